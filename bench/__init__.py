@@ -1,0 +1,1 @@
+"""How solvers compare: suites, the runner, statistics, figures."""

@@ -1,0 +1,1 @@
+"""How a round is cast: performance models, options, objectives, Pyomo models, placement, bounds."""

@@ -1,0 +1,191 @@
+"""The machine room: GPU types, groups of equal nodes, racks, partitions and their pools."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Share
+
+
+class GpuType(Record, frozen=True, kw_only=True):
+    """One model of accelerator.
+
+    Attributes
+    ----------
+    name
+        Key by which node groups and profiles refer to it.
+    memory_gib
+        Memory of one GPU in GiB.
+    idle_w
+        Power of one powered GPU that runs nothing, in watts.
+    clocks
+        Selectable clock (or power-cap) levels as fractions of the maximum, ascending to 1.
+    """
+
+    name: Name
+    memory_gib: Positive
+    idle_w: NonNegative = 0.0
+    clocks: tuple[Share, ...] = (1.0,)
+
+
+class NodeGroup(Record, frozen=True, kw_only=True):
+    """Equal nodes in one rack and partition.
+
+    Attributes
+    ----------
+    name
+        Name of the group.
+    count
+        Number of nodes.
+    gpus_per_node
+        GPUs in each node.
+    gpu_type
+        Name of the `GpuType`.
+    rack
+        Name of the `Rack` that holds the nodes, or None: all such groups share one unnamed rack.
+    partition
+        Name of the `Partition` (virtual cluster) that owns the nodes.
+    host_idle_w
+        Power in watts of a powered node without its GPUs.
+    sleep_w
+        Power in watts of a node that sleeps (its GPUs included).
+    wake_s
+        Seconds from the order to wake until the node can run jobs.
+    """
+
+    name: Name
+    count: Count
+    gpus_per_node: Count
+    gpu_type: Name
+    rack: Name | None = None
+    partition: Name = "default"
+    host_idle_w: NonNegative = 0.0
+    sleep_w: NonNegative = 0.0
+    wake_s: NonNegative = 0.0
+
+
+class Rack(Record, frozen=True, kw_only=True):
+    """A rack (or row, or pod): racks form a tree by their `parent`; a cap limits all below it."""
+
+    name: Name
+    parent: Name | None = None
+    power_cap_w: Positive | None = None
+
+
+class Partition(Record, frozen=True, kw_only=True):
+    """A share of the cluster whose nodes only its own jobs may use (a virtual cluster)."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """GPUs that are interchangeable for capacity: one GPU type in one partition."""
+
+    partition: str
+    gpu_type: GpuType
+    gpus: int
+    nodes: int
+    gpus_per_node: int  # of the largest node
+
+    @property
+    def name(self) -> str:
+        """Name used in constraints, prices and tables."""
+        return f"{self.partition}/{self.gpu_type.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A cluster's nodes as parallel arrays, numbered group by group in the file's order.
+
+    Attributes
+    ----------
+    pools
+        The pools, in order of first appearance.
+    node_gpus, node_pool, node_rack, node_group
+        (N,) number of GPUs, index of the pool, of the rack and of the node group of each node.
+    racks
+        Names of the racks that `node_rack` points into ("" is the unnamed one).
+    host_idle_w, sleep_w, wake_s, gpu_idle_w
+        (N,) powers in watts (`gpu_idle_w` of one GPU) and wake-up delay in seconds of each node.
+    """
+
+    pools: tuple[Pool, ...]
+    node_gpus: NDArray[np.int64]
+    node_pool: NDArray[np.int64]
+    node_rack: NDArray[np.int64]
+    node_group: NDArray[np.int64]
+    racks: tuple[str, ...]
+    host_idle_w: NDArray[np.float64]
+    sleep_w: NDArray[np.float64]
+    wake_s: NDArray[np.float64]
+    gpu_idle_w: NDArray[np.float64]
+
+    @property
+    def idle_w(self) -> float:
+        """Power in watts of the cluster with every node awake and every GPU idle."""
+        return float((self.host_idle_w + self.node_gpus * self.gpu_idle_w).sum())
+
+
+class Cluster(Record, frozen=True, kw_only=True):
+    """All nodes that a scheduler commands.
+
+    Attributes
+    ----------
+    gpu_types, node_groups
+        At least one of each.
+    racks, partitions
+        Those that node groups refer to by name; the partition "default" needs no entry.
+    """
+
+    gpu_types: tuple[GpuType, ...]
+    node_groups: tuple[NodeGroup, ...]
+    racks: tuple[Rack, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The nodes as arrays (made once)."""
+        types = {t.name: t for t in self.gpu_types}
+        groups = self.node_groups
+        keys = list(dict.fromkeys((g.partition, g.gpu_type) for g in groups))
+        racks = tuple(dict.fromkeys(g.rack or "" for g in groups))
+        pools = []
+        for partition, gpu_type in keys:
+            own = [g for g in groups if (g.partition, g.gpu_type) == (partition, gpu_type)]
+            pools.append(
+                Pool(
+                    partition,
+                    types[gpu_type],
+                    sum(g.count * g.gpus_per_node for g in own),
+                    sum(g.count for g in own),
+                    max(g.gpus_per_node for g in own),
+                )
+            )
+        counts = [g.count for g in groups]
+
+        def per_node(values: list[float]) -> NDArray[np.float64]:
+            return np.repeat(np.asarray(values, dtype=float), counts)
+
+        def per_node_int(values: list[int]) -> NDArray[np.int64]:
+            return np.repeat(np.asarray(values, dtype=np.int64), counts)
+
+        return Topology(
+            pools=tuple(pools),
+            node_gpus=per_node_int([g.gpus_per_node for g in groups]),
+            node_pool=per_node_int([keys.index((g.partition, g.gpu_type)) for g in groups]),
+            node_rack=per_node_int([racks.index(g.rack or "") for g in groups]),
+            node_group=per_node_int(list(range(len(groups)))),
+            racks=racks,
+            host_idle_w=per_node([g.host_idle_w for g in groups]),
+            sleep_w=per_node([g.sleep_w for g in groups]),
+            wake_s=per_node([g.wake_s for g in groups]),
+            gpu_idle_w=per_node([types[g.gpu_type].idle_w for g in groups]),
+        )
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs in all pools."""
+        return sum(g.count * g.gpus_per_node for g in self.node_groups)

@@ -1,0 +1,30 @@
+"""Errors that a user can act on."""
+
+
+class RondaError(Exception):
+    """Base of every error that ronda raises on purpose.
+
+    The command line prints ``str(error)`` as one line and exits with ``exit_code``.
+    """
+
+    exit_code = 1
+
+
+class InputError(RondaError):
+    """Something that the user gave (a file, an option, a value) cannot be used.
+
+    Parameters
+    ----------
+    place
+        Where: a file, and inside it a JSON path, a row, or the name of an option.
+    found
+        What stands there.
+    expected
+        What should stand there instead, or what to do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(self, place: str, found: str, expected: str) -> None:
+        self.place, self.found, self.expected = place, found, expected
+        super().__init__(f"{place}: found {found}; expected {expected}")

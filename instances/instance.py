@@ -1,0 +1,111 @@
+"""An instance: a whole horizon to schedule."""
+
+from typing import Any, Literal
+
+from ronda.instances.base import Name, NonNegative, Positive, Record
+from ronda.instances.budget import Budget
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Costs, Job, JobState
+from ronda.instances.profile import NoiseCurve, Profile
+
+
+class Cadence(Record, frozen=True, kw_only=True):
+    """When the driver calls the policy.
+
+    Attributes
+    ----------
+    period_s
+        Every so many seconds while jobs are live; None: never by the clock.
+    on_event
+        At every submission and completion as well.
+    """
+
+    period_s: Positive | None = None
+    on_event: bool = True
+
+
+class Instance(Record, frozen=True, kw_only=True):
+    """A horizon: the cluster, the applications, the jobs with their submit times, limits and costs.
+
+    Attributes
+    ----------
+    format
+        Version of the file format.
+    name, description, source, licence, citation
+        Words for people.
+    jobs
+        In order of submission.
+    profiles, curves
+        By name.
+    budget, costs, cadence
+        See there.
+    reference
+        Published or derived values to compare with, by policy and metric.
+    made
+        How the instance was made (command, seed, filters), for reproduction.
+    """
+
+    format: Literal["ronda/instance/1"] = "ronda/instance/1"
+    name: Name
+    cluster: Cluster
+    profiles: dict[str, Profile]
+    jobs: tuple[Job, ...]
+    curves: dict[str, NoiseCurve] = {}
+    budget: Budget = Budget()
+    costs: Costs = Costs()
+    cadence: Cadence = Cadence()
+    description: str = ""
+    source: str = ""
+    licence: str = ""
+    citation: str = ""
+    reference: dict[str, dict[str, float]] = {}
+    made: dict[str, Any] = {}
+
+
+class Round(Record, frozen=True, kw_only=True):
+    """A snapshot to decide now; holds nothing that the scheduler could not know.
+
+    Attributes
+    ----------
+    now_s, length_s
+        Time, and for how long the decision is expected to stand.
+    waiting, running
+        Live jobs, each in order of submission.
+    power_cap_w
+        Power that the cluster may draw from now on, hosts and idle GPUs included.
+    energy_j
+        Energy that the cluster may use in the next `window_s` seconds, likewise.
+    sustained_w
+        Power that the energy budget can bear for ever.
+    asleep
+        Nodes that sleep now (ascending indices).
+    """
+
+    format: Literal["ronda/round/1"] = "ronda/round/1"
+    name: Name = "round"
+    now_s: NonNegative = 0.0
+    length_s: Positive = 60.0
+    cluster: Cluster
+    profiles: dict[str, Profile]
+    waiting: tuple[JobState, ...] = ()
+    running: tuple[JobState, ...] = ()
+    costs: Costs = Costs()
+    power_cap_w: NonNegative | None = None
+    energy_j: NonNegative | None = None
+    window_s: Positive = 3600.0
+    sustained_w: NonNegative | None = None
+    asleep: tuple[int, ...] = ()
+    source: str = ""
+
+    @property
+    def jobs(self) -> tuple[JobState, ...]:
+        """All live jobs: those that run, then those that wait."""
+        return self.running + self.waiting
+
+    @property
+    def watts(self) -> float | None:
+        """The tighter of the power cap and the mean power that `energy_j` allows, or None."""
+        limits = [] if self.power_cap_w is None else [self.power_cap_w]
+        if self.energy_j is not None:
+            limits.append(self.energy_j / self.window_s)
+        return min(limits, default=None)

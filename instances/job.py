@@ -1,0 +1,200 @@
+"""Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
+
+from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
+from ronda.instances.profile import NoiseScale
+
+
+class Estimate(Record, frozen=True, kw_only=True):
+    """What is believed about a job's total work (in the profile's unit) and how surely."""
+
+    work: Positive
+    sd: NonNegative = 0.0
+
+
+class Truth(Record, frozen=True, kw_only=True):
+    """What will happen; only the driver and the clairvoyant bound read it.
+
+    Attributes
+    ----------
+    work
+        Total work: seconds at the requested size (rigid), else samples at the base batch.
+    curve
+        Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
+    """
+
+    work: Positive
+    curve: Name | None = None
+
+
+class Costs(Record, frozen=True, kw_only=True):
+    """Seconds that a job holds its GPUs without progress.
+
+    Attributes
+    ----------
+    start_s
+        Before its first progress.
+    restart_s
+        After any later change of its allocation, or resumption after preemption.
+    restart_by_gpus
+        Instead of `restart_s`: pairs (up to this many GPUs, seconds), ascending; the last pair
+        also serves larger jobs.
+    """
+
+    start_s: NonNegative = 0.0
+    restart_s: NonNegative = 0.0
+    restart_by_gpus: tuple[tuple[Count, NonNegative], ...] = ()
+
+    def restart(self, gpus: int) -> float:
+        """Return the seconds that a restart on `gpus` GPUs costs."""
+        for up_to, seconds in self.restart_by_gpus:
+            if gpus <= up_to:
+                return seconds
+        return self.restart_by_gpus[-1][1] if self.restart_by_gpus else self.restart_s
+
+
+class Job(Record, frozen=True, kw_only=True):
+    """A training job as it is submitted.
+
+    Attributes
+    ----------
+    id
+        Unique in the instance.
+    submit_s
+        Submission, in seconds from the instance's start.
+    profile
+        Name of its `Profile`.
+    gpus
+        GPUs that the user asked for; policies for rigid jobs use exactly these.
+    min_gpus, max_gpus
+        What an elastic policy may give; None: `gpus`.
+    batch
+        Global batch size that the user chose; None: the profile's base batch.
+    partition
+        The partition whose nodes it may use.
+    gpu_types
+        Names of GPU types it may use; empty: all that its profile knows.
+    preemptible
+        Whether it may be stopped or changed once it runs.
+    weight
+        Importance in weighted objectives.
+    deadline_s
+        When it should be complete, in seconds from the instance's start.
+    estimate, truth, costs
+        See there; `costs` overrides the instance's.
+    """
+
+    id: Name
+    submit_s: NonNegative
+    profile: Name
+    gpus: Count = 1
+    min_gpus: Count | None = None
+    max_gpus: Count | None = None
+    batch: Positive | None = None
+    partition: Name = "default"
+    gpu_types: tuple[Name, ...] = ()
+    preemptible: bool = True
+    weight: Positive = 1.0
+    deadline_s: NonNegative | None = None
+    user: str | None = None
+    estimate: Estimate | None = None
+    truth: Truth | None = None
+    costs: Costs | None = None
+
+
+class Option(Record, frozen=True, kw_only=True):
+    """One way to run one job.
+
+    Attributes
+    ----------
+    pool
+        Index into ``cluster.topology.pools``.
+    gpus
+        GPUs.
+    span
+        How far the placement may reach: "node", "rack" or "cluster".
+    clock
+        Clock as a fraction of the maximum.
+    batch
+        Global batch size.
+    width
+        Models fused into one array.
+    rate
+        Work per second that the scheduler expects.
+    power_w
+        Power in watts of all its GPUs together while it progresses.
+    """
+
+    pool: Index
+    gpus: Count
+    span: str = "cluster"
+    clock: Share = 1.0
+    batch: Positive = 1.0
+    width: Count = 1
+    rate: Positive = 1.0
+    power_w: NonNegative = 0.0
+
+
+class Allocation(Record, frozen=True, kw_only=True):
+    """An option together with the nodes that realise it: pairs (node index, GPUs there)."""
+
+    option: Option
+    placement: tuple[tuple[Index, Count], ...]
+
+
+class JobState(Record, frozen=True, kw_only=True):
+    """A live job in a round. It stays the same object until something about the job changes.
+
+    Attributes
+    ----------
+    job
+        The job, with ``truth`` taken out.
+    done
+        Work done by `since_s`.
+    since_s
+        Time from which the running allocation progresses (after its restart delay); for a waiting
+        job the time since when it waits.
+    gpu_s
+        GPU-seconds held before the running allocation began.
+    held_s
+        Time at which the running allocation began.
+    restarts
+        Changes and resumptions so far.
+    started
+        Whether it has ever run.
+    allocation
+        What it runs on; None if it waits.
+    noise
+        Gradient noise scale as measured now, for jobs whose batch may change.
+    """
+
+    job: Job
+    since_s: NonNegative
+    done: NonNegative = 0.0
+    gpu_s: NonNegative = 0.0
+    held_s: NonNegative = 0.0
+    restarts: Index = 0
+    started: bool = False
+    allocation: Allocation | None = None
+    noise: NoiseScale | None = None
+
+    def done_at(self, now_s: float) -> float:
+        """Return the work done by `now_s` at the expected rate."""
+        if self.allocation is None:
+            return self.done
+        return self.done + self.allocation.option.rate * max(0.0, now_s - self.since_s)
+
+    def remaining_at(self, now_s: float) -> float | None:
+        """Return the expected work left at `now_s`; None if the job's size is not known.
+
+        A job that outlives its estimate is expected to need a further 1 % of it.
+        """
+        estimate = self.job.estimate
+        if estimate is None:
+            return None
+        return max(estimate.work - self.done_at(now_s), 0.01 * estimate.work)
+
+    def service_at(self, now_s: float) -> float:
+        """Return the GPU-seconds held by `now_s` (attained service)."""
+        if self.allocation is None:
+            return self.gpu_s
+        return self.gpu_s + self.allocation.option.gpus * (now_s - self.held_s)

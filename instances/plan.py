@@ -1,0 +1,103 @@
+"""The answer to a round, and how it was found."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from ronda.instances.base import Record
+from ronda.instances.job import Allocation
+
+
+class StopReason(StrEnum):
+    """Why the solver stopped."""
+
+    COMPLETE = "complete"  # it had nothing more to do (a rule, or a proof)
+    GAP = "gap"  # the gap that was asked for is reached
+    TIME_LIMIT = "time_limit"
+    NODE_LIMIT = "node_limit"
+    GENERATION_LIMIT = "generation_limit"
+    INFEASIBLE = "infeasible"
+    ERROR = "error"
+
+
+class SolutionStatus(StrEnum):
+    """What the solver returned."""
+
+    OPTIMAL = "optimal"  # proven, within the gap that was asked for
+    FEASIBLE = "feasible"  # satisfies every constraint
+    FALLBACK = "fallback"  # the solver had nothing: what runs keeps running
+    NONE = "none"
+
+
+class SolveRecord(Record, frozen=True, kw_only=True):
+    """What one decision cost; times in seconds by ronda's own clock.
+
+    Attributes
+    ----------
+    build_s, solve_s, extract_s, total_s
+        Making options and model; solving; placement and reading the answer; all of it.
+    nodes
+        Branch-and-bound nodes, or evaluations of a search.
+    options, variables, constraints
+        Size of the problem.
+    incumbents
+        Pairs (seconds since entry, objective), ascending in time.
+    solver, versions
+        Who solved it.
+    message
+        The solver's own words.
+    """
+
+    seed: int = 0
+    build_s: float = 0.0
+    solve_s: float = 0.0
+    extract_s: float = 0.0
+    total_s: float = 0.0
+    nodes: int = 0
+    options: int = 0
+    variables: int = 0
+    constraints: int = 0
+    incumbents: tuple[tuple[float, float], ...] = ()
+    solver: str = ""
+    versions: dict[str, str] = {}
+    message: str = ""
+
+
+class Plan(Record, frozen=True, kw_only=True):
+    """The answer to a `Round`.
+
+    Attributes
+    ----------
+    allocations
+        What every job runs on from now on, by job id; a job that is not here waits (or stops).
+        A policy that leaves a running job alone returns the very same `Allocation`.
+    asleep
+        Nodes to put, or leave, asleep; None leaves them as they are.
+    objective, bound
+        In the objective's unit, to be maximised: ``bound >= objective``. None where the policy has
+        no objective.
+    gap
+        ``(bound - objective) / max(|bound|, 1e-12)``.
+    prices
+        Value of one more unit of a resource, by constraint name.
+    details
+        What else the policy wants to be remembered (plain JSON values).
+    """
+
+    format: Literal["ronda/plan/1"] = "ronda/plan/1"
+    policy: str = ""
+    allocations: dict[str, Allocation] = {}
+    asleep: tuple[int, ...] | None = None
+    objective: float | None = None
+    bound: float | None = None
+    stop: StopReason = StopReason.COMPLETE
+    status: SolutionStatus = SolutionStatus.FEASIBLE
+    prices: dict[str, float] = {}
+    record: SolveRecord = SolveRecord()
+    details: dict[str, Any] = {}
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap between bound and objective; None without both."""
+        if self.objective is None or self.bound is None:
+            return None
+        return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-12)

@@ -1,0 +1,150 @@
+"""How an application behaves: speed, power, statistical efficiency and memory.
+
+A profile is what the scheduler knows about all jobs of an application. What only the future
+knows (the true work of a job, how its gradient noise will develop) is in `ronda.instances.job`.
+"""
+
+from ronda.instances.base import Count, Name, NonNegative, Positive, Record
+
+
+class Rigid(Record, frozen=True, kw_only=True, tag_field="kind", tag="rigid"):
+    """A job of a plain trace: a second of work per second at its requested GPUs, else nothing."""
+
+
+class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="parametric"):
+    """The throughput model of Pollux (OSDI'21) with a clock term; fitted constants.
+
+    With n GPUs, local batch b = B/n and relative clock s::
+
+        T_grad = (alpha_c + beta_c b) (phi/s + 1 - phi)
+        T_sync = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node) | alpha_n + beta_n (n - 2)
+        T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)
+
+    Times in seconds; `phi` is the share of T_grad that is bound by the GPU clock.
+    """
+
+    alpha_c_s: NonNegative
+    beta_c_s: NonNegative
+    alpha_r_s: NonNegative = 0.0
+    beta_r_s: NonNegative = 0.0
+    alpha_n_s: NonNegative = 0.0
+    beta_n_s: NonNegative = 0.0
+    gamma: Positive = 1.0
+    phi: NonNegative = 1.0
+
+
+class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"):
+    """Measured step times; parallel columns, one row a measurement.
+
+    Attributes
+    ----------
+    gpus, nodes
+        Number of GPUs, and of nodes that they were spread over.
+    local_batch
+        Samples per GPU and step.
+    step_s, sync_s
+        Seconds of a whole step, and the part of it that synchronises gradients. A step with k
+        gradient accumulations takes ``step_s + k (step_s - sync_s)``. Between two measured local
+        batches of the same (gpus, nodes) both are interpolated linearly; nothing is extrapolated.
+    phi
+        Share of ``step_s - sync_s`` that is bound by the GPU clock.
+    """
+
+    gpus: tuple[Count, ...]
+    nodes: tuple[Count, ...]
+    local_batch: tuple[Positive, ...]
+    step_s: tuple[Positive, ...]
+    sync_s: tuple[NonNegative, ...]
+    phi: NonNegative = 1.0
+
+
+Throughput = Rigid | Parametric | Tabular
+
+
+class PowerCurve(Record, frozen=True, kw_only=True):
+    """Power of one busy GPU against relative speed s (facts: Zeus traces, section 2.3).
+
+    ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` in watts. While gradients synchronise the
+    GPU draws `sync_w` instead, if given.
+    """
+
+    a_w: NonNegative
+    b_w: NonNegative = 0.0
+    c_w: NonNegative = 0.0
+    s0: Positive = 1.0
+    sync_w: NonNegative | None = None
+
+
+class Memory(Record, frozen=True, kw_only=True):
+    """Memory of one GPU, GiB: ``base + k (model + sample b)``, k fused models, local batch b."""
+
+    base_gib: NonNegative = 0.0
+    model_gib: NonNegative = 0.0
+    sample_gib: NonNegative = 0.0
+
+
+class NoiseScale(Record, frozen=True, kw_only=True):
+    """Gradient noise scale now, by global batch size (linear between entries, constant outside).
+
+    Statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the
+    base batch B0 (Pollux, OSDI'21, section 3.1; McCandlish et al. 2018).
+    """
+
+    batches: tuple[Positive, ...]
+    scale: tuple[NonNegative, ...]
+
+
+class NoiseCurve(Record, frozen=True, kw_only=True):
+    """How a job's gradient noise scale develops: one row of `scale` per stage of its progress.
+
+    Attributes
+    ----------
+    until
+        (S,) ascending: work at which each stage ends; the last stage lasts for ever.
+    batches
+        (B,) global batch sizes that were measured.
+    scale
+        (S, B) noise scale.
+    """
+
+    until: tuple[Positive, ...]
+    batches: tuple[Positive, ...]
+    scale: tuple[tuple[NonNegative, ...], ...]
+
+
+class Profile(Record, frozen=True, kw_only=True):
+    """Everything that is known about an application.
+
+    Attributes
+    ----------
+    name
+        Key by which jobs refer to it.
+    throughput, power
+        By name of GPU type. A GPU type without throughput cannot run the job; one without a power
+        curve draws its idle power when busy.
+    base_batch
+        Global batch size B0 at which a unit of work is one sample (efficiency 1).
+    batches
+        Global batch sizes that a scheduler may choose; empty: only the job's own.
+    max_local_batch
+        Largest local batch that fits, or None.
+    memory
+        Memory need, checked against the GPU type when given.
+    source
+        Where the numbers come from.
+    """
+
+    name: Name
+    throughput: dict[str, Throughput]
+    power: dict[str, PowerCurve] = {}
+    base_batch: Positive = 1.0
+    batches: tuple[Positive, ...] = ()
+    min_local_batch: NonNegative = 0.0
+    max_local_batch: Positive | None = None
+    memory: Memory | None = None
+    source: str = ""
+
+
+def rigid_profile(gpu_type: str) -> Profile:
+    """Return the profile ``rigid`` that trace readers give to jobs of a plain trace."""
+    return Profile(name="rigid", throughput={gpu_type: Rigid()})

@@ -1,0 +1,115 @@
+"""The answer to an instance: what ran where and when, and a record of every round."""
+
+from typing import Any, Literal
+
+from ronda.instances.base import Record
+from ronda.instances.job import Option
+from ronda.instances.plan import SolutionStatus, StopReason
+
+
+class Segment(Record, frozen=True, kw_only=True, array_like=True):
+    """A stretch of time in which a job held one allocation.
+
+    Attributes
+    ----------
+    start_s, end_s
+        When it held the GPUs.
+    resume_s
+        When progress began (start or restart delay over); ``end_s`` if it never did.
+    done
+        Work that it completed in this segment.
+    option
+        How it ran.
+    placement
+        Pairs (node index, GPUs there).
+    """
+
+    start_s: float
+    resume_s: float
+    end_s: float
+    done: float
+    option: Option
+    placement: tuple[tuple[int, int], ...]
+
+
+class JobOutcome(Record, frozen=True, kw_only=True):
+    """A job's history. `end_s` is None if the run was cut before the job ended."""
+
+    id: str
+    submit_s: float
+    end_s: float | None
+    segments: tuple[Segment, ...]
+
+
+class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
+    """One decision: when, over what, how good, how long it took.
+
+    `overhead_s` is the driver's own time for the round, all but the policy's `solve_s`;
+    `violations` are those of the plan that the policy proposed (a plan with any never runs).
+    """
+
+    now_s: float
+    waiting: int
+    running: int
+    started: int
+    stopped: int
+    changed: int
+    objective: float | None
+    bound: float | None
+    stop: StopReason
+    status: SolutionStatus
+    solve_s: float
+    overhead_s: float
+    overrun: bool
+    power_w: float
+    violations: tuple[str, ...] = ()
+
+
+class Energy(Record, frozen=True, kw_only=True):
+    """Joules of a whole run by where they went; `total_j` is the integral of cluster power."""
+
+    busy_j: float = 0.0
+    paused_j: float = 0.0  # GPUs held by a job that starts or restarts
+    idle_gpu_j: float = 0.0
+    host_j: float = 0.0
+    sleep_j: float = 0.0
+
+    @property
+    def total_j(self) -> float:
+        """Sum of all parts."""
+        return self.busy_j + self.paused_j + self.idle_gpu_j + self.host_j + self.sleep_j
+
+
+class Schedule(Record, frozen=True, kw_only=True):
+    """The answer to an `Instance`.
+
+    Attributes
+    ----------
+    instance, fingerprint
+        Name and hash of the instance.
+    policy, config, seed
+        What decided.
+    jobs
+        In the instance's order.
+    rounds
+        In order of time.
+    sleeps
+        Triples (node, start, end) of the times that nodes slept.
+    end_s
+        When the last job ended; energy is counted from 0 to here.
+    versions
+        Of ronda and of the packages that decided.
+    """
+
+    format: Literal["ronda/schedule/1"] = "ronda/schedule/1"
+    instance: str
+    fingerprint: str
+    policy: str
+    config: dict[str, Any] = {}
+    seed: int = 0
+    jobs: tuple[JobOutcome, ...]
+    rounds: tuple[RoundRecord, ...] = ()
+    sleeps: tuple[tuple[int, float, float], ...] = ()
+    energy: Energy = Energy()
+    end_s: float = 0.0
+    versions: dict[str, str] = {}

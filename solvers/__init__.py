@@ -1,0 +1,1 @@
+"""How a round is solved: the contract, exact and genetic solvers, policies, the horizon driver."""

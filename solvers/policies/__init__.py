@@ -1,0 +1,1 @@
+"""Policies, one file each. `ronda.solvers.registry` finds them by name."""
