@@ -1,14 +1,22 @@
 """All the ways to run the jobs of a round, as one table of parallel columns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.menu import COLUMNS, RATE, SPANS, Menu, Request, menu
+from ronda.formulations.pool_shape import PoolShape, pool_shapes
 from ronda.instances.cluster import Pool
-from ronda.instances.job import JobState
+from ronda.instances.instance import Round
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.profile import Profile
 
-SPANS = ("node", "rack", "cluster")
+Floats = NDArray[np.float64]
+Choice = tuple[Menu, Request]
+
+FULL = (1.0,)  # the clocks of a job that has no choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +66,198 @@ class OptionTable:
     def __len__(self) -> int:
         """Return the number of options (rows)."""
         return len(self.job)
+
+
+def option(table: OptionTable, k: int) -> Option:
+    """Return row k as an `Option`; a current row gives the very option that the job runs on."""
+    allocation = table.jobs[int(table.job[k])].allocation
+    if table.current[k] and allocation is not None:
+        return allocation.option
+    return Option(
+        pool=int(table.pool[k]),
+        gpus=int(table.gpus[k]),
+        span=SPANS[int(table.span[k])],
+        clock=float(table.clock[k]),
+        batch=float(table.batch[k]),
+        width=int(table.width[k]),
+        rate=float(table.rate[k]),
+        power_w=float(table.power_w[k]),
+    )
+
+
+def build(
+    round: Round, *, elastic: bool = True, prune: bool = True, mind_power: bool | None = None
+) -> OptionTable:
+    """Return all options of a round's live jobs.
+
+    Elastic jobs may take the pool's ladder of GPU counts (powers of two in a node, then node size
+    times powers of two) within their limits, or what the user asked for; every clock of the GPU
+    type; and of the profile's batches the one with the best rate for that GPU count and clock (a
+    batch uses no shared resource). A rigid profile has its requested GPUs at full clock only. A
+    job whose gradient noise is not known keeps its own batch, at full efficiency. Each option is
+    assumed to use the fewest nodes that hold its GPUs.
+
+    What a job runs on now always has a row, flagged `current`, at the rate that its real nodes
+    give. A running job that is not preemptible has no other row.
+
+    Parameters
+    ----------
+    round
+        The snapshot.
+    elastic
+        False: only the requested GPUs and batch at full clock.
+    prune
+        Drop rows that another row of the same job and pool dominates (see `dominance`).
+    mind_power
+        Whether a row with a lower rate and less power is worth keeping. None: if the round has a
+        limit on power or energy, or a rack has one. Objectives that look at watts need True.
+    """
+    if mind_power is None:
+        capped = any(rack.power_cap_w is not None for rack in round.cluster.racks)
+        mind_power = capped or round.watts is not None
+    jobs, shapes = round.jobs, pool_shapes(round.cluster)
+    choices = _choices(round, jobs, shapes, elastic, (prune, mind_power))
+    _prepare(choices)
+    blocks: list[Floats] = []
+    start, current = [0], []
+    for state, of_job in zip(jobs, choices, strict=True):
+        own = [m.block(request) for m, request in of_job]
+        if state.allocation is not None:
+            profile = round.profiles[state.job.profile]
+            own, at = _with_current(own, state, state.allocation, profile, shapes)
+            current.append(start[-1] + at)
+        blocks += own
+        start.append(start[-1] + sum(block.shape[1] for block in own))
+    return _table(round, blocks, start, current)
+
+
+def _choices(
+    round: Round,
+    jobs: Sequence[JobState],
+    shapes: Sequence[PoolShape],
+    elastic: bool,
+    flags: tuple[bool, bool],
+) -> list[list[Choice]]:
+    """Return what each job may choose from, pool by pool; nothing for jobs that must run on."""
+    menus: dict[tuple[str, str], list[Menu]] = {}
+    choices: list[list[Choice]] = []
+    for state in jobs:
+        job = state.job
+        if state.allocation is not None and not job.preemptible:
+            choices.append([])
+            continue
+        key = (job.profile, job.partition)
+        if key not in menus:
+            menus[key] = _menus(round.profiles[job.profile], job.partition, shapes)
+            for known in menus[key]:
+                known.trim()
+        choices.append(
+            [
+                (m, _request(m, state, elastic, flags))
+                for m in menus[key]
+                if not job.gpu_types or m.shape.pool.gpu_type.name in job.gpu_types
+            ]
+        )
+    return choices
+
+
+def _menus(profile: Profile, partition: str, shapes: Sequence[PoolShape]) -> list[Menu]:
+    """Return the menus of a profile in the pools of a partition that can run it."""
+    return [
+        menu(profile, shape)
+        for shape in shapes
+        if shape.pool.partition == partition and shape.pool.gpu_type.name in profile.throughput
+    ]
+
+
+def _request(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool]) -> Request:
+    """Return what a job may choose from in one pool."""
+    job, noise, batches = state.job, state.noise, of.profile.batches
+    low = high = job.gpus
+    clocks: tuple[float, ...] = FULL
+    if elastic and not of.rigid:
+        low, high = job.min_gpus or low, job.max_gpus or high
+        clocks = of.shape.pool.gpu_type.clocks
+    if not elastic or noise is None or not batches or of.rigid:
+        batches = (job.batch or of.profile.base_batch,)
+    return Request(clocks, batches, low, high, job.gpus, noise, *flags)
+
+
+def _prepare(choices: Sequence[Sequence[Choice]]) -> None:
+    """Compute all blocks that no menu remembers, those of a kind together."""
+    missing: dict[tuple[int, object, object], tuple[Menu, dict[Request, None]]] = {}
+    for of_job in choices:
+        for m, request in of_job:
+            if not m.knows(request):
+                kind = (id(m), request.clocks, request.batches)
+                missing.setdefault(kind, (m, {}))[1][request] = None
+    for m, requests in missing.values():
+        m.prepare(list(requests))
+
+
+def _with_current(
+    own: list[Floats],
+    state: JobState,
+    allocation: Allocation,
+    profile: Profile,
+    shapes: Sequence[PoolShape],
+) -> tuple[list[Floats], int]:
+    """Return a running job's blocks with the row of what it runs on, and where that row is.
+
+    Its rate is that of the nodes it really has; if the profile does not cover them, the rate that
+    its option promised.
+    """
+    option, shape = allocation.option, shapes[allocation.option.pool]
+    rate = option.rate
+    if shape.pool.gpu_type.name in profile.throughput:
+        nodes = len(allocation.placement)
+        rate = menu(profile, shape).rate(option, nodes, state.noise) or rate
+    row = _row(option, rate)
+    before = 0
+    for i, block in enumerate(own):
+        same = np.flatnonzero((block[:RATE] == row[:RATE]).all(axis=0))
+        if len(same):
+            k = int(same[0])
+            if block[RATE, k] != rate:
+                own[i] = block.copy()
+                own[i][RATE, k] = rate
+            return own, before + k
+        before += block.shape[1]
+    return [*own, row], before
+
+
+def _row(option: Option, rate: float) -> Floats:
+    """Return a block of one row."""
+    span = SPANS.index(option.span)
+    columns = (option.pool, option.gpus, span, option.width, option.clock, option.batch)
+    return np.array([*columns, rate, option.power_w], dtype=float)[:, None]
+
+
+def _table(
+    round: Round, blocks: Sequence[Floats], start: Sequence[int], current: Sequence[int]
+) -> OptionTable:
+    """Join the jobs' blocks."""
+    jobs = round.jobs
+    whole = np.concatenate([np.empty((COLUMNS, 0)), *blocks], axis=1)
+    pool, gpus, span, width = whole[:4].astype(np.int64)
+    offsets = np.array(start, dtype=np.int64)
+    is_current = np.zeros(whole.shape[1], dtype=bool)
+    is_current[list(current)] = True
+    return OptionTable(
+        jobs=jobs,
+        pools=round.cluster.topology.pools,
+        start=offsets,
+        job=np.repeat(np.arange(len(jobs)), np.diff(offsets)),
+        pool=pool,
+        gpus=gpus,
+        span=span,
+        width=width,
+        clock=whole[4],
+        batch=whole[5],
+        rate=whole[6],
+        power_w=whole[7],
+        current=is_current,
+        must_run=np.array(
+            [s.allocation is not None and not s.job.preemptible for s in jobs], dtype=bool
+        ),
+    )

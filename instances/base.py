@@ -7,8 +7,8 @@ import msgspec
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Index = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 

@@ -41,6 +41,8 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
         Energy for the horizon (hosts and idle GPUs included).
     horizon_s
         Length of the horizon.
+    credit_j
+        Energy that may be used before any has accrued.
     window_s
         How far ahead one round may spend: a round at t gets what will have accrued by
         ``t + window_s`` and is not spent yet.

@@ -67,7 +67,17 @@ class NodeGroup(Record, frozen=True, kw_only=True):
 
 
 class Rack(Record, frozen=True, kw_only=True):
-    """A rack (or row, or pod): racks form a tree by their `parent`; a cap limits all below it."""
+    """A rack (or row, or pod); racks form a tree.
+
+    Attributes
+    ----------
+    name
+        Key by which node groups and other racks refer to it.
+    parent
+        Name of the rack that it is part of, or None.
+    power_cap_w
+        Power in watts that all nodes below it together never exceed.
+    """
 
     name: Name
     parent: Name | None = None
@@ -75,7 +85,13 @@ class Rack(Record, frozen=True, kw_only=True):
 
 
 class Partition(Record, frozen=True, kw_only=True):
-    """A share of the cluster whose nodes only its own jobs may use (a virtual cluster)."""
+    """A share of the cluster whose nodes only its own jobs may use (a virtual cluster).
+
+    Attributes
+    ----------
+    name
+        Key by which node groups and jobs refer to it.
+    """
 
     name: Name
 
@@ -134,10 +150,14 @@ class Cluster(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    gpu_types, node_groups
-        At least one of each.
-    racks, partitions
-        Those that node groups refer to by name; the partition "default" needs no entry.
+    gpu_types
+        Models of GPU, at least one.
+    node_groups
+        Groups of equal nodes, at least one.
+    racks
+        Racks that node groups refer to by name, and the racks above them.
+    partitions
+        Partitions that node groups and jobs refer to by name; "default" needs no entry.
     """
 
     gpu_types: tuple[GpuType, ...]

@@ -31,14 +31,26 @@ class Instance(Record, frozen=True, kw_only=True):
     ----------
     format
         Version of the file format.
-    name, description, source, licence, citation
-        Words for people.
+    name
+        What people, catalogues and results call it.
+    description
+        What it is, in a sentence.
+    source, licence, citation
+        Where it comes from, under which terms it may be used, and what to cite.
+    cluster
+        The machine room.
     jobs
         In order of submission.
-    profiles, curves
-        By name.
-    budget, costs, cadence
-        See there.
+    profiles
+        Applications that jobs refer to, by name.
+    curves
+        Developments of the gradient noise that jobs' truths refer to, by name.
+    budget
+        Limits on power and energy.
+    costs
+        What starts and restarts cost a job that has no costs of its own.
+    cadence
+        When to decide.
     reference
         Published or derived values to compare with, by policy and metric.
     made
@@ -67,14 +79,28 @@ class Round(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    now_s, length_s
-        Time, and for how long the decision is expected to stand.
-    waiting, running
-        Live jobs, each in order of submission.
+    format
+        Version of the file format.
+    name
+        What people call it.
+    source
+        Where it comes from.
+    cluster, profiles, costs
+        As in an `Instance`.
+    now_s
+        Time of the decision.
+    length_s
+        For how long the decision is expected to stand.
+    waiting
+        Live jobs that hold no GPUs, in order of submission.
+    running
+        Live jobs that hold GPUs, in order of submission.
     power_cap_w
         Power that the cluster may draw from now on, hosts and idle GPUs included.
     energy_j
         Energy that the cluster may use in the next `window_s` seconds, likewise.
+    window_s
+        How far ahead `energy_j` reaches.
     sustained_w
         Power that the energy budget can bear for ever.
     asleep

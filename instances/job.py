@@ -5,7 +5,15 @@ from ronda.instances.profile import NoiseScale
 
 
 class Estimate(Record, frozen=True, kw_only=True):
-    """What is believed about a job's total work (in the profile's unit) and how surely."""
+    """What is believed about a job's total work and how surely.
+
+    Attributes
+    ----------
+    work
+        Expected total work: seconds at the requested size (rigid), else samples at the base batch.
+    sd
+        Standard deviation of what the work may be, in the same unit.
+    """
 
     work: Positive
     sd: NonNegative = 0.0
@@ -28,6 +36,9 @@ class Truth(Record, frozen=True, kw_only=True):
 
 class Costs(Record, frozen=True, kw_only=True):
     """Seconds that a job holds its GPUs without progress.
+
+    What is left of such a pause when the job is stopped is still owed when it resumes (the Helios
+    artifact adds the overhead to the remaining time, with the same effect).
 
     Attributes
     ----------
@@ -65,8 +76,10 @@ class Job(Record, frozen=True, kw_only=True):
         Name of its `Profile`.
     gpus
         GPUs that the user asked for; policies for rigid jobs use exactly these.
-    min_gpus, max_gpus
-        What an elastic policy may give; None: `gpus`.
+    min_gpus
+        Fewest GPUs that an elastic policy may give; None: `gpus`.
+    max_gpus
+        Most GPUs that an elastic policy may give; None: `gpus`.
     batch
         Global batch size that the user chose; None: the profile's base batch.
     partition
@@ -79,8 +92,14 @@ class Job(Record, frozen=True, kw_only=True):
         Importance in weighted objectives.
     deadline_s
         When it should be complete, in seconds from the instance's start.
-    estimate, truth, costs
-        See there; `costs` overrides the instance's.
+    user
+        Who submitted it.
+    estimate
+        What is believed about its work; None: nothing.
+    truth
+        What will happen. Every job of an instance needs it; no job of a round may have it.
+    costs
+        Instead of the instance's.
     """
 
     id: Name
@@ -107,7 +126,8 @@ class Option(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     pool
-        Index into ``cluster.topology.pools``.
+        Index of the pool: pools are numbered from 0 in order of first appearance of their
+        (partition, GPU type) in ``cluster.node_groups``.
     gpus
         GPUs.
     span
@@ -122,6 +142,8 @@ class Option(Record, frozen=True, kw_only=True):
         Work per second that the scheduler expects.
     power_w
         Power in watts of all its GPUs together while it progresses.
+    teardown_s
+        Seconds that the job still holds its GPUs, at full power, after its last work.
     """
 
     pool: Index
@@ -132,10 +154,19 @@ class Option(Record, frozen=True, kw_only=True):
     width: Count = 1
     rate: Positive = 1.0
     power_w: NonNegative = 0.0
+    teardown_s: NonNegative = 0.0
 
 
 class Allocation(Record, frozen=True, kw_only=True):
-    """An option together with the nodes that realise it: pairs (node index, GPUs there)."""
+    """An option together with the nodes that realise it.
+
+    Attributes
+    ----------
+    option
+        How the job runs.
+    placement
+        Pairs (node index, GPUs there). Nodes are numbered from 0, group by group.
+    """
 
     option: Option
     placement: tuple[tuple[Index, Count], ...]
@@ -163,6 +194,8 @@ class JobState(Record, frozen=True, kw_only=True):
         Whether it has ever run.
     allocation
         What it runs on; None if it waits.
+    owed_s
+        Of a waiting job: what is left of a pause that a stop cut short.
     noise
         Gradient noise scale as measured now, for jobs whose batch may change.
     """
@@ -175,6 +208,7 @@ class JobState(Record, frozen=True, kw_only=True):
     restarts: Index = 0
     started: bool = False
     allocation: Allocation | None = None
+    owed_s: NonNegative = 0.0
     noise: NoiseScale | None = None
 
     def done_at(self, now_s: float) -> float:
@@ -191,7 +225,8 @@ class JobState(Record, frozen=True, kw_only=True):
         estimate = self.job.estimate
         if estimate is None:
             return None
-        return max(estimate.work - self.done_at(now_s), 0.01 * estimate.work)
+        left = estimate.work - self.done_at(now_s)
+        return left if left > 0 else 0.01 * estimate.work
 
     def service_at(self, now_s: float) -> float:
         """Return the GPU-seconds held by `now_s` (attained service)."""

@@ -15,6 +15,7 @@ class StopReason(StrEnum):
     TIME_LIMIT = "time_limit"
     NODE_LIMIT = "node_limit"
     GENERATION_LIMIT = "generation_limit"
+    STAGNATION = "stagnation"  # the search no longer improved
     INFEASIBLE = "infeasible"
     ERROR = "error"
 
@@ -33,16 +34,28 @@ class SolveRecord(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    build_s, solve_s, extract_s, total_s
-        Making options and model; solving; placement and reading the answer; all of it.
+    seed
+        Seed of everything random.
+    build_s
+        Making options and model.
+    solve_s
+        Solving.
+    extract_s
+        Placement and reading the answer.
+    total_s
+        All of it.
     nodes
         Branch-and-bound nodes, or evaluations of a search.
-    options, variables, constraints
-        Size of the problem.
+    options
+        Ways to run jobs that were weighed.
+    variables, constraints
+        Size of the mathematical model.
     incumbents
         Pairs (seconds since entry, objective), ascending in time.
-    solver, versions
+    solver
         Who solved it.
+    versions
+        Versions of the packages that did, by name.
     message
         The solver's own words.
     """
@@ -67,14 +80,25 @@ class Plan(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    format
+        Version of the file format.
+    policy
+        Who decided.
+    stop
+        Why the solver stopped.
+    status
+        What it returned.
+    record
+        What the decision cost.
     allocations
         What every job runs on from now on, by job id; a job that is not here waits (or stops).
         A policy that leaves a running job alone returns the very same `Allocation`.
     asleep
         Nodes to put, or leave, asleep; None leaves them as they are.
-    objective, bound
-        In the objective's unit, to be maximised: ``bound >= objective``. None where the policy has
-        no objective.
+    objective
+        Value of the plan, to be maximised; None where the policy has no objective.
+    bound
+        What no plan's objective can exceed; None where it is not known.
     gap
         ``(bound - objective) / max(|bound|, 1e-12)``.
     prices

@@ -20,7 +20,26 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
         T_sync = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node) | alpha_n + beta_n (n - 2)
         T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)
 
-    Times in seconds; `phi` is the share of T_grad that is bound by the GPU clock.
+    Times in seconds.
+
+    Attributes
+    ----------
+    alpha_c_s
+        Seconds of a gradient computation whatever the local batch.
+    beta_c_s
+        Seconds of it for each sample of the local batch.
+    alpha_r_s
+        Seconds of synchronisation within a node, two GPUs.
+    beta_r_s
+        Seconds of it for each further GPU.
+    alpha_n_s
+        Seconds of synchronisation across nodes, two GPUs.
+    beta_n_s
+        Seconds of it for each further GPU.
+    gamma
+        How far both overlap: 1 not at all; the larger, the more.
+    phi
+        Share of T_grad that is bound by the GPU clock.
     """
 
     alpha_c_s: NonNegative
@@ -38,14 +57,18 @@ class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"
 
     Attributes
     ----------
-    gpus, nodes
-        Number of GPUs, and of nodes that they were spread over.
+    gpus
+        Number of GPUs.
+    nodes
+        Number of nodes that they were spread over.
     local_batch
         Samples per GPU and step.
-    step_s, sync_s
-        Seconds of a whole step, and the part of it that synchronises gradients. A step with k
-        gradient accumulations takes ``step_s + k (step_s - sync_s)``. Between two measured local
-        batches of the same (gpus, nodes) both are interpolated linearly; nothing is extrapolated.
+    step_s
+        Seconds of a whole step. One with k gradient accumulations takes
+        ``step_s + k (step_s - sync_s)``. Between two measured local batches of the same (gpus,
+        nodes) the times are interpolated linearly; nothing is extrapolated.
+    sync_s
+        Seconds of `step_s` that synchronise gradients.
     phi
         Share of ``step_s - sync_s`` that is bound by the GPU clock.
     """
@@ -62,10 +85,22 @@ Throughput = Rigid | Parametric | Tabular
 
 
 class PowerCurve(Record, frozen=True, kw_only=True):
-    """Power of one busy GPU against relative speed s (facts: Zeus traces, section 2.3).
+    """Power of one busy GPU against relative speed s (a form that fits Zeus' public traces).
 
-    ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` in watts. While gradients synchronise the
-    GPU draws `sync_w` instead, if given.
+    ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` in watts.
+
+    Attributes
+    ----------
+    a_w
+        What does not depend on the speed.
+    b_w
+        Rise with the speed up to `s0`, where the voltage is at its floor.
+    c_w
+        Rise with the cube of the speed above `s0`.
+    s0
+        Relative speed at which the voltage leaves its floor.
+    sync_w
+        What the GPU draws instead while gradients synchronise; None: no difference.
     """
 
     a_w: NonNegative
@@ -76,7 +111,17 @@ class PowerCurve(Record, frozen=True, kw_only=True):
 
 
 class Memory(Record, frozen=True, kw_only=True):
-    """Memory of one GPU, GiB: ``base + k (model + sample b)``, k fused models, local batch b."""
+    """Memory of one GPU, GiB: ``base + k (model + sample b)``, k fused models, local batch b.
+
+    Attributes
+    ----------
+    base_gib
+        Need of the framework.
+    model_gib
+        Need of one model (weights, gradients, optimiser).
+    sample_gib
+        Need of one sample of the local batch.
+    """
 
     base_gib: NonNegative = 0.0
     model_gib: NonNegative = 0.0
@@ -88,6 +133,13 @@ class NoiseScale(Record, frozen=True, kw_only=True):
 
     Statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the
     base batch B0 (Pollux, OSDI'21, section 3.1; McCandlish et al. 2018).
+
+    Attributes
+    ----------
+    batches
+        Ascending: global batch sizes that were measured.
+    scale
+        Noise scale at each of them.
     """
 
     batches: tuple[Positive, ...]
@@ -119,13 +171,16 @@ class Profile(Record, frozen=True, kw_only=True):
     ----------
     name
         Key by which jobs refer to it.
-    throughput, power
-        By name of GPU type. A GPU type without throughput cannot run the job; one without a power
-        curve draws its idle power when busy.
+    throughput
+        Speed by name of GPU type; one that is not here cannot run the job.
+    power
+        Power by name of GPU type; a busy GPU of a type that is not here draws its idle power.
     base_batch
         Global batch size B0 at which a unit of work is one sample (efficiency 1).
     batches
         Global batch sizes that a scheduler may choose; empty: only the job's own.
+    min_local_batch
+        Smallest local batch (samples per GPU and step) that may be chosen.
     max_local_batch
         Largest local batch that fits, or None.
     memory

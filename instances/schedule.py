@@ -33,7 +33,17 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class JobOutcome(Record, frozen=True, kw_only=True):
-    """A job's history. `end_s` is None if the run was cut before the job ended."""
+    """A job's history.
+
+    Attributes
+    ----------
+    id, submit_s
+        As in the instance.
+    end_s
+        When it was complete; None if the run was cut before.
+    segments
+        When it held GPUs, in order of time.
+    """
 
     id: str
     submit_s: float
@@ -44,8 +54,32 @@ class JobOutcome(Record, frozen=True, kw_only=True):
 class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     """One decision: when, over what, how good, how long it took.
 
-    `overhead_s` is the driver's own time for the round, all but the policy's `solve_s`;
-    `violations` are those of the plan that the policy proposed (a plan with any never runs).
+    Attributes
+    ----------
+    now_s
+        When, in the instance's time.
+    waiting
+        Jobs that waited before the decision.
+    running
+        Jobs that ran before the decision.
+    started
+        Jobs that the decision started or resumed.
+    stopped
+        Jobs that it stopped.
+    changed
+        Jobs that it gave another allocation.
+    objective, bound, stop, status
+        As in the `Plan`.
+    solve_s
+        Seconds that the policy took.
+    overhead_s
+        The driver's own seconds for the round, all but `solve_s`.
+    overrun
+        Whether the policy exceeded its time limit.
+    power_w
+        Power of the cluster after the decision.
+    violations
+        Those of the plan that the policy proposed (a plan with any never runs).
     """
 
     now_s: float
@@ -66,10 +100,24 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class Energy(Record, frozen=True, kw_only=True):
-    """Joules of a whole run by where they went; `total_j` is the integral of cluster power."""
+    """Joules of a whole run by where they went; `total_j` is the integral of cluster power.
+
+    Attributes
+    ----------
+    busy_j
+        GPUs of jobs that progress.
+    paused_j
+        GPUs held by a job that starts or restarts.
+    idle_gpu_j
+        GPUs of awake nodes that no job holds.
+    host_j
+        Awake nodes without their GPUs.
+    sleep_j
+        Sleeping nodes.
+    """
 
     busy_j: float = 0.0
-    paused_j: float = 0.0  # GPUs held by a job that starts or restarts
+    paused_j: float = 0.0
     idle_gpu_j: float = 0.0
     host_j: float = 0.0
     sleep_j: float = 0.0
@@ -85,20 +133,30 @@ class Schedule(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    instance, fingerprint
-        Name and hash of the instance.
-    policy, config, seed
-        What decided.
+    format
+        Version of the file format.
+    instance
+        Name of the instance.
+    fingerprint
+        Hash of the instance.
+    policy
+        Name of the policy that decided.
+    config
+        Its parameters and the driver's.
+    seed
+        Seed of everything random.
     jobs
         In the instance's order.
     rounds
         In order of time.
     sleeps
         Triples (node, start, end) of the times that nodes slept.
+    energy
+        Where the joules went.
     end_s
         When the last job ended; energy is counted from 0 to here.
     versions
-        Of ronda and of the packages that decided.
+        Versions of ronda and of the packages that decided, by name.
     """
 
     format: Literal["ronda/schedule/1"] = "ronda/schedule/1"

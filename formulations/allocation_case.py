@@ -1,0 +1,126 @@
+"""What the allocation model of a round is made from: the options that matter, nodes and limits."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.awake import NodeClass, RackCap, may_sleep, node_classes, rack_caps
+from ronda.formulations.candidates import undominated
+from ronda.formulations.dual_functions import node_shares, tightening
+from ronda.formulations.options import OptionTable
+from ronda.instances.instance import Round
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the model of a round is made from.
+
+    Attributes
+    ----------
+    round, table
+        What is to be decided.
+    rows
+        (n,) the options that get a variable, ascending rows of the table.
+    value, extra_w
+        (n,) what each is worth; watts that it adds to those of its GPUs idle.
+    scale
+        The largest value: one unit of the model's objective.
+    classes, sleeps
+        The nodes, and whether the model may put some to sleep.
+    racks
+        The racks with a power cap.
+    """
+
+    round: Round
+    table: OptionTable
+    rows: Rows
+    value: Floats
+    extra_w: Floats
+    scale: float
+    classes: tuple[NodeClass, ...]
+    sleeps: bool
+    racks: tuple[RackCap, ...]
+
+    @property
+    def job(self) -> Rows:
+        """(n,) the job of each variable."""
+        return self.table.job[self.rows]
+
+    @property
+    def pool(self) -> Rows:
+        """(n,) the pool of each variable."""
+        return self.table.pool[self.rows]
+
+    @property
+    def gpus(self) -> Rows:
+        """(n,) the GPUs of each variable."""
+        return self.table.gpus[self.rows]
+
+
+    def node_shares(self, pool: int, gpus: Rows) -> dict[int, Floats]:
+        """Return what jobs of so many GPUs take of whole nodes, by number of the dual function.
+
+        A job of n GPUs on nodes of G takes ``floor(n/G) + f_k((n mod G)/G)`` of them. Empty where
+        counting GPUs says it all, and in pools of unequal nodes.
+        """
+        size = self.table.pools[pool].gpus_per_node
+        if any(c.pool == pool and c.gpus_per_node != size for c in self.classes):
+            return {}
+        rest = gpus % size
+        return {
+            k: gpus // size + node_shares(rest, size, k) for k in tightening(rest[rest > 0], size)
+        }
+
+
+def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
+    """Return the case with some of its options only; `kept` (n,) tells which."""
+    return replace(
+        case, rows=case.rows[kept], value=case.value[kept], extra_w=case.extra_w[kept]
+    )
+
+
+def extra_w(table: OptionTable) -> Floats:
+    """Return (K,) the watts that each option adds to those of its GPUs idle."""
+    idle_w = np.array([pool.gpu_type.idle_w for pool in table.pools])
+    return np.asarray(table.power_w - table.gpus * idle_w[table.pool])
+
+
+def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
+    """Gather what the model of a round is made from.
+
+    Options that cannot be in a best allocation get no variable: those worth no more than not to
+    run, and those that another one of the same job beats (`undominated`). Only options of jobs
+    that must run stay in any case.
+
+    Parameters
+    ----------
+    round, table
+        What is to be decided.
+    values
+        (K,) what each option is worth; not to run is worth 0.
+    """
+    must = table.must_run[table.job]
+    rows = np.flatnonzero(np.isfinite(values) & (values > 0) & ~must)
+    extra, racks = extra_w(table), rack_caps(round.cluster)
+    costs = [table.gpus[rows].astype(float)]
+    if round.watts is not None or racks:
+        costs.append(extra[rows])
+    group = table.job[rows] * len(table.pools) + table.pool[rows]
+    rows = rows[undominated(group, values[rows], np.array(costs))]
+    rows = np.sort(np.concatenate([rows, np.flatnonzero(must)]))
+    largest = float(np.abs(values[rows]).max(initial=0.0))
+    return Case(
+        round=round,
+        table=table,
+        rows=rows,
+        value=values[rows],
+        extra_w=extra[rows],
+        scale=largest if 0 < largest < np.inf else 1.0,
+        classes=node_classes(round.cluster),
+        sleeps=may_sleep(round),
+        racks=racks,
+    )

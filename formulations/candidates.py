@@ -1,0 +1,90 @@
+"""Leaving out options that cannot be in a best allocation, before a model is built of the rest."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.market import market, watts_at_least
+from ronda.formulations.options import OptionTable
+from ronda.instances.instance import Round
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+def undominated(group: Rows, value: Floats, costs: Floats) -> NDArray[np.bool_]:
+    """Tell (K,) which options no other option of the same group beats.
+
+    An option is beaten by one of its group that is worth at least as much and costs no more of
+    anything; of equal ones the first is kept.
+
+    Parameters
+    ----------
+    group
+        (K,) options are compared within a group; equal numbers need not be adjacent.
+    value
+        (K,) what each is worth.
+    costs
+        (R, K) what each uses of every resource.
+    """
+    order = np.lexsort((np.arange(len(group)), -value, group))
+    key, sorted_costs = group[order], costs[:, order]
+    first = np.searchsorted(key, key, side="left")
+    rank = np.arange(len(key)) - first  # place within the group; a better one comes earlier
+    kept = np.ones(len(key), dtype=bool)
+    active = np.flatnonzero(rank > 0)
+    step = 1
+    while len(active):
+        cheaper = sorted_costs[:, active - step] <= sorted_costs[:, active]
+        beaten = cheaper.all(axis=0)
+        kept[active[beaten]] = False
+        step += 1
+        active = active[~beaten & (rank[active] >= step)]
+    result = np.empty_like(kept)
+    result[order] = kept
+    return result
+
+
+def option_losses(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    prices: Mapping[str, float],
+    *,
+    sleeping: bool,
+) -> tuple[Floats, float]:
+    """Return by how much any plan that uses an option falls short of the dual bound, and the bound.
+
+    With prices λ and uses a, a job's best profit is ``u_j = max(0, max_k v_k - λ a_k)`` and option
+    k of job j loses ``u_j - (v_k - λ a_k) >= 0``: a plan is worth at most the bound less the
+    losses of its options (see `ronda.formulations.market`).
+
+    Parameters
+    ----------
+    round, table, values
+        The round, its options and (K,) what they are worth.
+    prices
+        By constraint name, as `ronda.formulations.greedy_fill.dual_bound` returns them.
+    sleeping
+        As there.
+
+    Returns
+    -------
+    tuple
+        (K,) losses, infinite for options worth no more than not to run and 0 for those of jobs
+        that must run; and the bound at these prices.
+    """
+    place = market(round, table, values, watts=watts_at_least(round, table, sleeping=sleeping))
+    names = [f"gpus[{pool.name}]" for pool in table.pools] + ["watts"] * place.limits_watts
+    unit = np.array([prices[name] for name in names])
+    losses = np.full(len(table), np.inf)
+    losses[place.fixed] = 0.0
+    bound = place.fixed_value + float(unit @ place.capacity)
+    if len(place.row):
+        profit = place.value - place.cost(unit)
+        best = np.maximum(np.maximum.reduceat(profit, place.first), 0.0)
+        size = np.diff(place.first, append=len(profit))
+        losses[place.row] = np.repeat(best, size) - profit
+        bound += float(best.sum())
+    return losses, bound

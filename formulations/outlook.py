@@ -1,0 +1,143 @@
+"""What the objectives look at: each job's remaining work, pauses, and the span of its options."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.options import OptionTable
+from ronda.instances.instance import Round
+from ronda.instances.job import JobState
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
+
+    Attributes
+    ----------
+    round, table
+        The round and its options.
+    weight
+        (J,) importance of the jobs.
+    remaining, guessed
+        (J,) expected work left, and whether that is a guess as the job's size is not known.
+    rate
+        (K,) work per second, less what is lost by the pause if the option is not the current one.
+    left_s
+        (K,) expected seconds until completion if the job keeps the option, its pause included.
+    least_gpus, least_rate
+        (J,) the fewest GPUs of any option, and the best rate with so few.
+    most_gpus, most_rate
+        (J,) the best rate of any option, and the fewest GPUs that give it.
+    """
+
+    round: Round
+    table: OptionTable
+    weight: Floats
+    remaining: Floats
+    guessed: NDArray[np.bool_]
+    rate: Floats
+    left_s: Floats
+    least_gpus: Floats
+    least_rate: Floats
+    most_gpus: Floats
+    most_rate: Floats
+
+    def by_row(self, of_job: Floats) -> Floats:
+        """Return a (J,) array spread over the (K,) rows."""
+        return np.asarray(of_job[self.table.job])
+
+    def over_jobs(self, reduce: np.ufunc, column: Floats) -> Floats:
+        """Return (J,) a (K,) column reduced over each job's rows, NaN for jobs without rows."""
+        return _over_jobs(self.table, reduce, column)
+
+
+def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
+    """Return the outlook of a round.
+
+    A job whose size is not known is expected to need as much work as it has done: what holds for
+    sizes with a heavy (Pareto, exponent 2) tail, and what ranks jobs by attained service as
+    Tiresias' LAS does (Gu et al., NSDI 2019). It counts as at least one round at its lowest rate.
+
+    **Switching cost.** An option that differs from what the job runs on pauses the job. Over the
+    time H that the new allocation is expected to last, at most `horizon_s`, the rate is
+    ``rate (1 - c/H)`` on average. If the job completes before, ``H = c + R/rate`` for remaining
+    work R, and the rate is ``R / (c + R/rate)``: never negative, and rising with the rate. As c
+    counts only what the pause is longer than that of the job's option with the shortest pause:
+    a waiting job must start some time, so that costs nothing; nor does the pause that a job is in.
+
+    Parameters
+    ----------
+    round, table
+        The round and its options.
+    horizon_s
+        Longest time in seconds that an allocation is expected to last.
+    """
+    rate, gpus = table.rate, table.gpus.astype(float)
+    least_gpus = _over_jobs(table, np.minimum, gpus)
+    least_rate = _over_jobs(table, np.maximum, np.where(gpus == least_gpus[table.job], rate, 0.0))
+    most_rate = _over_jobs(table, np.maximum, rate)
+    fastest = np.where(rate == most_rate[table.job], gpus, np.inf)
+    remaining = _remaining(round, table, least_rate)
+    pause = pause_s(round, table)
+    extra = pause - _over_jobs(table, np.minimum, pause)[table.job]
+    running_s = remaining[table.job] / rate
+    lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
+    kept = 1.0 - extra / np.where(lasts > 0, lasts, 1.0)
+    return Outlook(
+        round=round,
+        table=table,
+        weight=np.array([state.job.weight for state in table.jobs], dtype=float),
+        remaining=remaining,
+        guessed=np.array([state.job.estimate is None for state in table.jobs], dtype=bool),
+        rate=rate * kept,
+        left_s=pause + running_s,
+        least_gpus=least_gpus,
+        least_rate=least_rate,
+        most_gpus=_over_jobs(table, np.minimum, fastest),
+        most_rate=most_rate,
+    )
+
+
+def pause_s(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) the seconds without progress if a job takes a row now.
+
+    What is left of the pause for its current row; else a start or a restart.
+    """
+    costs = [state.job.costs or round.costs for state in table.jobs]
+    whole = [
+        c.restart_s if s.started else c.start_s for s, c in zip(table.jobs, costs, strict=True)
+    ]
+    pause = np.array(whole, dtype=float)[table.job]
+    for j, (state, cost) in enumerate(zip(table.jobs, costs, strict=True)):
+        if cost.restart_by_gpus and state.started:
+            own = slice(table.start[j], table.start[j + 1])
+            pause[own] = [cost.restart(n) for n in table.gpus[own].tolist()]
+    running = np.flatnonzero(table.current)
+    ready = np.array([state.since_s for state in table.jobs], dtype=float)[table.job[running]]
+    pause[running] = np.maximum(ready - round.now_s, 0.0)
+    return pause
+
+
+def _remaining(round: Round, table: OptionTable, least_rate: Floats) -> Floats:
+    """Return (J,) the expected work left (see `outlook`)."""
+    floor = np.nan_to_num(least_rate) * round.length_s
+
+    def of(state: JobState, at_least: float) -> float:
+        known = state.remaining_at(round.now_s)
+        return max(state.done_at(round.now_s), at_least) if known is None else known
+
+    return np.array([of(s, f) for s, f in zip(table.jobs, floor.tolist(), strict=True)])
+
+
+def _over_jobs(table: OptionTable, reduce: np.ufunc, column: Floats) -> Floats:
+    """Return (J,) a column reduced over each job's rows, NaN for jobs without rows."""
+    result = np.full(len(table.jobs), np.nan)
+    some = np.flatnonzero(np.diff(table.start))
+    if len(some):
+        result[some] = reduce.reduceat(column, table.start[some])
+    return result

@@ -1,0 +1,59 @@
+"""What jobs ask of a pool: whole nodes and at most one smaller block each."""
+
+from dataclasses import dataclass
+
+Piece = tuple[int, int]
+"""Node (position in the pool) and GPUs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job that wants GPUs of the pool.
+
+    Attributes
+    ----------
+    order
+        Its rank, 0 for the most important job; also its key.
+    gpus, span
+        GPUs and how far they may reach: "node", "rack" or "cluster".
+    extra_w
+        Watts per GPU beyond idle power.
+    held
+        Where it runs now, if it would like to stay there; else empty.
+    pinned
+        Whether it must stay there.
+    """
+
+    order: int
+    gpus: int
+    span: str = "cluster"
+    extra_w: float = 0.0
+    held: tuple[Piece, ...] = ()
+    pinned: bool = False
+
+    def is_regular(self, whole: int) -> bool:
+        """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""
+        rest = self.gpus % whole
+        pieces = [whole] * (self.gpus // whole) + ([rest] if rest else [])
+        return sorted((gpus for _, gpus in self.held), reverse=True) == pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The part of a job that does not fill a node, while it waits for a place.
+
+    Attributes
+    ----------
+    request
+        The job.
+    gpus
+        GPUs of the block.
+    near, within
+        Nodes in the racks of the job's other nodes, which are preferred; nodes that its span
+        allows.
+    """
+
+    request: Request
+    gpus: int
+    near: int
+    within: int

@@ -1,0 +1,102 @@
+"""Options on nodes: the answer of a placer, in the round's own objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ronda.instances.instance import Round
+from ronda.instances.job import Allocation, JobState, Option
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Options on nodes.
+
+    Attributes
+    ----------
+    allocations
+        By job id, in the order of the choice.
+    unplaced
+        Jobs for which no room was found, in the order of the choice.
+    moved
+        Jobs whose option is what they run on, but whose nodes had to change.
+    asleep
+        Nodes to put, or leave, asleep; None: as they are.
+    """
+
+    allocations: dict[str, Allocation]
+    unplaced: tuple[str, ...]
+    moved: tuple[str, ...]
+    asleep: tuple[int, ...] | None
+
+
+def unchanged(state: JobState, option: Option) -> Allocation | None:
+    """Return what the job runs on if the option leaves it unchanged, but for rate and power."""
+    held = state.allocation
+    if held is None:
+        return None
+    old = held.option
+    if old is option:
+        return held
+    same = (
+        old.pool == option.pool
+        and old.gpus == option.gpus
+        and old.span == option.span
+        and old.clock == option.clock
+        and old.batch == option.batch
+        and old.width == option.width
+    )
+    return held if same else None
+
+
+def assemble(
+    round: Round,
+    chosen: Mapping[str, Option],
+    held: Mapping[str, Allocation | None],
+    placements: Mapping[str, tuple[tuple[int, int], ...]],
+    *,
+    may_sleep: bool,
+    awake: Mapping[int, int],
+) -> Placed:
+    """Return the answer in the order of the choice."""
+    allocations: dict[str, Allocation] = {}
+    moved = []
+    for job, option in chosen.items():
+        placement = placements.get(job)
+        if placement is None:
+            continue
+        kept = held[job]
+        if kept is not None and tuple(sorted(kept.placement)) == placement:
+            allocations[job] = kept
+            continue
+        if kept is not None:
+            moved.append(job)
+        allocations[job] = Allocation(option=option, placement=placement)
+    used = {node for allocation in allocations.values() for node, _ in allocation.placement}
+    return Placed(
+        allocations,
+        tuple(job for job in chosen if job not in allocations),
+        tuple(moved),
+        _sleepers(round, used, may_sleep=may_sleep, awake=awake),
+    )
+
+
+def _sleepers(
+    round: Round, used: set[int], *, may_sleep: bool, awake: Mapping[int, int]
+) -> tuple[int, ...] | None:
+    """Return the nodes that sleep from now on; None if nothing changes."""
+    sleeping = set(round.asleep)
+    if not may_sleep:
+        return tuple(sorted(sleeping - used)) if sleeping & used else None
+    pools = round.cluster.topology.node_pool.tolist()
+    spare = dict(awake)
+    for node in used:
+        if pools[node] in spare:
+            spare[pools[node]] -= 1
+    idle = sorted(set(range(len(pools))) - used, key=lambda node: (node in sleeping, node))
+    asleep = []
+    for node in idle:
+        if spare.get(pools[node], 0) > 0:
+            spare[pools[node]] -= 1
+        else:
+            asleep.append(node)
+    return tuple(sorted(asleep))

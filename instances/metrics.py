@@ -1,0 +1,142 @@
+"""What a schedule is worth: the figures that every comparison shows."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.check_history import same
+from ronda.instances.instance import Instance
+from ronda.instances.schedule import JobOutcome, Schedule, Segment
+from ronda.instances.violation import SECOND
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """Figures of all jobs as parallel arrays, in the schedule's order.
+
+    Attributes
+    ----------
+    jct_s
+        (J,) completion minus submission; NaN if the run was cut before the job ended.
+    queue_s
+        (J,) the part of `jct_s` in which it held no GPUs.
+    gpu_s
+        (J,) GPU-seconds held, pauses included.
+    preemptions
+        (J,) how often it lost all its GPUs before it ended.
+    restarts
+        (J,) changes of its allocation and resumptions.
+    """
+
+    jct_s: Floats
+    queue_s: Floats
+    gpu_s: Floats
+    preemptions: NDArray[np.int64]
+    restarts: NDArray[np.int64]
+
+
+def job_figures(schedule: Schedule) -> JobFigures:
+    """Return the figures of every job of a schedule."""
+    outcomes = schedule.jobs
+    jct_s = np.array([nan if o.end_s is None else o.end_s - o.submit_s for o in outcomes])
+    held_s = np.array([sum(s.end_s - s.start_s for s in o.segments) for o in outcomes])
+    return JobFigures(
+        jct_s=jct_s,
+        queue_s=jct_s - held_s,
+        gpu_s=np.array([_gpu_s(o.segments) for o in outcomes]),
+        preemptions=np.array([_preemptions(o, schedule.end_s) for o in outcomes], dtype=np.int64),
+        restarts=np.array([_restarts(o.segments) for o in outcomes], dtype=np.int64),
+    )
+
+
+def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
+    """Return the figures of a run by name.
+
+    Parameters
+    ----------
+    instance
+        For the number of GPUs.
+    schedule
+        Its answer.
+
+    Returns
+    -------
+    dict
+        Means and percentiles (linear between ranks) are over the jobs that ended; a figure of
+        nothing is NaN.
+
+        * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
+        * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
+        * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
+          queued for more than a microsecond;
+        * `makespan_s`: from the first submission to the end of the schedule;
+        * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
+          an allocation and resumptions;
+        * `energy_j`: from 0 to the end of the schedule;
+        * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
+        * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
+          that the policy proposed.
+    """
+    figures = job_figures(schedule)
+    ended = ~np.isnan(figures.jct_s)
+    jct_s, queue_s = figures.jct_s[ended], figures.queue_s[ended]
+    makespan_s = schedule.end_s - min((o.submit_s for o in schedule.jobs), default=0.0)
+    solve_s = np.array([r.solve_s for r in schedule.rounds])
+    return {
+        "instance": schedule.instance,
+        "policy": schedule.policy,
+        "seed": schedule.seed,
+        "jobs": len(schedule.jobs),
+        "unfinished": int(np.count_nonzero(~ended)),
+        "mean_jct_s": _mean(jct_s),
+        "median_jct_s": _percentile(jct_s, 50),
+        "p95_jct_s": _percentile(jct_s, 95),
+        "p99_jct_s": _percentile(jct_s, 99),
+        "mean_queue_s": _mean(queue_s),
+        "queued_jobs": int(np.count_nonzero(queue_s > SECOND)),
+        "makespan_s": makespan_s,
+        "preemptions": int(figures.preemptions.sum()),
+        "restarts": int(figures.restarts.sum()),
+        "energy_j": schedule.energy.total_j,
+        "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
+        if makespan_s > 0
+        else nan,
+        "rounds": len(schedule.rounds),
+        "median_solve_s": _percentile(solve_s, 50),
+        "p99_solve_s": _percentile(solve_s, 99),
+        "overruns": sum(r.overrun for r in schedule.rounds),
+        "violations": sum(len(r.violations) for r in schedule.rounds),
+    }
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean, NaN of nothing."""
+    return float(values.mean()) if values.size else nan
+
+
+def _percentile(values: Floats, percent: float) -> float:
+    """Return a percentile, linear between ranks; NaN of nothing."""
+    return float(np.percentile(values, percent)) if values.size else nan
+
+
+def _gpu_s(segments: tuple[Segment, ...]) -> float:
+    """Return the GPU-seconds that segments hold."""
+    return sum(s.option.gpus * (s.end_s - s.start_s) for s in segments)
+
+
+def _preemptions(outcome: JobOutcome, end_s: float) -> int:
+    """Count the gaps between segments, and one more if a cut job held nothing at the end."""
+    segments = outcome.segments
+    gaps = sum(b.start_s > a.end_s for a, b in pairwise(segments))
+    stopped = outcome.end_s is None and bool(segments) and segments[-1].end_s < end_s
+    return gaps + stopped
+
+
+def _restarts(segments: tuple[Segment, ...]) -> int:
+    """Count the segments that do not just go on where the one before ended."""
+    return sum(not same(a, b) for a, b in pairwise(segments))

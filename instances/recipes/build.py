@@ -1,0 +1,98 @@
+"""All recipes, and how their results are written."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ronda.instances import files
+from ronda.instances.catalogue import Listing
+from ronda.instances.errors import InputError
+from ronda.instances.recipes import hand
+from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
+from ronda.instances.recipes.item import Item
+from ronda.instances.recipes.pollux import pollux
+from ronda.instances.recipes.venus import venus
+
+RECIPES: dict[str, Callable[[Path], Item]] = {
+    "clock-or-gpus": lambda _: hand.clock_or_gpus(),
+    "energy-hand": lambda _: hand.energy_hand(),
+    "one-gpu": lambda _: hand.one_gpu(),
+    "philly-energy": lambda source: energy(source, WEEK),
+    "philly-energy-small": lambda source: energy(source, HALF_DAY),
+    "pollux-1": lambda source: pollux(source, 1),
+    "pollux-2": lambda source: pollux(source, 2),
+    "pollux-3": lambda source: pollux(source, 3),
+    "pollux-4": lambda source: pollux(source, 4),
+    "two-jobs": lambda _: hand.two_jobs(),
+    "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),
+    "venus-vcvly": lambda source: venus(source, "vcvlY", 2),
+}
+"""What is packaged, by name: from the folder of the public data to the item."""
+
+# In the data folder -> in the folder of the public data.
+_LICENCES = {
+    "LICENSE.HeliosData.CC-BY-4.0.txt": "helios/LICENSE.HeliosData.CC-BY-4.0.txt",
+    "LICENSE.philly-traces.CC-BY-4.0.txt": "philly/LICENSE.philly-traces.CC-BY-4.0.txt",
+    "LICENSE.AdaptDL.Apache-2.0.txt": "pollux/LICENSE.Apache-2.0.txt",
+    "LICENSE.ElasticFlow.Apache-2.0.txt": "elasticflow/LICENSE.Apache-2.0.txt",
+    "LICENSE.Zeus.Apache-2.0.txt": "zeus/LICENSE.Apache-2.0.txt",
+}
+
+
+def build(source: Path, out: Path) -> Iterator[str]:
+    """Make every packaged file; existing ones are replaced, but only once all are made.
+
+    Parameters
+    ----------
+    source
+        Folder of the public data.
+    out
+        Folder to write to; made if it is not there.
+
+    Yields
+    ------
+    str
+        The name of each file as soon as it is made.
+
+    Raises
+    ------
+    InputError
+        If anything in the data is missing or not as expected, or a file cannot be written.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        draft = Path(scratch)
+        listing = []
+        for recipe in RECIPES.values():
+            item = recipe(source)
+            files.write(item.obj, draft / item.entry.file)
+            listing.append(item.entry)
+            yield item.entry.file
+        index = msgspec.json.encode(Listing(entries=tuple(listing)))
+        (draft / "index.json").write_bytes(msgspec.json.format(index, indent=1) + b"\n")
+        for name, origin in _LICENCES.items():
+            _copy(source / origin, draft / name)
+        out.mkdir(parents=True, exist_ok=True)
+        _move(draft.iterdir(), out)
+    yield "index.json"
+    yield from _LICENCES
+
+
+def _copy(origin: Path, target: Path) -> None:
+    """Copy a licence text."""
+    try:
+        shutil.copyfile(origin, target)
+    except OSError as error:
+        raise InputError(str(origin), error.strerror or str(error), "a licence text") from error
+
+
+def _move(made: Iterable[Path], out: Path) -> None:
+    """Move finished files into the folder."""
+    for path in sorted(made):
+        try:
+            shutil.move(path, out / path.name)
+        except OSError as error:
+            place = str(out / path.name)
+            raise InputError(place, error.strerror or str(error), "a writable file") from error

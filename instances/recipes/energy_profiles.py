@@ -1,0 +1,131 @@
+"""Applications with scaling, clock and power: ElasticFlow's A100 tables and Zeus's power curves.
+
+Throughput is measured. Power is *made*: no public data has scaling and power of one application
+on one GPU. The curves are those fitted to Zeus's V100 measurements, stretched from a V100's 250 W
+to an A100's 400 W; that they hold for an A100, at any number of GPUs, is an assumption.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ronda.instances.profile import PowerCurve, Profile, Tabular
+from ronda.instances.traces.pollux_tables import read_numbers, shorten
+
+GPUS_PER_NODE = 8
+_STRETCH = 400.0 / 250.0
+
+# Computation of a step at full clock, alpha_c + beta_c x local batch: fits to the same tables, in
+# milliseconds. What a measured step takes longer is taken for synchronisation.
+_COMPUTE_MS = {
+    "bert": (48.61, 1.832),
+    "gpt2": (23.72, 0.880),
+    "resnet50": (7.41, 2.133),
+    "vgg16": (0.0, 3.061),
+    "inception3": (21.36, 2.898),
+    "deepspeech2": (45.90, 8.956),
+}
+# P(s) of one V100 in watts: a, b, c, s0; fits to Zeus's measurements (mean error 0.5 to 1.7 %).
+_RESNET50 = (26.0, 140.0, 222.0, 0.88)
+_BERT_SQUAD = (23.0, 157.0, 200.0, 0.87)
+_BERT_SENTIMENT = (24.0, 143.0, 177.0, 0.81)
+_DEEPSPEECH2 = (0.0, 135.0, 227.0, 0.86)
+_V100_CURVE = {
+    "bert": _BERT_SQUAD,
+    "gpt2": _BERT_SENTIMENT,
+    "resnet50": _RESNET50,
+    "vgg16": _RESNET50,
+    "inception3": _RESNET50,
+    "deepspeech2": _DEEPSPEECH2,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Application:
+    """A model at a global batch size.
+
+    Attributes
+    ----------
+    model
+        Name of the model.
+    profile
+        What a scheduler knows about it.
+    rate
+        Samples per second at full clock by number of GPUs.
+    """
+
+    model: str
+    profile: Profile
+    rate: dict[int, float]
+
+    def busy_w(self, gpus: int) -> float:
+        """Return the mean watts of one of `gpus` GPUs at full clock, synchronisation included."""
+        table, curve = self.profile.throughput["A100"], self.profile.power["A100"]
+        assert isinstance(table, Tabular)
+        k = table.gpus.index(gpus)
+        share = table.sync_s[k] / table.step_s[k]
+        full_w = curve.a_w + curve.b_w * curve.s0 + curve.c_w * (1.0 - curve.s0**3)
+        return (1.0 - share) * full_w + share * (curve.sync_w or 0.0)
+
+    @property
+    def peak(self) -> int:
+        """The number of GPUs beyond which throughput falls."""
+        return max(self.rate, key=self.rate.__getitem__)
+
+
+def applications(source: Path) -> tuple[Application, ...]:
+    """Return the 14 applications of ElasticFlow's A100 tables that have a computation model.
+
+    Parameters
+    ----------
+    source
+        Folder of the public data.
+    """
+    path = source / "elasticflow" / "throughputs_A100.csv"
+    table = read_numbers(path, "model", "global_batch_size num_gpus iters_per_s")
+    made = []
+    for _, rows in table.groupby(["model", "global_batch_size"]):
+        rows = rows.sort_values("num_gpus")
+        model, batch = str(rows.model.iloc[0]), float(rows.global_batch_size.iloc[0])
+        if model in _COMPUTE_MS:
+            speed = dict(zip(rows.num_gpus.astype(int), rows.iters_per_s, strict=True))
+            made.append(_application(model, batch, speed))
+    return tuple(made)
+
+
+def _application(model: str, batch: float, iterations: dict[int, float]) -> Application:
+    """Return the application with these iterations per second by number of GPUs."""
+    gpus = tuple(iterations)
+    local = tuple(batch / n for n in gpus)
+    step_s = shorten([1.0 / iterations[n] for n in gpus])
+    alpha, beta = _COMPUTE_MS[model]
+    sync_s = [
+        0.0 if n == 1 else max(0.0, step - (alpha + beta * b) / 1e3)
+        for n, b, step in zip(gpus, local, step_s, strict=True)
+    ]
+    table = Tabular(
+        gpus=gpus,
+        nodes=tuple(max(1, n // GPUS_PER_NODE) for n in gpus),
+        local_batch=local,
+        step_s=step_s,
+        sync_s=shorten(sync_s),
+        phi=1.0,  # the power curve is over relative speed, not over clock
+    )
+    profile = Profile(
+        name=f"{model}-{batch:g}",
+        throughput={"A100": table},
+        power={"A100": power_curve(model)},
+        base_batch=batch,
+        source="ElasticFlow A100 table (measured); Zeus V100 curve stretched to 400 W (made)",
+    )
+    rate = {n: batch / step for n, step in zip(gpus, step_s, strict=True)}
+    return Application(model=model, profile=profile, rate=rate)
+
+
+def power_curve(model: str) -> PowerCurve:
+    """Return the stretched curve; while gradients synchronise, what it is at half speed.
+
+    The power of synchronisation was not measured: an assumption.
+    """
+    *watts, s0 = _V100_CURVE[model]
+    a_w, b_w, c_w = (round(x * _STRETCH, 6) for x in watts)
+    return PowerCurve(a_w=a_w, b_w=b_w, c_w=c_w, s0=s0, sync_w=round(a_w + 0.5 * b_w, 6))

@@ -1,0 +1,163 @@
+"""Pollux (Qiao et al., OSDI 2021; Apache-2.0): elastic jobs with measured speed and noise."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Cadence, Instance
+from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.profile import NoiseCurve, Profile
+from ronda.instances.traces.pollux_tables import (
+    noise_curve,
+    read_numbers,
+    read_steps,
+    read_validation,
+    tabular,
+)
+from ronda.instances.traces.rigid import T4_NODE, busy_power, make_cluster
+from ronda.instances.traces.table import rows
+
+CITATION = (
+    "Qiao, Choe, Subramanya, Neiswanger, Ho, Zhang, Ganger, Xing: Pollux: Co-adaptive Cluster "
+    "Scheduling for Goodput-Optimized Deep Learning, OSDI 2021"
+)
+LICENCE = "Apache-2.0"
+
+# Set by Pollux's simulator: a job of this application stays on one GPU with this batch. On one
+# GPU the simulator accumulates at least two steps above the initial batch, hence the local batch.
+_NCF, _NCF_LOCAL_BATCH = "ncf", 16_384.0
+_SIMULATED_GPUS = 64  # "simulator can't handle more"
+_RESCALE_S = 30.0  # every start and every change of an allocation
+
+
+def read_pollux(
+    folder: str | Path,
+    *,
+    seed: int = 1,
+    workload: str = "workloads",
+    nodes: int = 16,
+    name: str | None = None,
+) -> Instance:
+    """Read a workload of Pollux's simulator as elastic jobs.
+
+    Speeds are the measured step times on AWS g4dn.12xlarge nodes (4 T4), by GPUs, nodes and local
+    batch; efficiency follows the measured gradient noise. A job's work is the samples at the
+    initial batch size that its epochs are worth, which the user declares: the estimate is exact.
+    GPUs and batch requested are those of the tuned workload. As in Pollux's simulator a job may
+    grow to 64 GPUs or to the largest batch at the smallest measured local batch, whichever is
+    less, ``ncf`` stays on one GPU with its batch, and every start or change costs 30 s.
+
+    How this differs from Pollux's simulator: rounds happen every 60 s *and* at submissions and
+    completions (there: every 60 s only); speeds are known (there: fitted on the way, and growth
+    limited to twice the largest size seen); local batches need not be whole; on one GPU gradients
+    are accumulated only where the local batch demands it. Power was not measured: a busy T4 draws
+    its 70 W limit, an idle one 10 W (data sheet), a host 150 W (assumption).
+
+    How the literature uses it: ``workloads`` (160 jobs in 8 hours, seeds 1 to 8), the same at
+    0.5, 1.5 and 2 times the load (``workloads-2.0``), or with GPUs and batches as users choose
+    them (``workloads-realistic``), on 16 nodes of 4 GPUs.
+
+    Parameters
+    ----------
+    folder
+        Holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
+        ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``.
+    seed, workload
+        Which workload.
+    nodes
+        Nodes of 4 T4.
+    name
+        Name of the instance; None: ``pollux-`` and the seed.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or not as expected, or there is no such workload.
+    """
+    folder = Path(folder)
+    chosen = _read_workload(folder, workload, seed)
+    apps = sorted(set(chosen.application))
+    steps, runs, constants = read_steps(folder), read_validation(folder), _read_constants(folder)
+    for app in apps:
+        if app not in constants or not (steps.app == app).any() or not (runs.app == app).any():
+            raise InputError(
+                str(folder), f"no measurements of {app!r}", "those of every application"
+            )
+    curves = {
+        app: noise_curve(runs[runs.app == app], int(constants[app]["max_epochs"])) for app in apps
+    }
+    profiles = {
+        app: _profile(app, steps[steps.app == app], curves[app], constants[app]) for app in apps
+    }
+    return Instance(
+        name=name or f"pollux-{seed}",
+        cluster=make_cluster(T4_NODE, nodes),
+        profiles=profiles,
+        curves=curves,
+        jobs=tuple(_job(row, profiles, curves) for row in rows(chosen)),
+        costs=Costs(start_s=_RESCALE_S, restart_s=_RESCALE_S),
+        cadence=Cadence(period_s=60.0, on_event=True),
+        source="Pollux's OSDI'21 artifact, github.com/petuum/adaptdl, branch osdi21-artifact",
+        licence=LICENCE,
+        citation=CITATION,
+    )
+
+
+def _read_workload(folder: Path, workload: str, seed: int) -> pd.DataFrame:
+    """Return the rows of one workload in order of submission."""
+    path = folder / "workloads.csv.gz"
+    frame = read_numbers(path, "set name application", "seed time num_replicas batch_size")
+    chosen = frame[(frame.set == workload) & (frame.seed == seed)]
+    if chosen.empty:
+        known = sorted({f"{row.set}/{row.seed:g}" for row in rows(frame)})
+        found = f"workload {workload!r} with seed {seed}"
+        raise InputError(str(path), found, f"one of {', '.join(known)}")
+    return chosen.sort_values("time", kind="stable")
+
+
+def _read_constants(folder: Path) -> dict[str, dict[str, float]]:
+    """Return each application's constants."""
+    path = folder / "app_constants.json"
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), str(error), "a JSON object by application") from error
+    return {app: values for app, values in read.items() if isinstance(values, dict)}
+
+
+def _profile(
+    app: str, steps: pd.DataFrame, curve: NoiseCurve, constants: dict[str, float]
+) -> Profile:
+    """Return an application's profile."""
+    most = float(constants.get("max_local_bsz", steps.local_bsz.max()))
+    return Profile(
+        name=app,
+        throughput={T4_NODE.gpu.name: tabular(steps[steps.local_bsz <= most])},
+        power=busy_power(T4_NODE),
+        base_batch=curve.batches[0],
+        batches=() if app == _NCF else curve.batches,
+        min_local_batch=float(steps.local_bsz.min()),
+        max_local_batch=_NCF_LOCAL_BATCH if app == _NCF else most,
+        source="measured on AWS g4dn.12xlarge (Pollux, OSDI 2021)",
+    )
+
+
+def _job(row: Any, profiles: dict[str, Profile], curves: dict[str, NoiseCurve]) -> Job:
+    """Return the job of a workload's row."""
+    app, gpus = row.application, int(row.num_replicas)
+    profile, curve = profiles[app], curves[app]
+    most = min(_SIMULATED_GPUS, int(curve.batches[-1] // profile.min_local_batch))
+    return Job(
+        id=row.name,
+        submit_s=row.time,
+        profile=app,
+        gpus=gpus,
+        min_gpus=1,
+        max_gpus=1 if app == _NCF else max(most, gpus),
+        batch=row.batch_size,
+        estimate=Estimate(work=curve.until[-1]),
+        truth=Truth(work=curve.until[-1], curve=app),
+    )

@@ -1,0 +1,167 @@
+"""From canonical job rows to an instance of rigid jobs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from msgspec import structs
+
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Cadence, Instance
+from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.profile import PowerCurve, rigid_profile
+from ronda.instances.traces.table import rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One node of a trace's cluster.
+
+    Attributes
+    ----------
+    gpu
+        Its GPU type.
+    gpus
+        Number of GPUs.
+    busy_w
+        Power of a busy GPU in watts, at whatever job (no trace has measured power).
+    host_idle_w
+        Power of the node without its GPUs in watts.
+    """
+
+    gpu: GpuType
+    gpus: int
+    busy_w: float
+    host_idle_w: float
+
+
+# Idle and maximum watts: data-sheet values as used by the PWR scheduler (CCGrid'25) for the openb
+# nodes. No trace tells what its hosts draw: the hosts' watts are round figures, an assumption.
+V100_NODE = Machine(
+    gpu=GpuType(name="V100", memory_gib=32.0, idle_w=30.0), gpus=8, busy_w=300.0, host_idle_w=300.0
+)
+P100_NODE = Machine(
+    gpu=GpuType(name="P100", memory_gib=16.0, idle_w=25.0), gpus=8, busy_w=250.0, host_idle_w=300.0
+)
+A100_NODE = Machine(
+    gpu=GpuType(name="A100", memory_gib=40.0, idle_w=50.0), gpus=8, busy_w=400.0, host_idle_w=500.0
+)
+T4_NODE = Machine(
+    gpu=GpuType(name="T4", memory_gib=16.0, idle_w=10.0), gpus=4, busy_w=70.0, host_idle_w=150.0
+)
+
+# What a preempted job loses when it resumes, by its GPUs: Helios's SRTF (artifact of SC'21).
+HELIOS_COSTS = Costs(restart_by_gpus=((1, 7.0), (8, 30.0), (9, 60.0)))
+
+
+def busy_power(machine: Machine) -> dict[str, PowerCurve]:
+    """Return the power curve through a GPU's idle and busy watts, the same whatever the job."""
+    idle_w = machine.gpu.idle_w
+    return {machine.gpu.name: PowerCurve(a_w=idle_w, b_w=machine.busy_w - idle_w, s0=1.0)}
+
+
+def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
+    """Return a cluster of equal nodes.
+
+    Parameters
+    ----------
+    machine
+        The node.
+    nodes
+        How many; or by virtual cluster, each of which becomes a partition.
+    """
+    counts = {"default": nodes} if isinstance(nodes, int) else dict(nodes)
+    groups = tuple(
+        NodeGroup(
+            name=vc,
+            count=count,
+            gpus_per_node=machine.gpus,
+            gpu_type=machine.gpu.name,
+            partition=vc,
+            host_idle_w=machine.host_idle_w,
+        )
+        for vc, count in counts.items()
+    )
+    return Cluster(
+        gpu_types=(machine.gpu,),
+        node_groups=groups,
+        partitions=tuple(Partition(name=vc) for vc in counts if vc != "default"),
+    )
+
+
+def rigid_instance(
+    frame: pd.DataFrame,
+    *,
+    path: str | Path,
+    name: str,
+    machine: Machine,
+    nodes: int | Mapping[str, int],
+    costs: Costs = HELIOS_COSTS,
+    deadlines: bool = False,
+    **words: Any,
+) -> Instance:
+    """Return the instance in which every job runs for its traced time on its requested GPUs.
+
+    The estimate is the true duration, as for the SJF and SRTF of the literature (oracle sizes);
+    rounds happen at submissions and completions only.
+
+    Parameters
+    ----------
+    frame
+        From `ronda.instances.traces.table.clean_jobs`.
+    path
+        Of the trace, for errors.
+    name, words
+        Name and other words of the instance.
+    machine, nodes
+        The cluster. With `nodes` by virtual cluster, jobs run in the partition of theirs; with a
+        plain number all share one partition.
+    costs
+        Of restarts.
+    deadlines
+        Whether the frame has a column ``deadline_s``.
+
+    Raises
+    ------
+    InputError
+        For a job that is larger than its partition.
+    """
+    cluster = make_cluster(machine, nodes)
+    plain = rigid_profile(machine.gpu.name)
+    shared = isinstance(nodes, int)
+    size = {group.partition: group.count * group.gpus_per_node for group in cluster.node_groups}
+    jobs = []
+    for row in rows(frame):
+        partition = "default" if shared else row.vc
+        if row.num_gpus > size[partition]:
+            raise InputError(
+                f"{path}, row {row.row}, num_gpus",
+                str(row.num_gpus),
+                f"at most the {size[partition]} GPUs of partition {partition!r}; "
+                "give more nodes, or max_gpus to drop larger jobs",
+            )
+        jobs.append(
+            Job(
+                id=row.job_id,
+                submit_s=row.submit_s,
+                profile="rigid",
+                gpus=row.num_gpus,
+                partition=partition,
+                deadline_s=row.deadline_s if deadlines else None,
+                user=row.user or None,
+                estimate=Estimate(work=row.duration_s),
+                truth=Truth(work=row.duration_s),
+            )
+        )
+    return Instance(
+        name=name,
+        cluster=cluster,
+        profiles={"rigid": structs.replace(plain, power=busy_power(machine))},
+        jobs=tuple(jobs),
+        costs=costs,
+        cadence=Cadence(period_s=None, on_event=True),
+        **words,
+    )

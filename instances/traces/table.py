@@ -1,0 +1,222 @@
+"""Read a CSV trace into the canonical job schema, refusing what cannot be a job.
+
+The canonical columns are ``job_id`` (text), ``submit_s`` (seconds in the trace's own clock),
+``num_gpus`` (all of them at once), ``duration_s`` (run time without queueing), ``vc`` (virtual
+cluster), ``user`` and ``status`` (empty text where unknown), and ``row`` (line in the file).
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from gzip import open as open_gzip
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ronda.instances.errors import InputError
+
+REQUIRED = ("job_id", "submit_s", "num_gpus", "duration_s")
+OPTIONAL = ("vc", "user", "status")
+_NUMBERS = ("submit_s", "num_gpus", "duration_s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which rows of a trace become jobs; the literature's values stand in each reader.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Keep jobs submitted in [start_s, end_s), in the trace's own clock. The instance's time 0
+        is `start_s`, or the first submission where it is None.
+    min_duration_s, max_duration_s
+        Keep jobs that ran for at least, at most so many seconds.
+    max_gpu_hours
+        Keep jobs that used less than so many GPU-hours.
+    max_gpus
+        Keep jobs that asked for at most so many GPUs.
+    """
+
+    start_s: float | None = None
+    end_s: float | None = None
+    min_duration_s: float = 0.0
+    max_duration_s: float = float("inf")
+    max_gpu_hours: float = float("inf")
+    max_gpus: float = float("inf")
+
+
+ALL = Filters()
+
+
+def read_columns(
+    path: str | Path, aliases: Mapping[str, Sequence[str]], optional: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Read the named columns of a CSV file as text.
+
+    Parameters
+    ----------
+    path
+        A CSV file, possibly gzipped; lines before the header may begin with ``#``.
+    aliases
+        By the name that the result should have: the header names that it may have in the file.
+    optional
+        Names that may be missing; they become columns of empty text.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Text columns in the order of `aliases`, and ``row``, the line in the file. Its
+        ``attrs["headers"]`` tells which header each column had.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no CSV, lacks a column or has no rows.
+    """
+    comments, raw = _read_text(Path(path))
+    columns, headers = {}, {}
+    for name, known in aliases.items():
+        found = [header for header in known if header in raw.columns]
+        if found:
+            columns[name], headers[name] = raw[found[0]], found[0]
+        elif name in optional:
+            columns[name] = pd.Series("", index=raw.index, dtype=str)
+        else:
+            raise InputError(
+                f"{path}, header",
+                ", ".join(map(repr, raw.columns[:12])),
+                f"a column {' or '.join(map(repr, known))}",
+            )
+    if raw.empty:
+        raise InputError(str(path), "no rows", "at least one job")
+    frame = pd.DataFrame(columns)
+    frame.attrs["headers"] = headers
+    frame["row"] = np.arange(len(frame)) + comments + 2  # the header is line comments + 1
+    return frame
+
+
+def _read_text(path: Path) -> tuple[int, pd.DataFrame]:
+    """Return the number of comment lines before the header, and all columns as text."""
+    try:
+        opener = open_gzip if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as lines:
+            comments = sum(1 for _ in takewhile(lambda line: line.startswith("#"), lines))
+        raw = pd.read_csv(
+            path, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8"
+        )
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(str(path), reason, "a readable CSV file") from error
+    except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(str(path), reason, "a CSV file with a header") from error
+    return comments, raw
+
+
+def rows(frame: pd.DataFrame) -> Iterator[Any]:
+    """Yield the rows as named tuples of plain Python values."""
+    return frame.itertuples(index=False)
+
+
+def to_number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return a text column as finite floats.
+
+    Raises
+    ------
+    InputError
+        Naming the first row that holds something else.
+    """
+    values = pd.to_numeric(frame[column], errors="coerce").astype(float)
+    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number")
+    return values
+
+
+def refuse(
+    path: str | Path,
+    frame: pd.DataFrame,
+    bad: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    column: str,
+    expected: str,
+) -> None:
+    """Raise an `InputError` that names the first row where `bad` holds, if any."""
+    if bad.any():
+        first = frame.iloc[int(np.argmax(bad))]
+        value = first[column]
+        found = repr(value) if isinstance(value, str) else f"{value:g}"
+        raise InputError(f"{path}, row {first['row']}, {column}", found, expected)
+
+
+def clean_jobs(
+    path: str | Path,
+    frame: pd.DataFrame,
+    *,
+    filters: Filters = ALL,
+    vcs: Iterable[str] | None = None,
+    extra: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Check and filter canonical rows and put them in order of submission.
+
+    Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
+
+    Parameters
+    ----------
+    path
+        Of the trace, for errors.
+    frame
+        Canonical columns as text or numbers, from `read_columns`.
+    filters
+        Which rows to keep.
+    vcs
+        Virtual clusters to keep; None: all.
+    extra
+        Further columns that hold numbers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same columns with numbers as numbers. Submissions count from the start.
+
+    Raises
+    ------
+    InputError
+        For a bad row (not a number, negative, repeated id), or if nothing is left.
+    """
+    frame = frame.copy()
+    for column in (*_NUMBERS, *extra):
+        frame[column] = to_number(path, frame, column)
+    refuse(path, frame, frame.num_gpus.to_numpy() < 0, "num_gpus", "a number of GPUs")
+    refuse(path, frame, frame.num_gpus.to_numpy() % 1 != 0, "num_gpus", "a whole number of GPUs")
+    refuse(path, frame, frame.duration_s.to_numpy() < 0, "duration_s", "seconds, 0 or more")
+    repeated = frame.job_id.duplicated().to_numpy()
+    refuse(path, frame, repeated, "job_id", "an id that no other row has")
+    kept = frame[_keep(frame, filters, vcs)]
+    if kept.empty:
+        known = sorted(set(frame.vc))
+        raise InputError(
+            str(path),
+            f"no row that passes the filters, of {len(frame)} (virtual clusters: {known[:20]})",
+            "at least one job; widen the filters",
+        )
+    kept = kept.sort_values("submit_s", kind="stable", ignore_index=True)
+    zero = kept.duration_s.to_numpy() == 0
+    refuse(path, kept, zero, "duration_s", "a positive time; min_duration_s=1 drops such rows")
+    start = kept.submit_s.iloc[0] if filters.start_s is None else filters.start_s
+    kept["submit_s"] -= start
+    kept["num_gpus"] = kept.num_gpus.astype(np.int64)
+    return kept
+
+
+def _keep(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None) -> pd.Series:
+    """Return which rows pass the filters."""
+    start = -np.inf if filters.start_s is None else filters.start_s
+    end = np.inf if filters.end_s is None else filters.end_s
+    keep = (frame.num_gpus > 0) & (frame.num_gpus <= filters.max_gpus)
+    keep &= (frame.submit_s >= start) & (frame.submit_s < end)
+    keep &= frame.duration_s.between(filters.min_duration_s, filters.max_duration_s)
+    keep &= frame.num_gpus * frame.duration_s < filters.max_gpu_hours * 3600
+    if vcs is not None:
+        keep &= frame.vc.isin(set(vcs))
+    return keep

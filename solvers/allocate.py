@@ -1,0 +1,150 @@
+"""Choosing every job's option by MILP, within a time limit and with a certified bound.
+
+Prices of GPUs and watts (the Lagrangian dual, `ronda.formulations.greedy_fill`) give a bound D on
+every plan, and of every option the *loss*: by how much any plan that uses it falls short of D.
+With an incumbent worth z, options that lose more than D − z are in no better plan. So
+
+1. if the greedy choice at these prices is within the gap, nothing needs to be solved;
+2. otherwise a MILP over the options of least loss improves the incumbent, and a plan outside it is
+   worth at most D less the least loss left out;
+3. only if that does not prove the gap, a MILP over all options that can matter follows.
+
+If time is short, the MILP has as many options as it can be built and started with in time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation_case import Case, make_case
+from ronda.formulations.allocation_reading import shortages, within
+from ronda.formulations.candidates import option_losses
+from ronda.formulations.greedy_fill import dual_bound, fill
+from ronda.formulations.options import OptionTable
+from ronda.instances.instance import Round
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.milp_search import PROOF, Choice, Search
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+def allocate(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    *,
+    deadline: Deadline,
+    gap: float,
+    seed: int,
+    starts: Sequence[Rows] = (),
+    reserve_s: float = 0.0,
+) -> Choice:
+    """Choose every job's option.
+
+    Parameters
+    ----------
+    round, table, values
+        The round, its options and (K,) what they are worth; not to run is worth 0.
+    deadline
+        By when to return.
+    gap
+        Relative gap between value and bound at which to stop.
+    seed
+        Of HiGHS.
+    starts
+        (J,) choices to start from, besides the greedy one.
+    reserve_s
+        Seconds that must be left on return.
+    """
+    case = make_case(round, table, values)
+    conflicts = shortages(case)
+    if conflicts:
+        return Choice(
+            chosen=np.full(len(table.jobs), -1, dtype=np.int64),
+            stop=StopReason.INFEASIBLE,
+            status=SolutionStatus.NONE,
+            build_s=deadline.elapsed(),
+            conflicts=tuple(conflicts),
+        )
+    _, named = dual_bound(round, table, values, sleeping=case.sleeps)
+    losses, dual = option_losses(round, table, values, named, sleeping=case.sleeps)
+    # A start may break what only the model knows (racks): then it proves nothing.
+    found, sure = _start(case, values, [fill(round, table, values), *starts])
+    objective = float(values[found[found >= 0]].sum())
+    first = Choice(
+        chosen=found,
+        objective=objective,
+        bound=max(dual, objective),
+        prices=_prices(round, named),
+        build_s=deadline.elapsed(),
+        incumbents=((deadline.elapsed(), objective),) if sure else (),
+        message="greedy choice at the dual prices",
+    )
+    if sure and first.closed(gap):
+        return _judged(first, gap, sure=True)
+    search = Search(case, values, losses[case.rows], dual, deadline, gap, seed, reserve_s, sure)
+    best = search.run(first)
+    return _judged(best, gap, sure=search.sure)
+
+
+def _judged(choice: Choice, gap: float, *, sure: bool) -> Choice:
+    """Return the choice with its final status."""
+    if choice.stop is StopReason.INFEASIBLE:
+        return replace(choice, status=SolutionStatus.NONE)
+    if sure and choice.closed(max(gap, PROOF)):
+        stop = StopReason.COMPLETE if choice.closed(PROOF) else StopReason.GAP
+        return replace(choice, stop=stop, status=SolutionStatus.OPTIMAL)
+    return replace(choice, status=SolutionStatus.FEASIBLE)
+
+
+def _start(case: Case, values: Floats, starts: Sequence[Rows]) -> tuple[Rows, bool]:
+    """Return the best start that meets the constraints, and whether it surely meets them all.
+
+    If none does, the greedy one (the first) loses jobs of least value per GPU until it does.
+    """
+    good = [chosen for chosen in starts if within(case, chosen)]
+    if good:
+        best = max(good, key=lambda chosen: float(values[chosen[chosen >= 0]].sum()))
+        return best, not case.racks
+    thinned = _thinned(case, values, starts[0])
+    return thinned, not case.racks and within(case, thinned)
+
+
+def _thinned(case: Case, values: Floats, chosen: Rows) -> Rows:
+    """Return the longest prefix, by value per GPU, of a choice that meets the constraints."""
+    jobs = np.flatnonzero(chosen >= 0)
+    worth = values[chosen[jobs]] / case.table.gpus[chosen[jobs]]
+    ranked = jobs[np.lexsort((-worth, ~case.table.must_run[jobs]))]
+    least, most = int(case.table.must_run.sum()), len(ranked)
+    while least < most:  # more jobs never use less: bisection finds the last prefix that fits
+        middle = (least + most + 1) // 2
+        if within(case, _only(chosen, ranked[:middle])):
+            least = middle
+        else:
+            most = middle - 1
+    return _only(chosen, ranked[:least])
+
+
+def _only(chosen: Rows, jobs: Rows) -> Rows:
+    kept = np.full_like(chosen, -1)
+    kept[jobs] = chosen[jobs]
+    return kept
+
+
+def _prices(round: Round, named: dict[str, float]) -> dict[str, float]:
+    """Return the prices by the model's constraint names: ``watts`` is the tighter power limit."""
+    prices = {name: price for name, price in named.items() if name != "watts"}
+    watt = named.get("watts")
+    if watt is None:
+        return prices
+    cap, energy = round.power_cap_w, round.energy_j
+    binds_cap = energy is None or (cap is not None and cap <= energy / round.window_s)
+    if cap is not None:
+        prices["power_cap"] = watt if binds_cap else 0.0
+    if energy is not None:
+        prices["energy_window"] = 0.0 if binds_cap else watt / round.window_s
+    return prices

@@ -1,0 +1,179 @@
+"""The core: the few jobs whose choice prices leave open, decided together by a small MILP.
+
+At prices p every plan falls short of the dual bound by exactly::
+
+    sum_j loss_j(choice) + sum_b loss of blocks + sum_r p_r (what is left of r)
+
+All three sums have no negative terms. So the core minimises this shortfall over the options of
+least loss while all other jobs take their best one; and a plan that uses an option outside the
+core falls short by at least that option's loss. Both together bound the optimum.
+"""
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from scipy.sparse import csc_array, vstack
+
+from ronda.formulations.separable import Floats, Separable
+from ronda.solvers.shards import Ints, Losses
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAnswer:
+    """What the core MILP found.
+
+    Attributes
+    ----------
+    chosen, blocks
+        (J,) option of every job and (B,) count of every block, or None if it found none.
+    least
+        No answer within the core falls short of the dual bound by less than this; infinite if
+        the core has no answer at all.
+    proven
+        Whether the search was complete (or the target reached).
+    columns, nodes
+        Size of the MILP and of its search tree.
+    """
+
+    chosen: Ints | None
+    blocks: Floats | None
+    least: float
+    proven: bool
+    columns: int
+    nodes: int
+
+
+def solve_core(
+    problem: Separable,
+    prices: Floats,
+    losses: Losses,
+    *,
+    target: float,
+    cutoff: float,
+    nodes: int,
+    seconds: float,
+    seed: int,
+) -> CoreAnswer:
+    """Decide the core.
+
+    Parameters
+    ----------
+    problem, prices, losses
+        The problem, the prices, and the options of the core.
+    target
+        Shortfall that is good enough to stop at, in units of value.
+    cutoff
+        Shortfall of the best answer known: only better ones matter.
+    nodes, seconds, seed
+        Limits and random seed of the search.
+    """
+    columns = _columns(problem, losses)
+    worth = max(np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0))
+    unit = max(target, 1e-9 * float(worth)) or 1.0
+    solver = _model(problem, prices, losses, columns, unit)
+    solver.setOptionValue("random_seed", seed % 2**31)
+    solver.setOptionValue("time_limit", max(seconds, 1e-3))
+    solver.setOptionValue("mip_max_nodes", nodes)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    solver.setOptionValue("mip_abs_gap", 1e-6)
+    solver.setOptionValue("objective_target", target / unit)
+    if np.isfinite(cutoff):
+        solver.setOptionValue("objective_bound", cutoff / unit)
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    states = highspy.HighsModelStatus
+    none_left = status in (states.kInfeasible, states.kObjectiveBound)
+    proven = none_left or status in (states.kOptimal, states.kObjectiveTarget)
+    least = np.inf if none_left else max(0.0, float(info.mip_dual_bound) * unit)
+    chosen = blocks = None
+    if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        chosen, blocks = _read(problem, losses, columns, np.array(solver.getSolution().col_value))
+    return CoreAnswer(chosen, blocks, least, proven, len(columns.row), int(info.mip_node_count))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The core's options: the best one and the alternatives of every job that has any."""
+
+    jobs: Ints  # (F,) the free jobs
+    job: Ints  # (C,) index into `jobs`
+    row: Ints  # (C,) row of the problem, never -1
+    loss: Floats  # (C,) less the loss of taking none, where none is allowed
+    none_loss: Floats  # (F,) loss of taking none; infinite where it is not in the core
+    first: Ints  # (F,) the best row (-1: none)
+
+
+def _columns(problem: Separable, losses: Losses) -> _Columns:
+    jobs = np.unique(losses.job)
+    place = np.searchsorted(jobs, losses.job)
+    first = losses.best[jobs]
+    none_loss = np.full(len(jobs), np.inf)
+    none_loss[first < 0] = 0.0
+    none = losses.row < 0
+    none_loss[place[none]] = losses.loss[none]
+    with_best = np.flatnonzero(first >= 0)
+    job = np.concatenate([with_best, place[~none]])
+    row = np.concatenate([first[with_best], losses.row[~none]])
+    loss = np.concatenate([np.zeros(len(with_best)), losses.loss[~none]])
+    order = np.lexsort((row, job))
+    return _Columns(jobs, job[order], row[order], loss[order], none_loss, first)
+
+
+def _model(
+    problem: Separable, prices: Floats, losses: Losses, columns: _Columns, unit: float
+) -> highspy.Highs:
+    """Build the MILP: options, blocks, and what is left of each resource as columns."""
+    resources, blocks = len(problem.capacity), len(problem.block_value)
+    fixed = np.delete(losses.best, columns.jobs)
+    room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
+    use = np.hstack([problem.use[:, columns.row], problem.block_use])
+    scale = np.abs(use).max(axis=1, initial=0.0)
+    scale = np.where(scale > 0, scale, 1.0)
+    options, jobs = len(columns.row), len(columns.jobs)
+    allowed = np.isfinite(columns.none_loss)
+    base = np.where(allowed, columns.none_loss, 0.0)
+    gain = problem.block_value - prices @ problem.block_use
+    cost = np.concatenate([columns.loss - base[columns.job], -gain, prices * scale])
+    offset = float(base.sum() + (np.maximum(gain, 0.0) * problem.block_count).sum())
+    width = options + blocks + resources
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = width, resources + jobs
+    lp.col_cost_, lp.offset_ = cost / unit, offset / unit
+    lp.col_lower_ = np.zeros(width)
+    upper = np.concatenate([np.ones(options), problem.block_count, np.full(resources, np.inf)])
+    lp.col_upper_ = upper
+    lp.row_lower_ = np.concatenate([room / scale, np.where(allowed, 0.0, 1.0)])
+    lp.row_upper_ = np.concatenate([room / scale, np.ones(jobs)])
+    one_each = csc_array((np.ones(options), (columns.job, np.arange(options))), shape=(jobs, width))
+    top = csc_array(np.hstack([use / scale[:, None], np.eye(resources)]))
+    matrix = csc_array(vstack([top, one_each]))
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = matrix.indptr
+    lp.a_matrix_.index_ = matrix.indices
+    lp.a_matrix_.value_ = matrix.data
+    whole, any_amount = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    kinds = [whole if b else any_amount for b in problem.block_integer.tolist()]
+    lp.integrality_ = [whole] * options + kinds + [any_amount] * resources
+    solver = highspy.Highs()
+    for name, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("mip_feasibility_tolerance", 1e-9),
+    ):
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    return solver
+
+
+def _read(
+    problem: Separable, losses: Losses, columns: _Columns, values: Floats
+) -> tuple[Ints, Floats]:
+    """Return the choice of all jobs and the count of all blocks."""
+    options, blocks = len(columns.row), len(problem.block_value)
+    chosen = losses.best.copy()
+    chosen[columns.jobs] = -1
+    taken = np.flatnonzero(values[:options] > 0.5)
+    chosen[columns.jobs[columns.job[taken]]] = columns.row[taken]
+    counts = values[options : options + blocks]
+    return chosen, np.where(problem.block_integer, np.rint(counts), counts)

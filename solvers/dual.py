@@ -1,0 +1,177 @@
+"""The Lagrangian dual of a separable round: prices at which no resource is asked for too much.
+
+With prices p >= 0 for the resources, jobs decide alone and::
+
+    D(p) = sum_r p_r c_r + sum_j max_k (v_jk - p.a_jk) + sum_b n_b max(0, v_b - p.a_b)
+
+bounds every plan from above. D is convex and piecewise linear; each evaluation gives a cutting
+plane. Prices minimise the model of all planes within a box around the best prices so far
+(a trust region: planes alone make prices jump from one corner to the other), which grows when
+the model was right and shrinks when it was wrong. The model without the box bounds the least D
+from below, so that the method knows when to stop.
+"""
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from ronda.formulations.separable import Floats, Separable
+from ronda.solvers.contract import Deadline
+from ronda.solvers.shards import Jobs
+
+PATIENCE = 15
+"""Evaluations in a row without progress after which the best prices are taken as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """What the dual found.
+
+    Attributes
+    ----------
+    prices
+        (R,) best prices.
+    bound
+        D at these prices: no plan is worth more.
+    floor
+        No prices give a bound below this one.
+    evaluations
+        How often all jobs were asked.
+    blocks
+        (B,) how many of each block are worth their price.
+    """
+
+    prices: Floats
+    bound: float
+    floor: float
+    evaluations: int
+    blocks: Floats
+
+
+class Prices:
+    """D(p) of a problem, with resources scaled so that prices are comparable.
+
+    A scaled price is the value of all there is of a resource; it never needs to exceed what all
+    jobs are worth together.
+    """
+
+    def __init__(self, problem: Separable, jobs: Jobs) -> None:
+        self.problem, self.jobs = problem, jobs
+        most = np.abs(problem.use).max(axis=1, initial=0.0)
+        scale = np.where(problem.capacity != 0, np.abs(problem.capacity), most)
+        self.scale = np.where(scale > 0, scale, 1.0)
+        self.evaluations = 0
+
+    def unscaled(self, scaled: Floats) -> Floats:
+        """Return prices per unit of each resource."""
+        return np.asarray(scaled / self.scale)
+
+    def blocks_at(self, prices: Floats) -> Floats:
+        """Return how many of each block are worth their price."""
+        problem = self.problem
+        gain = problem.block_value - prices @ problem.block_use
+        return np.where(gain > 0, problem.block_count, 0.0)
+
+    def __call__(self, scaled: Floats) -> tuple[float, Floats]:
+        """Return D and a subgradient (what is left of each resource) at scaled prices."""
+        problem, prices = self.problem, self.unscaled(scaled)
+        self.evaluations += 1
+        reply = self.jobs.reply(prices)
+        blocks = self.blocks_at(prices)
+        gain = problem.block_value - prices @ problem.block_use
+        left = problem.capacity - reply.use - problem.block_use @ blocks
+        value = float(prices @ problem.capacity) + reply.value + float(gain @ blocks)
+        return value, np.asarray(left / self.scale)
+
+
+def solve_dual(
+    problem: Separable,
+    jobs: Jobs,
+    *,
+    tolerance: float,
+    deadline: Deadline,
+    start: Floats | None = None,
+) -> Dual:
+    """Find prices whose bound is within `tolerance`, relative, of the best there is.
+
+    Parameters
+    ----------
+    problem, jobs
+        The problem, and who answers for its jobs.
+    tolerance
+        Relative difference between the bound and the least possible one at which to stop.
+    deadline
+        By when to stop with the best prices so far.
+    start
+        (R,) prices to start from, per unit.
+    """
+    ask = Prices(problem, jobs)
+    value, slope = ask(np.zeros(len(problem.capacity)))
+    if (slope >= 0).all():  # nothing is short: no price is needed, and none can be better
+        zero = np.zeros_like(slope)
+        return Dual(zero, value, value, 1, ask.blocks_at(zero))
+    worth = max(np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0))
+    ceiling = max(abs(value), float(worth)) or 1.0
+    model = _Planes(len(slope), ceiling)
+    model.add(np.zeros_like(slope), value, slope)
+    best, at = value, np.zeros_like(slope)
+    if start is not None:
+        at = np.clip(start * ask.scale, 0.0, ceiling)
+        best, slope = ask(at)
+        model.add(at, best, slope)
+        radius = np.maximum(0.1 * at, 1e-3 * ceiling / len(slope))
+    else:
+        radius = np.full_like(slope, ceiling)
+    floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
+    stalled = 0
+    while stalled < PATIENCE and not deadline.over():
+        if best - floor <= tolerance * abs(best):
+            break
+        low, point = model.lowest(np.maximum(at - radius, 0.0), np.minimum(at + radius, ceiling))
+        value, slope = ask(point)
+        model.add(point, value, slope)
+        if best - value >= 0.3 * (best - low):
+            radius = radius * 2.0
+        elif value >= best:
+            radius = radius * 0.4
+        stalled = 0 if best - value > 0.01 * tolerance * abs(best) else stalled + 1
+        if value < best:
+            best, at = value, point
+        floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
+    prices = ask.unscaled(at)
+    return Dual(prices, best, floor, ask.evaluations, ask.blocks_at(prices))
+
+
+class _Planes:
+    """The lower model of D: the highest of its cutting planes, as a small LP in HiGHS.
+
+    Values are divided by the ceiling, so that the LP is well scaled whatever the unit of value.
+    """
+
+    def __init__(self, resources: int, ceiling: float) -> None:
+        self._n, self._unit = resources, ceiling
+        self._lp = highspy.Highs()
+        self._lp.setOptionValue("output_flag", False)
+        self._lp.setOptionValue("threads", 1)
+        self._lp.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._lp.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        for _ in range(resources):
+            self._lp.addVar(0.0, 1.0)
+        self._lp.addVar(-highspy.kHighsInf, highspy.kHighsInf)
+        self._lp.changeColCost(resources, 1.0)
+
+    def add(self, point: Floats, value: float, slope: Floats) -> None:
+        """Add the plane ``value + slope . (p - point)``."""
+        offset = (value - float(slope @ point)) / self._unit
+        columns = np.arange(self._n + 1, dtype=np.int32)
+        row = np.append(-slope, 1.0)
+        self._lp.addRow(offset, highspy.kHighsInf, self._n + 1, columns, row)
+
+    def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
+        """Return the least value of the model in a box, and where."""
+        for r in range(self._n):
+            self._lp.changeColBounds(r, float(low[r]) / self._unit, float(high[r]) / self._unit)
+        self._lp.run()
+        solution = np.array(self._lp.getSolution().col_value)
+        return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)

@@ -1,0 +1,86 @@
+"""Energy of a run, exactly: cluster power is constant between events."""
+
+from collections.abc import Iterable
+
+from ronda.instances.cluster import Topology
+from ronda.instances.schedule import Energy, Segment
+
+
+class Meter:
+    """Joules used so far, kept per finished segment and sleep; open ones are added on reading.
+
+    Parameters
+    ----------
+    topology
+        The cluster's nodes.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
+        self._host_w = topology.host_idle_w.tolist()
+        self._sleep_w = topology.sleep_w.tolist()
+        self._node_gpus_w = (topology.node_gpus * topology.gpu_idle_w).tolist()
+        self._all_host_w = float(sum(self._host_w))
+        self._all_gpus_w = float(sum(self._node_gpus_w))
+        self.busy_j = self.paused_j = self.held_idle_j = 0.0
+        self.slept_host_j = self.slept_gpus_j = self.sleep_j = 0.0
+
+    def segment(self, segment: Segment) -> None:
+        """Account for a finished segment."""
+        option = segment.option
+        idle_w = option.gpus * self._idle_w[option.pool]
+        self.busy_j += option.power_w * (segment.end_s - segment.resume_s)
+        self.paused_j += idle_w * (segment.resume_s - segment.start_s)
+        self.held_idle_j += idle_w * (segment.end_s - segment.start_s)
+
+    def sleep(self, node: int, start_s: float, end_s: float) -> None:
+        """Account for a finished sleep of a node."""
+        self.sleep_j += self._sleep_w[node] * (end_s - start_s)
+        self.slept_host_j += self._host_w[node] * (end_s - start_s)
+        self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
+
+    def extra_w(self, pool: int, gpus: int, power_w: float) -> float:
+        """Return what a progressing job adds to the power of its idle GPUs."""
+        return power_w - gpus * self._idle_w[pool]
+
+    def saved_w(self, node: int) -> float:
+        """Return what a sleeping node saves."""
+        return self._host_w[node] + self._node_gpus_w[node] - self._sleep_w[node]
+
+    @property
+    def awake_w(self) -> float:
+        """Power of the cluster with all nodes awake and all GPUs idle."""
+        return self._all_host_w + self._all_gpus_w
+
+    def used_j(
+        self,
+        now_s: float,
+        running: Iterable[tuple[float, float]],
+        sleeping: Iterable[tuple[int, float]],
+    ) -> float:
+        """Return the joules that the cluster has used by `now_s`.
+
+        Parameters
+        ----------
+        now_s
+            Time.
+        running
+            Of each running job: the watts it adds to its idle GPUs, and when it began to progress.
+        sleeping
+            Of each sleeping node: its index and since when.
+        """
+        closed = self.busy_j + self.paused_j - self.held_idle_j
+        closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
+        extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
+        saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
+        return self.awake_w * now_s + closed + extra - saved
+
+    def total(self, end_s: float) -> Energy:
+        """Return the energy of the run by where it went, from 0 to `end_s`; nothing is open."""
+        return Energy(
+            busy_j=self.busy_j,
+            paused_j=self.paused_j,
+            idle_gpu_j=self._all_gpus_w * end_s - self.held_idle_j - self.slept_gpus_j,
+            host_j=self._all_host_w * end_s - self.slept_host_j,
+            sleep_j=self.sleep_j,
+        )

@@ -1,0 +1,148 @@
+"""The record of decisions that lets a killed run go on: replayed, not solved again.
+
+A journal is a text file: a header line that names the run, then one JSON line a decision, holding
+what changed. A line that a kill cut in half is dropped.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import msgspec
+
+from ronda.instances.base import Record
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation
+from ronda.instances.plan import Plan
+from ronda.instances.schedule import RoundRecord
+
+
+class Header(Record, frozen=True, kw_only=True):
+    """Which run a journal belongs to: all of it must agree before the run goes on."""
+
+    format: str = "ronda/journal/1"
+    instance: str
+    fingerprint: str
+    policy: str
+    config: dict[str, Any]
+    seed: int
+    settings: dict[str, Any]
+    version: str
+
+
+class Change(Record, frozen=True, kw_only=True):
+    """The difference that a plan makes.
+
+    Attributes
+    ----------
+    held
+        Jobs that start or change, with what they now hold.
+    stopped
+        Jobs that stop.
+    asleep
+        All nodes that sleep from now on.
+    """
+
+    held: dict[str, Allocation] = {}
+    stopped: tuple[str, ...] = ()
+    asleep: tuple[int, ...] = ()
+
+
+class Decision(Record, frozen=True, kw_only=True):
+    """One decision: its change, the plan without allocations, and the record of the round."""
+
+    change: Change
+    plan: Plan
+    record: RoundRecord
+
+
+class Journal:
+    """Decisions of a run on disk: first replay what is there, then append.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there.
+    header
+        Of the run that wants to use it.
+
+    Raises
+    ------
+    InputError
+        If the file holds the decisions of another run.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self._encoder = msgspec.json.Encoder()
+        self._old = self._load(header)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = path.open("r+b" if self._old is not None else "wb")
+        except OSError as error:
+            raise InputError(
+                str(path), error.strerror or str(error), "a place that can be written to"
+            ) from None
+        if self._old is None:
+            self._write(header)
+        else:
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+
+    def _load(self, header: Header) -> list[bytes] | None:
+        """Return the whole lines of decisions in the file, or None if there is no journal yet."""
+        if not self.path.exists():
+            return None
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        if not lines:
+            return None
+        try:
+            found = msgspec.json.decode(lines[0], type=Header)
+        except msgspec.DecodeError:
+            raise InputError(
+                str(self.path), "a file of another kind", "a journal of ronda, or no file"
+            ) from None
+        ours, theirs = (msgspec.json.decode(self._encoder.encode(h)) for h in (header, found))
+        for key in Header.__struct_fields__:
+            if ours.get(key) != theirs.get(key):
+                raise InputError(
+                    str(self.path),
+                    f"the journal of a run with {key} {theirs.get(key)!r}",
+                    f"{key} {ours.get(key)!r}, or another output folder",
+                )
+        self._end = sum(len(line) + 1 for line in lines)
+        return lines[1:]
+
+    def replay(self) -> Iterator[Decision]:
+        """Yield the decisions that the file held when it was opened."""
+        decoder = msgspec.json.Decoder(Decision)
+        for number, line in enumerate(self._old or (), start=2):
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise InputError(
+                    f"{self.path} line {number}", f"a damaged decision ({error})", "a whole line"
+                ) from None
+
+    def append(self, decision: Decision) -> None:
+        """Write one more decision."""
+        self._write(decision)
+
+    def _write(self, record: Record) -> None:
+        self._file.write(self._encoder.encode(record) + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()

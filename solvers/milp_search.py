@@ -1,0 +1,198 @@
+"""MILPs over more and more options until the gap is proven or the time is up."""
+
+import sys
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation_case import Case, restrict
+from ronda.formulations.allocation_reading import Conflict
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.contract import Deadline
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+FIRST_CORE = 1000
+"""Options in the first MILP: enough to prove 1e-4 in most rounds of hundreds of jobs."""
+
+SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
+"""Seconds per option until a MILP is built and HiGHS looks at the clock for the first time, and the
+size above which its presolve and clique search take longer for each (measured on one slow core:
+31,000 options 0.5 s, 128,000 options 4.5 s)."""
+
+FEWEST = 50
+"""Options below which a MILP is not worth the time that is left."""
+
+IMPORT_S = 0.5
+"""Seconds to import Pyomo and HiGHS, once in a process."""
+
+HIGHS = {"mip_allow_restart": False, "mip_heuristic_run_rins": False}
+"""Options that make these models two to four times faster: with few coupling constraints the first
+relaxation says nearly all, and to presolve again or to search around it costs more than it gives."""
+
+PROOF = 1e-9
+"""Gaps below this are rounding: the solution is the optimum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The options chosen for a round.
+
+    Attributes
+    ----------
+    chosen
+        (J,) row of each job, -1 for none.
+    objective, bound
+        In the unit of the values.
+    prices
+        Value of one more GPU, watt or joule, by constraint name.
+    stop, status
+        Why the search stopped, and what it has.
+    build_s, solve_s
+        Seconds for prices and models, and in HiGHS.
+    variables, constraints, nodes
+        Size of the largest MILP; search-tree nodes of all. 0 if none was solved.
+    incumbents
+        Pairs (seconds since entry, objective).
+    message
+        The solver's own words, or why none was asked.
+    conflicts
+        Why there is no solution, if there is none.
+    """
+
+    chosen: Rows
+    objective: float = 0.0
+    bound: float = 0.0
+    prices: dict[str, float] = field(default_factory=dict)
+    stop: StopReason = StopReason.COMPLETE
+    status: SolutionStatus = SolutionStatus.FEASIBLE
+    build_s: float = 0.0
+    solve_s: float = 0.0
+    variables: int = 0
+    constraints: int = 0
+    nodes: int = 0
+    incumbents: tuple[tuple[float, float], ...] = ()
+    message: str = ""
+    conflicts: tuple[Conflict, ...] = ()
+
+    def closed(self, gap: float) -> bool:
+        """Tell whether the bound proves the gap."""
+        return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
+
+
+@dataclass(slots=True)
+class Search:
+    """The MILPs of one round.
+
+    Attributes
+    ----------
+    case, values
+        The round, and (K,) what its options are worth.
+    losses, dual
+        (n,) by how much a plan with each of the case's options falls short of `dual`, the bound.
+    deadline, gap, seed, reserve_s
+        As for `ronda.solvers.allocate.allocate`.
+    sure
+        Whether the incumbent meets all of the model's constraints.
+    """
+
+    case: Case
+    values: Floats
+    losses: Floats
+    dual: float
+    deadline: Deadline
+    gap: float
+    seed: int
+    reserve_s: float
+    sure: bool
+
+    def run(self, best: Choice) -> Choice:
+        """Improve the incumbent by one MILP after the other until the gap is proven."""
+        size = FIRST_CORE if self.sure else len(self.losses)
+        while True:
+            affordable = self._affordable()
+            if affordable < min(FEWEST, len(self.losses)):
+                return replace(best, stop=StopReason.TIME_LIMIT)
+            slack = self.dual - best.objective if self.sure else np.inf
+            matter, left_out = self._core(slack, min(size, affordable))
+            matter |= np.isin(self.case.rows, best.chosen)  # so that the incumbent is in it
+            best = self._improve(best, restrict(self.case, matter), self.dual - left_out)
+            if best.stop is not StopReason.COMPLETE or best.closed(self.gap) or left_out >= slack:
+                return best
+            if affordable <= size:
+                return replace(best, stop=StopReason.TIME_LIMIT)
+            size = len(self.losses)
+
+    def _core(self, slack: float, size: int) -> tuple[NDArray[np.bool_], float]:
+        """Return at most `size` options of least loss, and the least loss of the others.
+
+        Options that lose more than `slack` are in no better plan; they are left out in any case.
+        """
+        rounding = 1e-9 * abs(self.dual)
+        matter = self.losses <= slack + rounding
+        if matter.sum() <= size:
+            return matter, slack
+        # Of equal losses all or none.
+        least = float(np.partition(self.losses, size)[size])
+        return (self.losses < least) | (self.losses <= 0), least
+
+    def _affordable(self) -> int:
+        """Return how many options a MILP may have to be ready in time."""
+        left_s = self.deadline.left() - self.reserve_s
+        if "pyomo.environ" not in sys.modules:
+            left_s -= IMPORT_S
+        most = max(0.0, left_s) / SECONDS_PER_OPTION
+        return int(min(most, (QUICK * most) ** 0.5 if most > QUICK else most, len(self.losses)))
+
+    def _improve(self, best: Choice, core: Case, elsewhere: float) -> Choice:
+        """Solve the MILP over some options; plans that it leaves out are worth `elsewhere` at most."""
+        # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
+        from ronda.formulations.allocation import build_case
+        from ronda.formulations.allocation_reading import chosen_rows, warm_start
+        from ronda.solvers import exact
+
+        began = self.deadline.elapsed()
+        model = build_case(core)
+        warm_start(model, best.chosen)
+        outcome = exact.solve(
+            model,
+            deadline=self.deadline,
+            gap=self.gap,
+            seed=self.seed,
+            reserve_s=self.reserve_s,
+            options=HIGHS,
+        )
+        done = replace(
+            best,
+            stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
+            build_s=best.build_s + self.deadline.elapsed() - began - outcome.solve_s,
+            solve_s=best.solve_s + outcome.solve_s,
+            variables=max(best.variables, outcome.variables),
+            constraints=max(best.constraints, outcome.constraints),
+            nodes=best.nodes + outcome.nodes,
+            message=outcome.message,
+        )
+        if outcome.stop is StopReason.INFEASIBLE:
+            return replace(done, conflicts=tuple(exact.explain(model, deadline=self.deadline)))
+        if outcome.bound is not None:
+            bound = max(outcome.bound * core.scale, elsewhere)
+            done = replace(done, bound=max(best.objective, min(best.bound, bound)))
+        if outcome.x is None:
+            return done
+        chosen = chosen_rows(model)
+        objective = float(self.values[chosen[chosen >= 0]].sum())
+        if self.sure and objective <= best.objective:
+            return done
+        self.sure = True
+        newer = [(t, worth * core.scale) for t, worth in outcome.incumbents]
+        if best.incumbents:
+            newer = [pair for pair in newer if pair[1] > best.objective]
+        return replace(
+            done,
+            chosen=chosen,
+            objective=objective,
+            bound=max(done.bound, objective),
+            incumbents=(*best.incumbents, *newer),
+        )

@@ -1,0 +1,26 @@
+"""First in, first out: the order of submission, without preemption, blocked by the first job."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.instances.instance import Round
+from ronda.instances.plan import Plan
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.policies.rigid import start_in_order
+
+
+@dataclass(frozen=True)
+class Fifo:
+    """Start jobs in order of submission as they were requested; the first without room blocks.
+
+    The baseline of the Helios artifact (SC'21), with its *consolidate* placer.
+    """
+
+    name: ClassVar[str] = "fifo"
+    capabilities: ClassVar[Capability] = Capability.NONE
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, oldest first."""
+        return Plan(policy=self.name, allocations=start_in_order(round, round.waiting))

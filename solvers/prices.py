@@ -1,0 +1,201 @@
+"""The price engine: certified near-optimal answers to separable rounds.
+
+1. Solve the Lagrangian dual (`ronda.solvers.dual`): prices and an upper bound D.
+2. Let all jobs take their best option at these prices, except for a small core of jobs whose
+   alternatives cost next to nothing; a MILP decides the core (`ronda.solvers.core`).
+3. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
+   the core until the best plan is within the gap that was asked for, or proven optimal.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.formulations.separable import Floats, Separable
+from ronda.instances.errors import InputError
+from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.core import solve_core
+from ronda.solvers.dual import Dual, solve_dual
+from ronda.solvers.repair import without_excess
+from ronda.solvers.shards import Ints, Jobs, LocalJobs
+
+DUAL_TOLERANCE = 1e-8
+"""Relative precision of the prices: the finer they are, the fewer jobs they leave undecided, and a
+further evaluation costs much less than a wider core."""
+
+FIRST_CORE = 150
+"""Alternatives in the first core, for each resource."""
+
+WIDER = 4
+"""Factor from one core to the next."""
+
+CORE_NODES = 200
+"""Search-tree nodes of a core that does not yet hold all options that could matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a separable problem.
+
+    Attributes
+    ----------
+    chosen
+        (J,) row of each job's option, -1 for none; None if no feasible answer was found.
+    blocks
+        (B,) how many of each block.
+    objective, bound
+        Value of the answer; no answer is worth more than the bound.
+    dual
+        The prices and the bound that they alone prove.
+    stop
+        Why the engine stopped.
+    cores, columns, nodes
+        How many cores were decided, options in the largest, search-tree nodes in all.
+    """
+
+    chosen: Ints | None
+    blocks: Floats | None
+    objective: float | None
+    bound: float
+    dual: Dual
+    stop: StopReason
+    cores: int
+    columns: int
+    nodes: int
+
+    @property
+    def gap(self) -> float | None:
+        """``(bound - objective) / |bound|``."""
+        if self.objective is None:
+            return None
+        return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-300)
+
+
+def solve_separable(
+    problem: Separable,
+    *,
+    gap: float = 1e-4,
+    deadline: Deadline | None = None,
+    seed: int = 0,
+    start: Floats | None = None,
+    jobs: Jobs | None = None,
+) -> Answer:
+    """Solve a separable problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem
+        The problem; validated first.
+    gap
+        Relative gap between objective and bound at which to stop.
+    deadline
+        By when to return the best answer so far, with its true bound.
+    seed
+        Of the core's search.
+    start
+        (R,) prices of an earlier, similar problem.
+    jobs
+        Who answers for the jobs; None: this process.
+    """
+    if not 0 < gap < 1:
+        raise InputError("gap", f"{gap:g}", "a share above 0 and below 1")
+    problem.validate()
+    deadline = deadline or Deadline()
+    jobs = jobs or LocalJobs(problem)
+    dual = solve_dual(problem, jobs, tolerance=DUAL_TOLERANCE, deadline=deadline, start=start)
+    return _Search(problem, jobs, dual, gap, deadline, seed).run()
+
+
+class _Search:
+    """The widening of the core."""
+
+    def __init__(
+        self,
+        problem: Separable,
+        jobs: Jobs,
+        dual: Dual,
+        gap: float,
+        deadline: Deadline,
+        seed: int,
+    ) -> None:
+        self.problem, self.jobs, self.dual = problem, jobs, dual
+        self.gap, self.deadline, self.seed = gap, deadline, seed
+        self.bound = dual.bound
+        self.chosen: Ints | None = None
+        self.blocks: Floats | None = None
+        self.objective = -np.inf
+        self.cores = self.columns = self.nodes = 0
+
+    def run(self) -> Answer:
+        """Widen until the gap is certified, the optimum proven, or the time over."""
+        resources = len(self.problem.capacity)
+        best = self.jobs.losses(self.dual.prices, np.inf, 0).best
+        self._offer(best, self.dual.blocks)
+        if self.chosen is None:
+            self._offer(without_excess(self.problem, best, self.dual.blocks), self.dual.blocks)
+        most = FIRST_CORE * max(1, resources)
+        while not self._certified():
+            if self.deadline.over():
+                return self._answer(StopReason.TIME_LIMIT)
+            if self._widen(most):
+                break
+            most *= WIDER
+        if self.chosen is None:
+            return self._answer(StopReason.INFEASIBLE)
+        return self._answer(StopReason.GAP if self._certified() else StopReason.COMPLETE)
+
+    def _widen(self, most: int) -> bool:
+        """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""
+        shortfall = self.dual.bound - self.objective
+        losses = self.jobs.losses(self.dual.prices, shortfall, most)
+        complete = len(losses.loss) < most
+        found = solve_core(
+            self.problem,
+            self.dual.prices,
+            losses,
+            target=self.gap * abs(self.dual.bound),
+            cutoff=shortfall,
+            nodes=2**31 - 1 if complete else CORE_NODES,
+            seconds=min(self.deadline.left(), 1e6),
+            seed=self.seed,
+        )
+        self.cores += 1
+        self.columns = max(self.columns, found.columns)
+        self.nodes += found.nodes
+        if found.chosen is not None and found.blocks is not None:
+            self._offer(found.chosen, found.blocks)
+        least = min(found.least, losses.next_loss, self.dual.bound - self.objective)
+        if np.isfinite(least):
+            self.bound = min(self.bound, self.dual.bound - least)
+        return complete and found.proven
+
+    def _offer(self, chosen: Ints, blocks: Floats) -> None:
+        """Take an answer if it is feasible and better than the one so far."""
+        problem = self.problem
+        tolerance = 1e-9 * np.maximum(np.abs(problem.capacity), 1e-300)
+        if (problem.excess(chosen, blocks) > tolerance).any():
+            return
+        if (problem.must & (chosen < 0)).any():
+            return
+        objective = problem.objective(chosen, blocks)
+        if objective > self.objective:
+            self.chosen, self.blocks, self.objective = chosen, blocks, objective
+
+    def _certified(self) -> bool:
+        """Tell whether the gap that was asked for is proven."""
+        return self.bound - self.objective <= self.gap * abs(self.bound)
+
+    def _answer(self, stop: StopReason) -> Answer:
+        found = self.chosen is not None
+        return Answer(
+            self.chosen,
+            self.blocks,
+            self.objective if found else None,
+            max(self.bound, self.objective) if found else self.bound,
+            self.dual,
+            stop,
+            self.cores,
+            self.columns,
+            self.nodes,
+        )

@@ -1,0 +1,107 @@
+"""Find a policy by its name and parameters, as in ``milp(objective=rank, gap=1e-4)``."""
+
+import ast
+import dataclasses
+import difflib
+import importlib
+import re
+from typing import Any
+
+import msgspec
+
+from ronda.instances.errors import InputError
+from ronda.solvers.contract import Policy
+
+POLICIES = {
+    "fifo": "ronda.solvers.policies.fifo:Fifo",
+    "sjf": "ronda.solvers.policies.sjf:Sjf",
+    "srtf": "ronda.solvers.policies.srtf:Srtf",
+    "milp": "ronda.solvers.policies.milp:Milp",
+    "genetic": "ronda.solvers.policies.genetic:Genetic",
+}
+"""Name of each policy and where its class lives; a class is imported when it is first asked for."""
+
+_SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+def policy(spec: str, **parameters: Any) -> Policy:
+    """Make a policy from its name and parameters.
+
+    Parameters
+    ----------
+    spec
+        ``"fifo"`` or ``"milp(objective=rank, gap=1e-4)"``; words need no quotes.
+    parameters
+        The same, as keyword arguments.
+
+    Raises
+    ------
+    InputError
+        If the policy, a parameter or its value is not known or not possible.
+    """
+    name, given = parse(spec)
+    known = parameters_of(name)
+    given |= parameters
+    for key in given:
+        if key not in known:
+            raise InputError(f"--policy {name}", f"parameter {key!r}", _one_of(key, known))
+    try:
+        made: Policy = msgspec.convert(given, type=policy_class(name), strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"--policy {spec}", str(error), f"{name}({_signature(known)})") from None
+    return made
+
+
+def parse(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split ``name(key=value, ...)`` into the name and its parameters, without looking them up."""
+    match = _SPEC.fullmatch(spec)
+    if match is None:
+        raise InputError("--policy", repr(spec), "NAME or NAME(key=value, ...)")
+    name, inside = match.groups()
+    given: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in (inside or "").split(","))):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip().isidentifier() or not value.strip():
+            raise InputError(f"--policy {spec}", repr(part), "key=value")
+        given[key.strip()] = _value(value.strip())
+    return name, given
+
+
+def policy_class(name: str) -> type:
+    """Return the class of a policy by its name."""
+    if name not in POLICIES:
+        raise InputError("--policy", repr(name), _one_of(name, POLICIES))
+    module, _, class_name = POLICIES[name].partition(":")
+    found: type = getattr(importlib.import_module(module), class_name)
+    return found
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    """Return the parameters of a policy and their defaults."""
+    return {f.name: f.default for f in dataclasses.fields(policy_class(name)) if f.init}
+
+
+def config_of(made: Policy) -> dict[str, Any]:
+    """Return a policy's effective parameters, as they go into records."""
+    return {f.name: getattr(made, f.name) for f in dataclasses.fields(made) if f.init}  # type: ignore[arg-type]
+
+
+def _value(text: str) -> Any:
+    """Read a Python literal, or take the word as it stands."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _one_of(word: str, known: dict[str, Any]) -> str:
+    """Say what could have been meant."""
+    if not known:
+        return "no parameter: this policy has none"
+    near = difflib.get_close_matches(word, known, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return "one of " + ", ".join(sorted(known)) + hint
+
+
+def _signature(known: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in known.items())

@@ -1,0 +1,40 @@
+"""Decide one round."""
+
+from ronda.instances.instance import Round
+from ronda.instances.plan import Plan
+from ronda.instances.validate import validate
+from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.registry import policy as make_policy
+
+
+def solve(
+    round: Round,
+    policy: Policy | str = "milp",
+    *,
+    seed: int = 0,
+    deadline: Deadline | None = None,
+    initial: Plan | None = None,
+) -> Plan:
+    """Decide one round with one policy.
+
+    Parameters
+    ----------
+    round
+        What is known now; it is validated first.
+    policy
+        A policy, or its name with parameters as in ``"milp(objective=rank, gap=1e-4)"``.
+    seed
+        Same round, seed and initial: same plan, unless the clock cut the search.
+    deadline
+        By when to return, ``Deadline(5.0)`` for five seconds; None: no limit.
+    initial
+        A plan to start the search from.
+
+    Returns
+    -------
+    Plan
+        Unchecked: `ronda.check(round, plan)` lists what is wrong with it, if anything.
+    """
+    validate(round)
+    made = make_policy(policy) if isinstance(policy, str) else policy
+    return made.plan(round, deadline=deadline or Deadline(), seed=seed, initial=initial)

@@ -1,0 +1,79 @@
+"""When a search stops: small criteria that compose, each with its progress in 0..1."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a search is.
+
+    Attributes
+    ----------
+    generations, evaluations
+        Done so far.
+    stagnant
+        Generations since the incumbent last improved.
+    best
+        Objective of the incumbent.
+    generation_s
+        Seconds that the last generation took.
+    """
+
+    generations: int
+    evaluations: int
+    stagnant: int
+    best: float
+    generation_s: float
+
+
+Criterion = Callable[[Status], tuple[float, StopReason]]
+"""Progress in 0..1, where 1 means stop, and the reason to give then."""
+
+
+def generations(limit: int) -> Criterion:
+    """Stop after `limit` generations."""
+    return lambda status: (min(1.0, status.generations / limit), StopReason.GENERATION_LIMIT)
+
+
+def evaluations(limit: int) -> Criterion:
+    """Stop once at least `limit` individuals have been evaluated."""
+    return lambda status: (min(1.0, status.evaluations / limit), StopReason.NODE_LIMIT)
+
+
+def stagnation(limit: int) -> Criterion:
+    """Stop when `limit` generations in a row have not improved the incumbent."""
+    return lambda status: (min(1.0, status.stagnant / limit), StopReason.STAGNATION)
+
+
+def deadline(deadline: Deadline, reserve_s: float = 0.0) -> Criterion:
+    """Stop when one more generation would leave less than `reserve_s` of the time."""
+
+    def criterion(status: Status) -> tuple[float, StopReason]:
+        if deadline.limit_s is None:
+            return 0.0, StopReason.TIME_LIMIT
+        if deadline.left() <= reserve_s + status.generation_s:
+            return 1.0, StopReason.TIME_LIMIT
+        return min(1.0, deadline.elapsed() / deadline.limit_s), StopReason.TIME_LIMIT
+
+    return criterion
+
+
+def gap(bound: float, relative: float) -> Criterion:
+    """Stop when the incumbent is within `relative` of an upper bound on every plan."""
+    asked = bound - relative * abs(bound)
+
+    def criterion(status: Status) -> tuple[float, StopReason]:
+        if status.best >= asked:
+            return 1.0, StopReason.GAP
+        return relative * abs(bound) / (bound - status.best), StopReason.GAP
+
+    return criterion
+
+
+def first_of(*criteria: Criterion) -> Criterion:
+    """Stop as soon as any of `criteria` does; its progress is the most advanced one's."""
+    return lambda status: max((each(status) for each in criteria), key=lambda told: told[0])

@@ -1,0 +1,428 @@
+"""From options to nodes: nothing moves without need, nothing is used twice, everything fits."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ronda.formulations.placers import place
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
+from ronda.instances.instance import Round
+from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.profile import rigid_profile
+
+POWERS = [1, 2, 4, 8, 16, 32]
+
+
+def room(*racks, size=8, **kwargs):
+    """Return a cluster with so many nodes of `size` GPUs in each rack."""
+    return Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16, idle_w=50),),
+        racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
+        node_groups=tuple(
+            NodeGroup(
+                name=f"g{k}",
+                count=count,
+                gpus_per_node=size,
+                gpu_type="v",
+                rack=f"r{k}",
+                host_idle_w=100,
+            )
+            for k, count in enumerate(racks)
+        ),
+        **kwargs,
+    )
+
+
+def state(job, placement=None, option=None, preemptible=True):
+    """Return a job that waits, or runs on a placement."""
+    held = None
+    if placement is not None:
+        option = option or Option(pool=0, gpus=sum(g for _, g in placement))
+        held = Allocation(option=option, placement=placement)
+    return JobState(
+        job=Job(id=job, submit_s=0, profile="rigid", preemptible=preemptible),
+        since_s=0,
+        started=held is not None,
+        allocation=held,
+    )
+
+
+def snapshot(cluster, running=(), waiting=(), **kwargs):
+    """Return a round."""
+    return Round(
+        cluster=cluster,
+        profiles={"rigid": rigid_profile("v")},
+        running=tuple(running),
+        waiting=tuple(waiting),
+        **kwargs,
+    )
+
+
+def gpus(count, **kwargs):
+    """Return an option in the first pool."""
+    return Option(pool=0, gpus=count, **kwargs)
+
+
+def used(placed):
+    """Return the GPUs used on each node."""
+    total = Counter()
+    for allocation in placed.allocations.values():
+        for node, number in allocation.placement:
+            total[node] += number
+    return total
+
+
+# -- by hand --------------------------------------------------------------------------------------
+
+
+def test_running_jobs_keep_their_very_allocations():
+    """The same option (but for its rate) on the same nodes is the identical object."""
+    runs = [state("a", ((0, 4),)), state("b", ((1, 8),))]
+    placed = place(
+        snapshot(room(3), runs, [state("c")]), {"c": gpus(4), "a": gpus(4, rate=7.0), "b": gpus(8)}
+    )
+    assert placed.allocations["a"] is runs[0].allocation
+    assert placed.allocations["b"] is runs[1].allocation
+    assert placed.allocations["c"].placement == ((0, 4),)  # the fullest node that fits
+    assert list(placed.allocations) == ["c", "a", "b"]
+    assert placed.moved == placed.unplaced == ()
+    assert placed.asleep is None
+
+
+def test_a_job_that_is_not_chosen_gives_its_gpus_back():
+    """The only node changes hands."""
+    placed = place(snapshot(room(1), [state("a", ((0, 8),))], [state("b")]), {"b": gpus(8)})
+    assert placed.allocations["b"].placement == ((0, 8),)
+
+
+def test_wide_jobs_take_whole_nodes_in_one_rack():
+    """20 GPUs on racks of 2 and 4 nodes: two whole nodes and the remainder, all in the second."""
+    placed = place(snapshot(room(2, 4), waiting=[state("a")]), {"a": gpus(20)})
+    assert placed.allocations["a"].placement == ((2, 8), (3, 8), (4, 4))
+
+
+def test_wide_jobs_take_the_fewest_racks():
+    """Five nodes of racks with 2, 3 and 2: the full second rack and one of the others."""
+    placed = place(snapshot(room(2, 3, 2), waiting=[state("a")]), {"a": gpus(40)})
+    racks = [0, 0, 1, 1, 1, 2, 2]
+    nodes = [node for node, _ in placed.allocations["a"].placement]
+    assert sorted(Counter(racks[node] for node in nodes).values()) == [2, 3]
+
+
+def test_span_limits_the_reach():
+    """16 GPUs within a node, or within a rack of one node, cannot be placed; two racks can."""
+    cluster = room(1, 1)
+    for span, fits in (("node", False), ("rack", False), ("cluster", True)):
+        placed = place(snapshot(cluster, waiting=[state("a")]), {"a": gpus(16, span=span)})
+        assert bool(placed.allocations) is fits
+        assert placed.unplaced == (() if fits else ("a",))
+
+
+def test_one_small_job_moves_for_a_whole_node():
+    """Free: 6 + 8 - 2 = two nodes with 6 and 4 free; a job of 8 needs the 2 GPUs of `a` to move."""
+    runs = [state("a", ((0, 2),)), state("b", ((1, 4),))]
+    placed = place(
+        snapshot(room(2), runs, [state("c")]), {"a": gpus(2), "b": gpus(4), "c": gpus(8)}
+    )
+    assert placed.allocations["c"].placement == ((0, 8),)
+    assert placed.allocations["a"].placement == ((1, 2),)
+    assert placed.allocations["b"] is runs[1].allocation
+    assert placed.moved == ("a",)
+
+
+def test_the_smallest_sufficient_job_moves():
+    """A block of 4 pushes out the one job of 2, not the two jobs of 1 nor the job of 4."""
+    # node 0: 4 + 2 used (2 free); node 1: 4 + 1 + 1 used (2 free); node 2: full but for 2.
+    runs = [
+        state("big0", ((0, 4),)),
+        state("two", ((0, 2),)),
+        state("big1", ((1, 4),)),
+        state("one0", ((1, 1),)),
+        state("one1", ((1, 1),)),
+        state("six", ((2, 4),)),
+        state("six2", ((2, 2),)),
+    ]
+    chosen = {s.job.id: s.allocation.option for s in runs} | {"new": gpus(4)}
+    placed = place(snapshot(room(3), runs, [state("new")]), chosen)
+    assert placed.moved == ("two",)
+    assert placed.allocations["new"].placement == ((0, 4),)
+    assert placed.allocations["two"].placement in (((1, 2),), ((2, 2),))
+
+
+def test_jobs_that_may_not_be_preempted_never_move():
+    """With `a` pinned to node 0 the job `b` moves although it is larger."""
+    runs = [state("a", ((0, 2),), preemptible=False), state("b", ((1, 4),))]
+    placed = place(
+        snapshot(room(2), runs, [state("c")]), {"c": gpus(8), "a": gpus(2), "b": gpus(4)}
+    )
+    assert placed.moved == ("b",)
+    assert placed.allocations["a"] is runs[0].allocation
+
+
+def test_the_least_important_jobs_are_left_out():
+    """Twelve GPUs wanted, eight there: the first two jobs get them, and the small last one not."""
+    waiting = [state(j) for j in "abc"]
+    placed = place(snapshot(room(1), waiting=waiting), {"a": gpus(4), "b": gpus(4), "c": gpus(4)})
+    assert placed.unplaced == ("c",)
+    assert list(placed.allocations) == ["a", "b"]
+
+
+def test_a_less_important_job_fills_what_a_large_one_leaves():
+    """After 4 of 8 GPUs a job of 8 has no room, but the job of 2 after it has."""
+    waiting = [state(j) for j in "abc"]
+    placed = place(snapshot(room(1), waiting=waiting), {"a": gpus(4), "b": gpus(8), "c": gpus(2)})
+    assert placed.unplaced == ("b",)
+    assert list(placed.allocations) == ["a", "c"]
+
+
+def test_sizes_that_do_not_divide_are_repacked_from_scratch():
+    """On nodes of 6, 3|3 must join so that 2+2+2 fit: in place there is no way."""
+    runs = [state("a", ((0, 3),)), state("b", ((1, 3),))]
+    waiting = [state(j) for j in "cde"]
+    chosen = {"a": gpus(3), "b": gpus(3)} | {j: gpus(2) for j in "cde"}
+    placed = place(snapshot(room(2, size=6), runs, waiting), chosen)
+    assert placed.unplaced == ()
+    assert len(placed.moved) == 1  # a and b share a node: one of them need not move
+
+
+def test_pools_do_not_mix():
+    """A job goes to nodes of its option's pool only."""
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16),),
+        partitions=(Partition(name="x"), Partition(name="y")),
+        node_groups=(
+            NodeGroup(name="x", count=1, gpus_per_node=8, gpu_type="v", partition="x"),
+            NodeGroup(name="y", count=1, gpus_per_node=8, gpu_type="v", partition="y"),
+        ),
+    )
+    waiting = [state("a"), state("b")]
+    placed = place(
+        snapshot(cluster, waiting=waiting),
+        {"a": Option(pool=1, gpus=8), "b": Option(pool=1, gpus=1)},
+    )
+    assert placed.allocations["a"].placement == ((1, 8),)
+    assert placed.unplaced == ("b",)
+
+
+# -- sleep ----------------------------------------------------------------------------------------
+
+
+def test_awake_nodes_are_used_before_sleeping_ones():
+    """A job of a whole node takes the awake node 1; a second one wakes node 0."""
+    asleep = snapshot(room(2), waiting=[state("a"), state("b")], asleep=(0,))
+    assert place(asleep, {"a": gpus(8)}).allocations["a"].placement == ((1, 8),)
+    assert place(asleep, {"a": gpus(8)}).asleep is None
+    both = place(asleep, {"a": gpus(8), "b": gpus(8)})
+    assert both.asleep == ()
+
+
+def test_idle_nodes_sleep_when_they_may():
+    """Two nodes without jobs go to sleep, the one in use stays awake."""
+    runs = [state("a", ((1, 2),))]
+    placed = place(
+        snapshot(room(3), runs, [state("b")]), {"a": gpus(2), "b": gpus(1)}, may_sleep=True
+    )
+    assert placed.allocations["b"].placement == ((1, 1),)
+    assert placed.asleep == (0, 2)
+
+
+def test_a_number_of_awake_nodes_squeezes_jobs_together():
+    """Three nodes with one small job each fit on one: two move, and the busiest node stays."""
+    runs = [state("a", ((0, 1),)), state("b", ((1, 4),)), state("c", ((2, 2),))]
+    chosen = {"a": gpus(1), "b": gpus(4), "c": gpus(2)}
+    placed = place(snapshot(room(3), runs), chosen, may_sleep=True, awake={0: 1})
+    assert set(placed.moved) == {"a", "c"}
+    assert placed.allocations["b"] is runs[1].allocation
+    assert placed.asleep == (0, 2)
+
+
+def test_a_number_of_awake_nodes_keeps_idle_ones_awake():
+    """Two nodes are to be awake and one is needed: the other idles, the third sleeps."""
+    runs = [state("a", ((0, 1),))]
+    placed = place(
+        snapshot(room(3), runs, asleep=(1,)), {"a": gpus(1)}, may_sleep=True, awake={0: 2}
+    )
+    assert placed.asleep == (1,)
+
+
+# -- rack power -----------------------------------------------------------------------------------
+
+
+def test_rack_power_caps_are_respected():
+    """A rack of two nodes (each 100 + 8 × 50 = 500 W idle) capped at 1,400 W takes one busy node.
+
+    A busy GPU draws 100 W, that is 50 W beyond idle: a node adds 400 W, two would need 1,800 W.
+    """
+    cluster = room(2, 2)
+    capped = Cluster(
+        gpu_types=cluster.gpu_types,
+        node_groups=cluster.node_groups,
+        racks=(Rack(name="r0", parent="row"), Rack(name="r1"), Rack(name="row", power_cap_w=1400)),
+    )
+    waiting = [state(j) for j in "abcd"]
+    chosen = {j: gpus(8, power_w=800.0) for j in "abcd"}
+    placed = place(snapshot(capped, waiting=waiting), chosen)
+    nodes = sorted(a.placement[0][0] for a in placed.allocations.values())
+    assert nodes == [0, 2, 3]
+    assert placed.unplaced == ("d",)
+
+
+def test_sleeping_nodes_leave_power_to_their_rack():
+    """If node 1 may sleep, the rack of the last test has 900 W for the first: more than 500 W."""
+    cluster = room(2)
+    capped = Cluster(
+        gpu_types=cluster.gpu_types,
+        node_groups=cluster.node_groups,
+        racks=(Rack(name="r0", power_cap_w=900),),
+    )
+    round = snapshot(capped, waiting=[state("a")])
+    assert place(round, {"a": gpus(8, power_w=800.0)}).unplaced == ("a",)
+    placed = place(round, {"a": gpus(8, power_w=800.0)}, may_sleep=True)
+    assert placed.unplaced == ()
+    assert placed.asleep == (1,)
+
+
+# -- whatever comes -------------------------------------------------------------------------------
+
+
+@st.composite
+def histories(draw, sizes, size=8):
+    """Draw a cluster, and job sizes with whether each arrives, leaves or stays, round by round."""
+    racks = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    steps = draw(
+        st.lists(
+            st.lists(st.tuples(st.sampled_from(sizes), st.booleans()), max_size=12), max_size=4
+        )
+    )
+    return room(*racks, size=size), steps
+
+
+def play(cluster, steps):
+    """Play rounds in which some jobs leave and others come; yield each round with its answer."""
+    held = {}
+    serial = 0
+    for step in steps:
+        for (_, leaves), job in zip(step, list(held), strict=False):
+            if leaves:
+                del held[job]
+        running = [
+            JobState(job=Job(id=job, submit_s=0, profile="rigid"), since_s=0, allocation=allocation)
+            for job, allocation in held.items()
+        ]
+        new = {f"j{serial + k}": gpus(count) for k, (count, _) in enumerate(step)}
+        serial += len(step)
+        chosen = {job: a.option for job, a in held.items()} | new
+        round = snapshot(cluster, running, [state(job) for job in new])
+        placed = place(round, chosen)
+        yield round, chosen, placed
+        held = placed.allocations
+
+
+@given(histories([*POWERS, 3, 5, 12, 20]))
+def test_plans_are_sound_whatever_the_sizes(history):
+    """No node is overfull, every job gets what it asked for on the fewest nodes, or nothing."""
+    cluster, steps = history
+    sizes = cluster.topology.node_gpus
+    for round, chosen, placed in play(cluster, steps):
+        assert all(number <= sizes[node] for node, number in used(placed).items())
+        assert [*placed.allocations, *placed.unplaced] == sorted(
+            chosen, key=lambda job: (job in placed.unplaced, list(chosen).index(job))
+        )
+        before = {s.job.id: s.allocation for s in round.running}
+        for job, allocation in placed.allocations.items():
+            assert allocation.option.gpus == chosen[job].gpus
+            assert sum(number for _, number in allocation.placement) == chosen[job].gpus
+            assert len({node for node, _ in allocation.placement}) == -(-chosen[job].gpus // 8)
+            same = before.get(job) is allocation
+            assert same or job not in before or job in placed.moved
+
+
+@given(st.one_of(histories(POWERS), histories([1, 3, 6, 12, 24], size=12)))
+def test_powers_of_two_never_fragment(history):
+    """The buddy theorem: a job is left out only if the GPUs do not suffice for it.
+
+    It holds for all sizes that divide each other and the node, as 1 | 3 | 6 | 12 do.
+    """
+    cluster, steps = history
+    for _, chosen, placed in play(cluster, steps):
+        free = cluster.gpus
+        for job, option in chosen.items():  # most important first, as long as GPUs last
+            assert (job in placed.allocations) is (option.gpus <= free)
+            free -= option.gpus if option.gpus <= free else 0
+
+
+@given(histories(POWERS))
+def test_nothing_moves_when_all_fit_in_place(history):
+    """If the arrivals fit beside what runs, no running job changes nodes."""
+    cluster, steps = history
+    for round, chosen, placed in play(cluster, steps):
+        free = list(map(int, cluster.topology.node_gpus))
+        for s in round.running:
+            for node, number in s.allocation.placement:
+                free[node] -= number
+        new = sorted((chosen[s.job.id].gpus for s in round.waiting), reverse=True)
+        # First fit in descending order decides for powers of two (see the module docstring).
+        fits = True
+        for count in new:
+            if count >= 8:
+                empty = [n for n, f in enumerate(free) if f == 8][: count // 8]
+                fits = fits and len(empty) == count // 8
+                for n in empty:
+                    free[n] = 0
+            else:
+                able = [n for n, f in enumerate(free) if f >= count]
+                fits = fits and bool(able)
+                if able:
+                    free[able[0]] -= count
+        if fits:
+            assert placed.moved == placed.unplaced == ()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 4, 8, 16]), st.floats(0, 200)), max_size=8),
+    st.lists(st.integers(800, 4000), min_size=3, max_size=3),
+    st.sets(st.integers(0, 3)),
+    st.booleans(),
+)
+def test_caps_of_nested_racks_hold_whatever_comes(jobs, caps, asleep, may_sleep):
+    """The power of a rack and of the row above, summed node by node, stays below its cap.
+
+    Racks of two nodes; a node draws 100 W and 50 W per idle GPU if awake, 10 W if asleep.
+    """
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16, idle_w=50),),
+        racks=(
+            Rack(name="r0", parent="row", power_cap_w=caps[0]),
+            Rack(name="r1", parent="row", power_cap_w=caps[1]),
+            Rack(name="row", power_cap_w=caps[2]),
+        ),
+        node_groups=tuple(
+            NodeGroup(
+                name=r, count=2, gpus_per_node=8, gpu_type="v", rack=r, host_idle_w=100, sleep_w=10
+            )
+            for r in ("r0", "r1")
+        ),
+    )
+    chosen = {f"j{k}": gpus(count, power_w=count * watts) for k, (count, watts) in enumerate(jobs)}
+    round = snapshot(cluster, waiting=[state(j) for j in chosen], asleep=tuple(sorted(asleep)))
+    placed = place(round, chosen, may_sleep=may_sleep)
+    sleeping = round.asleep if placed.asleep is None else placed.asleep
+    watts = [10.0 if node in sleeping else 500.0 for node in range(4)]
+    before = [10.0 if node in asleep or may_sleep else 500.0 for node in range(4)]
+    for allocation in placed.allocations.values():
+        option = allocation.option
+        for node, count in allocation.placement:
+            watts[node] += count * (option.power_w / option.gpus - 50)
+    for members, cap in (((0, 1), caps[0]), ((2, 3), caps[1]), ((0, 1, 2, 3), caps[2])):
+        idle = sum(before[node] for node in members)
+        assert sum(watts[node] for node in members) <= max(cap, idle) * (1 + 1e-6)
+
+
+def test_misuse_is_refused():
+    """An unknown job, or awake nodes where none may sleep, raise ValueError."""
+    with pytest.raises(ValueError, match="ghost"):
+        place(snapshot(room(1)), {"ghost": gpus(1)})
+    with pytest.raises(ValueError, match="may_sleep"):
+        place(snapshot(room(1)), {}, awake={0: 1})

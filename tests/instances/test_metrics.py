@@ -1,0 +1,159 @@
+"""The figures of a run, from histories derived by hand."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.instance import Instance
+from ronda.instances.job import Option
+from ronda.instances.metrics import job_figures, summarise
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.schedule import Energy, JobOutcome, RoundRecord, Schedule, Segment
+
+CLUSTER = Cluster(
+    gpu_types=(GpuType(name="A", memory_gib=16),),
+    node_groups=(NodeGroup(name="g", count=2, gpus_per_node=4, gpu_type="A"),),
+)
+INSTANCE = Instance(name="hand", cluster=CLUSTER, profiles={}, jobs=())
+
+
+def held(start_s, end_s, gpus=1, node=0, **option):
+    """Return a segment in which a job holds GPUs of one node."""
+    return Segment(
+        start_s=start_s,
+        resume_s=start_s,
+        end_s=end_s,
+        done=end_s - start_s,
+        option=Option(pool=0, gpus=gpus, **option),
+        placement=((node, gpus),),
+    )
+
+
+def record(solve_s, *, overrun=False, violations=()):
+    """Return the record of a round."""
+    return RoundRecord(
+        now_s=0,
+        waiting=0,
+        running=0,
+        started=0,
+        stopped=0,
+        changed=0,
+        objective=None,
+        bound=None,
+        stop=StopReason.COMPLETE,
+        status=SolutionStatus.FEASIBLE,
+        solve_s=solve_s,
+        overhead_s=0,
+        overrun=overrun,
+        power_w=0,
+        violations=violations,
+    )
+
+
+def outcome(job_id, submit_s, *segments, cut=False):
+    """Return a history that ends with its last segment."""
+    end_s = None if cut else segments[-1].end_s
+    return JobOutcome(id=job_id, submit_s=submit_s, end_s=end_s, segments=segments)
+
+
+SCHEDULE = Schedule(
+    instance="hand",
+    fingerprint="",
+    policy="p",
+    seed=7,
+    jobs=(
+        # At once, 10 s on 4 GPUs: JCT 10, queue 0, 40 GPU-s.
+        outcome("a", 10, held(10, 20, gpus=4)),
+        # Waits 5 s, is preempted for 10 s, then moves without a gap and gets a second GPU:
+        # JCT 45, held 5 + 5 + 20 = 30 s, queue 15, 5 + 5 + 40 = 50 GPU-s, 1 preemption, 2 restarts.
+        outcome("b", 10, held(15, 20), held(30, 35), held(35, 55, gpus=2, node=1)),
+        # Waits for ever so little: not queued. JCT 40, 40 GPU-s; two pieces, no restart.
+        outcome("c", 20, held(20 + 1e-7, 30), held(30, 60)),
+    ),
+    rounds=(
+        record(0.1),
+        record(0.3, overrun=True),
+        record(0.2, violations=("capacity node 0: 5", "gang job a: 3")),
+    ),
+    energy=Energy(busy_j=100, idle_gpu_j=20, host_j=3),
+    end_s=60,
+)
+
+
+def test_figures_by_hand():
+    """Every figure of a run of three jobs."""
+    assert summarise(INSTANCE, SCHEDULE) == {
+        "instance": "hand",
+        "policy": "p",
+        "seed": 7,
+        "jobs": 3,
+        "unfinished": 0,
+        "mean_jct_s": pytest.approx(95 / 3),
+        "median_jct_s": 40,
+        # Ranks 0, 1, 2 hold 10, 40, 45: 95 % of the way is rank 1.9, 99 % is rank 1.98.
+        "p95_jct_s": pytest.approx(44.5),
+        "p99_jct_s": pytest.approx(44.9),
+        "mean_queue_s": pytest.approx(5),
+        "queued_jobs": 1,
+        "makespan_s": 50,
+        "preemptions": 1,
+        "restarts": 2,
+        "energy_j": 123,
+        # 130 of 8 GPUs * 50 s.
+        "gpu_utilisation": pytest.approx(0.325),
+        "rounds": 3,
+        "median_solve_s": 0.2,
+        "p99_solve_s": pytest.approx(0.298),
+        "overruns": 1,
+        "violations": 2,
+    }
+
+
+def test_jobs_without_an_end_are_counted_apart():
+    """A cut run averages what ended; a job that held nothing at the cut was preempted."""
+    cut = replace(
+        SCHEDULE,
+        jobs=(
+            SCHEDULE.jobs[0],
+            outcome("b", 10, held(15, 20), cut=True),
+            outcome("c", 20, held(30, 60), cut=True),
+            outcome("d", 20, cut=True),
+        ),
+    )
+    found = summarise(INSTANCE, cut)
+    assert (found["jobs"], found["unfinished"], found["mean_jct_s"]) == (4, 3, 10)
+    assert found["preemptions"] == 1
+    # 40 + 5 + 30 GPU-seconds of 8 * 50.
+    assert found["gpu_utilisation"] == pytest.approx(75 / 400)
+
+
+def test_nothing_has_no_mean():
+    """Figures of an empty run are not numbers, rather than a number that is not true."""
+    found = summarise(INSTANCE, replace(SCHEDULE, jobs=(), rounds=(), end_s=0))
+    for name in ("mean_jct_s", "p99_jct_s", "mean_queue_s", "gpu_utilisation", "median_solve_s"):
+        assert math.isnan(found[name])
+    assert (found["jobs"], found["queued_jobs"], found["rounds"]) == (0, 0, 0)
+
+
+@given(
+    times=st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 50)), min_size=1
+    )
+)
+def test_queue_and_service_make_up_the_completion_time(times):
+    """For jobs that run in one piece: queue = wait, and nobody is preempted."""
+    jobs = tuple(
+        outcome(f"j{k}", submit, held(submit + wait, submit + wait + work))
+        for k, (submit, wait, work) in enumerate(times)
+    )
+    figures = job_figures(replace(SCHEDULE, jobs=jobs))
+    assert figures.queue_s.tolist() == [wait for _, wait, _ in times]
+    assert figures.gpu_s.tolist() == [work for _, _, work in times]
+    np.testing.assert_array_equal(figures.jct_s, figures.queue_s + figures.gpu_s)
+    assert not figures.preemptions.any()
+    assert not figures.restarts.any()
