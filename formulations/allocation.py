@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ronda.formulations.allocation_case import Case, make_case
+from ronda.formulations.allocation_case import Case, make_case, most_extra_w
 from ronda.formulations.awake import NodeClass
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
@@ -78,7 +78,7 @@ def variables(model: Any, case: Case) -> None:
         for kind, variable in zip(case.classes, model.awake.values(), strict=True):
             variable.setub(kind.count)
     if case.racks:
-        most = _most_extra_kw(case)
+        most = {pair: watts / KILO for pair, watts in most_extra_w(case).items()}
         model.rack_kw = pyo.Var(list(most), domain=pyo.NonNegativeReals)
         for pair, variable in model.rack_kw.items():
             variable.setub(most[pair])
@@ -95,7 +95,7 @@ def one_option(model: Any, case: Case) -> None:
     """Σ_{k of job j} x_k ≤ 1; = 1 if the job must run."""
     x = list(model.x.values())
     jobs, first = np.unique(case.job, return_index=True)
-    end = np.append(first[1:], len(x)).tolist()
+    end = np.append(first, len(x))[1:].tolist()
     begin, must = first.tolist(), case.table.must_run[jobs].tolist()
     states = case.table.jobs
     spans = {
@@ -241,19 +241,6 @@ def _capacity(
     if not case.sleeps:
         return ([], []), float(sum(w * c.count for c, w in own))
     return ([-float(w) for _, w in own], [model.awake[c.name] for c, _ in own]), 0.0
-
-
-def _most_extra_kw(case: Case) -> dict[tuple[str, str], float]:
-    """Return the most that jobs can add, by pool and rack; the rest of a pool is one "rack"."""
-    racks = (*case.round.cluster.topology.racks, "elsewhere")
-    each = case.extra_w / np.maximum(case.gpus, 1)
-    most: dict[tuple[str, str], float] = {}
-    for kind in case.classes:
-        pair = (case.table.pools[kind.pool].name, racks[kind.rack])
-        densest = float(each[case.pool == kind.pool].max(initial=0.0))
-        there = kind.count * kind.gpus_per_node
-        most[pair] = most.get(pair, 0.0) + max(0.0, densest) * there / KILO
-    return most
 
 
 def _linear(

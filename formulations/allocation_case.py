@@ -106,6 +106,8 @@ def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
     must = table.must_run[table.job]
     rows = np.flatnonzero(np.isfinite(values) & (values > 0) & ~must)
     extra, racks = extra_w(table), rack_caps(round.cluster)
+    if racks:
+        rows = rows[extra[rows] <= _room_w(round, table, racks)[rows]]
     costs = [table.gpus[rows].astype(float)]
     if round.watts is not None or racks:
         costs.append(extra[rows])
@@ -124,3 +126,37 @@ def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
         sleeps=may_sleep(round),
         racks=racks,
     )
+
+
+def most_extra_w(case: Case) -> dict[tuple[str, str], float]:
+    """Return the most watts that jobs can add, by pool and rack; the rest of a pool is one rack."""
+    racks = (*case.round.cluster.topology.racks, "elsewhere")
+    each = case.extra_w / np.maximum(case.gpus, 1)
+    most: dict[tuple[str, str], float] = {}
+    for kind in case.classes:
+        pair = (case.table.pools[kind.pool].name, racks[kind.rack])
+        densest = float(each[case.pool == kind.pool].max(initial=0.0))
+        there = kind.count * kind.gpus_per_node
+        most[pair] = most.get(pair, 0.0) + max(0.0, densest) * there
+    return most
+
+
+def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Floats:
+    """Return (K,) the most watts that each option may add so that some rack could bear it alone.
+
+    Infinite for options of several nodes, which may spread over racks.
+    """
+    classes, sleeps = node_classes(round.cluster), may_sleep(round)
+    most = np.full(len(table.pools), -np.inf)
+    for kind in classes:
+        room = np.inf
+        for cap in racks:
+            if kind.rack not in cap.racks:
+                continue
+            below = [c for c in classes if c.rack in cap.racks]
+            idle_w = sum(c.count * (c.sleep_w if sleeps else c.awake_w) for c in below)
+            room = min(room, cap.cap_w - idle_w - (kind.saves_w if sleeps else 0.0))
+        most[kind.pool] = max(most[kind.pool], room)
+    sizes = np.array([pool.gpus_per_node for pool in table.pools])
+    one_node = table.gpus <= sizes[table.pool]
+    return np.where(one_node, most[table.pool] * (1 + 1e-9), np.inf)

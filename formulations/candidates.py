@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.market import market, watts_at_least
+from ronda.formulations.market import watts_at_least
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
 
@@ -75,16 +75,19 @@ def option_losses(
         (K,) losses, infinite for options worth no more than not to run and 0 for those of jobs
         that must run; and the bound at these prices.
     """
-    place = market(round, table, values, watts=watts_at_least(round, table, sleeping=sleeping))
-    names = [f"gpus[{pool.name}]" for pool in table.pools] + ["watts"] * place.limits_watts
-    unit = np.array([prices[name] for name in names])
+    must = table.must_run[table.job]
+    rows = np.flatnonzero(~must & (values > 0))
+    unit = np.array([prices[f"gpus[{pool.name}]"] for pool in table.pools])
+    cost = unit[table.pool] * table.gpus
+    bound = float(unit @ [pool.gpus for pool in table.pools])
+    power = watts_at_least(round, table, sleeping=sleeping)
+    if power is not None:
+        cost = cost + prices["watts"] * power[1]
+        bound += prices["watts"] * power[0]
+    profit = values - cost
+    best = np.zeros(len(table.jobs))
+    np.maximum.at(best, table.job[rows], profit[rows])
     losses = np.full(len(table), np.inf)
-    losses[place.fixed] = 0.0
-    bound = place.fixed_value + float(unit @ place.capacity)
-    if len(place.row):
-        profit = place.value - place.cost(unit)
-        best = np.maximum(np.maximum.reduceat(profit, place.first), 0.0)
-        size = np.diff(place.first, append=len(profit))
-        losses[place.row] = np.repeat(best, size) - profit
-        bound += float(best.sum())
-    return losses, bound
+    losses[must] = 0.0
+    losses[rows] = best[table.job[rows]] - profit[rows]
+    return losses, bound + float(best.sum() + profit[must].sum())

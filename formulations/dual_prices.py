@@ -15,10 +15,37 @@ from numpy.typing import NDArray
 from ronda.formulations.market import Market
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # A bracket ends when its tangents promise less than this share of improvement.
 TOLERANCE = 1e-9
 GPU_STEPS, WATT_STEPS, SUBGRADIENT_STEPS = 24, 16, 48
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The bound at some prices, split by pool.
+
+    Attributes
+    ----------
+    total
+        The bound.
+    price, value, slope, watts
+        (P,) price of a pool's GPUs, the pool's part of the bound, its derivative (GPUs left), and
+        the watts of the rows that jobs pick in the pool.
+    """
+
+    total: float
+    price: Floats
+    value: Floats
+    slope: Floats
+    watts: Floats
+
+    def where(self, mask: Mask, other: "Point") -> "Point":
+        """Return this point in the masked pools, the other elsewhere."""
+        names = ("price", "value", "slope", "watts")
+        merged = (np.where(mask, getattr(self, n), getattr(other, n)) for n in names)
+        return Point(self.total, *merged)
 
 
 @dataclass(slots=True)
@@ -32,17 +59,24 @@ class Search:
     def __post_init__(self) -> None:
         self.prices = np.zeros(len(self.market.capacity))
 
-    def at(self, gpu_prices: Floats, watt_price: float) -> tuple[float, Floats, Floats, Floats]:
-        """Return the bound at these prices and, by pool, profit, GPUs and watts of the picks."""
-        m = self.market
-        prices = np.append(gpu_prices, watt_price) if m.limits_watts else gpu_prices
-        picked, profit = m.picks(prices)
-        bound = float(prices @ m.capacity + profit.sum())
+    def at(self, prices: Floats) -> tuple[float, NDArray[np.int64], Floats]:
+        """Return the bound at (R,) prices, the rows picked, and their profits."""
+        picked, profit = self.market.picks(prices)
+        bound = float(prices @ self.market.capacity + profit.sum())
         if bound < self.bound:
             self.bound, self.prices = bound, prices
-        pool = m.pool[picked]
-        sums = (np.bincount(pool, x, m.pools) for x in (profit, m.gpus[picked], m.watts[picked]))
-        return bound, *sums  # type: ignore[return-value]
+        return bound, picked, profit
+
+    def point(self, gpu_prices: Floats, watt_price: float) -> Point:
+        """Return the bound at these prices, split by pool."""
+        m = self.market
+        prices = np.append(gpu_prices, watt_price) if m.limits_watts else gpu_prices
+        total, picked, profit = self.at(prices)
+        capacity, pool = m.capacity[: m.pools], m.pool[picked]
+        used = np.bincount(pool, m.gpus[picked], m.pools)
+        value = gpu_prices * capacity + np.bincount(pool, profit, m.pools)
+        watts = np.asarray(np.bincount(pool, m.watts[picked], m.pools), dtype=float)
+        return Point(total, gpu_prices, value, np.asarray(capacity - used), watts)
 
 
 def least_dual(market: Market) -> tuple[Floats, float]:
@@ -62,46 +96,43 @@ def _over_gpus(search: Search, watt_price: float) -> tuple[float, float]:
     Returns
     -------
     tuple
-        The least bound, and its derivative by the price of watts: watts left at a mixture of
+        The least bound, and its derivative by the price of watts: watts left by a mixture of
         picks that uses no more GPUs than there are.
     """
     m = search.market
-    capacity = m.capacity[: m.pools]
-    low, high = np.zeros(m.pools), np.zeros(m.pools)
-    np.maximum.at(high, m.pool, (m.value - watt_price * m.watts) / m.gpus)
-    bound, profit, gpus, watts = search.at(low, watt_price)
-    low_value, low_slope, low_watts = profit, capacity - gpus, watts
-    high_value, high_slope, high_watts = high * capacity, capacity, np.zeros(m.pools)
-    done = (low_slope >= 0) | (high <= 0)
-    high = np.where(done, 0.0, high)
-    least = bound
+    top = np.zeros(m.pools)
+    np.maximum.at(top, m.pool, (m.value - watt_price * m.watts) / m.gpus)
+    low = search.point(np.zeros(m.pools), watt_price)
+    done = low.slope >= 0
+    high = low if done.all() else search.point(top * (1.0 + TOLERANCE), watt_price)
+    least, price = min(low.total, high.total), low.price
     for step in range(GPU_STEPS):
         if done.all():
             break
-        steep = np.where(done, -1.0, low_slope - high_slope)
-        meet = (high_value - high_slope * high - low_value + low_slope * low) / steep
-        middle = 0.5 * (low + high)
-        inside = (meet > low) & (meet < high)
+        meet = _meet(low, high, done)
         # Now and then the middle, should the tangents close in from one side only.
-        x = np.where(done, high, np.where(inside & (step % 4 < 3), meet, middle))
-        promise = low_value + low_slope * (x - low)
-        bound, profit, gpus, watts = search.at(x, watt_price)
-        least = min(least, bound)
-        value, slope = x * capacity + profit, capacity - gpus
-        over = (slope < 0) & ~done
-        under = (slope >= 0) & ~done
-        low, high = np.where(over, x, low), np.where(under, x, high)
-        low_value, high_value = np.where(over, value, low_value), np.where(under, value, high_value)
-        low_slope, high_slope = np.where(over, slope, low_slope), np.where(under, slope, high_slope)
-        low_watts, high_watts = np.where(over, watts, low_watts), np.where(under, watts, high_watts)
-        met = inside & (step % 4 < 3) & (value - promise <= TOLERANCE * np.abs(value))
-        done |= met | (slope == 0) | (high - low <= TOLERANCE * high)
-    share = np.where(
-        low_slope < 0, high_slope / np.where(low_slope < 0, high_slope - low_slope, 1.0), 1.0
-    )
-    mixed = share * low_watts + (1.0 - share) * high_watts
-    left = float(m.capacity[-1] - mixed.sum()) if m.limits_watts else 0.0
-    return least, left
+        tangent = (low.price < meet) & (meet < high.price) & (step % 4 < 3)
+        price = np.where(done, price, np.where(tangent, meet, 0.5 * (low.price + high.price)))
+        promise = low.value + low.slope * (price - low.price)
+        here = search.point(price, watt_price)
+        least = min(least, here.total)
+        low = here.where(~done & (here.slope < 0), low)
+        high = here.where(~done & (here.slope >= 0), high)
+        done |= tangent & (here.value - promise <= TOLERANCE * np.abs(here.value))
+        done |= (here.slope == 0) | (high.price - low.price <= TOLERANCE * high.price)
+    if not m.limits_watts:
+        return least, 0.0
+    over = low.slope < 0
+    share = np.where(over, high.slope / np.where(over, high.slope - low.slope, 1.0), 1.0)
+    mixed = share * low.watts + (1.0 - share) * high.watts
+    return least, float(m.capacity[-1] - mixed.sum())
+
+
+def _meet(low: Point, high: Point, done: Mask) -> Floats:
+    """Return (P,) the prices at which the tangents at the ends of the brackets meet."""
+    steep = np.where(done, 1.0, high.slope - low.slope)
+    rise = low.value - low.slope * low.price - high.value + high.slope * high.price
+    return np.asarray(rise / np.where(steep > 0, steep, 1.0))
 
 
 def _over_watts(search: Search, value: float, slope: float) -> None:
@@ -111,12 +142,11 @@ def _over_watts(search: Search, value: float, slope: float) -> None:
     if not greedy.any():
         return
     low, low_value, low_slope = 0.0, value, slope
-    high = float((m.value[greedy] / m.watts[greedy]).max())
+    high = float((m.value[greedy] / m.watts[greedy]).max()) * (1.0 + TOLERANCE)
     high_value, high_slope = _over_gpus(search, high)
     for step in range(WATT_STEPS):
-        meet = (high_value - high_slope * high - low_value + low_slope * low) / (
-            low_slope - high_slope
-        )
+        rise = low_value - low_slope * low - high_value + high_slope * high
+        meet = rise / (high_slope - low_slope)
         tangent = low < meet < high and step % 4 < 3
         x = meet if tangent else 0.5 * (low + high)
         promise = low_value + low_slope * (x - low)
@@ -144,11 +174,8 @@ def _subgradient(search: Search) -> None:
     prices, ambition, idle = search.prices, 0.05, 0
     for _ in range(SUBGRADIENT_STEPS):
         before = search.bound
-        picked, profit = m.picks(prices)
-        bound = float(prices @ m.capacity + profit.sum())
+        bound, picked, _ = search.at(prices)
         slope = (m.capacity - m.use(picked)) * unit
-        if bound < search.bound:
-            search.bound, search.prices = bound, prices
         norm = float(slope @ slope)
         if norm == 0:
             break

@@ -5,12 +5,20 @@ is least; `fill` starts from what jobs pick at these prices and spends what is l
 price.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.dual_prices import least_dual
 from ronda.formulations.exchange import exchange
-from ronda.formulations.market import Market, market, watts_all_awake, watts_at_least
+from ronda.formulations.market import (
+    Market,
+    awake_gpus,
+    market,
+    watts_at_least,
+    watts_of_jobs,
+)
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
 
@@ -22,11 +30,14 @@ ROUNDING = 1e-9
 EXCHANGES = 16
 
 
-def fill(round: Round, table: OptionTable, values: Floats) -> Rows:
+def fill(
+    round: Round, table: OptionTable, values: Floats, *, asleep: Sequence[int] | None = None
+) -> Rows:
     """Return a row for each job, or -1: a greedy choice at the dual prices.
 
-    Respects the GPUs of each pool, the limit on power and energy (`Round.watts`) with all nodes
-    awake, and jobs that must run. Single nodes and racks are left to placement.
+    Respects the GPUs of each pool, the limit on power and energy (`Round.watts`), and jobs that
+    must run. Where not even the idle cluster is within the limit, only rows that add no watts are
+    chosen. Single nodes and racks are left to placement.
 
     Parameters
     ----------
@@ -34,13 +45,28 @@ def fill(round: Round, table: OptionTable, values: Floats) -> Rows:
         The round and its options.
     values
         (K,) what each row is worth; not to run is worth 0.
+    asleep
+        Nodes that will sleep; all others are awake. None: either none, or, if power is limited,
+        those that sleep now, whichever is better.
 
     Returns
     -------
     ndarray
         (J,) chosen rows. The same input gives the same rows; ties go to the earlier job.
     """
-    place = market(round, table, values, watts=watts_all_awake(round, table))
+    if asleep is not None:
+        return _fill(round, table, values, asleep)
+    chosen = _fill(round, table, values, ())
+    if round.watts is None or not round.asleep:
+        return chosen
+    other = _fill(round, table, values, round.asleep)
+    worth = [float(values[rows[rows >= 0]].sum()) for rows in (chosen, other)]
+    return other if worth[1] > worth[0] else chosen
+
+
+def _fill(round: Round, table: OptionTable, values: Floats, asleep: Sequence[int]) -> Rows:
+    watts = watts_of_jobs(round, table, asleep)
+    place = market(table, values, awake_gpus(round, asleep), watts)
     prices, _ = least_dual(place)
     picked = _spend(place, prices, _affordable(place, prices))
     chosen = np.full(len(table.jobs), -1, dtype=np.int64)
@@ -68,7 +94,7 @@ def dual_bound(
         value of one more unit.
     """
     least = watts_at_least(round, table, sleeping=sleeping)
-    place = market(round, table, values, watts=least)
+    place = market(table, values, awake_gpus(round), least)
     prices, bound = least_dual(place)
     names = [f"gpus[{pool.name}]" for pool in table.pools] + ["watts"] * place.limits_watts
     return place.fixed_value + bound, dict(zip(names, prices.tolist(), strict=True))

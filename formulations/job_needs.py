@@ -1,34 +1,52 @@
 """What every job of an instance needs at the very least, whatever schedules it; reads the truth.
 
-For each *kind* of job (same profile, limits, batch and noise curve) every configuration that the
-rules allow is looked at: all GPU counts within its limits, all batches, clocks and numbers of
-nodes. In each stage of the job's gradient noise the best of them gives
+In each stage of a job's gradient noise, of all ways to run it (`ronda.formulations.configurations`)
 
-* the fewest seconds per unit of work (fastest configuration),
-* the fewest GPU-seconds per unit of work (most frugal one),
-* the fewest joules per unit of work (see `joules` of `Needs`).
+* the fastest gives the fewest seconds per unit of work,
+* the most frugal one the fewest GPU-seconds per unit of work,
+* and another one perhaps the fewest joules.
 
-The three are taken from different configurations, and changing between stages costs nothing, so
-no schedule does better in any of them.
+The three are taken from different ways to run, and changing between stages costs nothing: no
+schedule does better in any of them. Before its first progress a job also holds GPUs for its
+``start_s``; later restarts can be avoided and do not count.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.efficiency import efficiency, scale_at, stages
-from ronda.formulations.power import mixed_power_w
-from ronda.formulations.throughput import model_of, samples_per_s, sync_share
+from ronda.formulations.configurations import Kind, Modes, kind_of, modes
 from ronda.instances.cluster import Topology
-from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.job import Job
-from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Jobs of one kind.
+
+    Attributes
+    ----------
+    rows
+        (j,) their indices in the instance.
+    share
+        (j, S) the work that each does in each stage.
+    modes
+        The ways to run them.
+    extra_w
+        (N,) watts of each way beyond idling in the cheapest way (see `Needs.joules`).
+    group
+        The group of pools that they run in.
+    """
+
+    rows: NDArray[np.int64]
+    share: Floats
+    modes: Modes
+    extra_w: Floats
+    group: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +57,10 @@ class Needs:
     ----------
     submit_s
         (J,) submission.
+    start_s
+        (J,) pause before the first progress.
     seconds
-        (J,) holding GPUs, the pause before the first progress included.
+        (J,) holding GPUs, that pause included.
     gpu_s
         (J,) GPU-seconds, that pause included.
     joules
@@ -52,44 +72,39 @@ class Needs:
         (G,) GPUs of each group.
     idle_w
         Watts of the cluster that idles in the cheapest way.
-    all_positive
-        Whether no configuration of any job draws less than idling does.
+    kinds
+        The jobs by kind.
     """
 
     submit_s: Floats
+    start_s: Floats
     seconds: Floats
     gpu_s: Floats
     joules: Floats
     group: NDArray[np.int64]
     group_gpus: Floats
     idle_w: float
-    all_positive: bool
+    kinds: tuple[Alike, ...]
+
+    @property
+    def all_draw_power(self) -> bool:
+        """Whether no way to run any job draws less than idling does."""
+        return all((alike.extra_w >= 0).all() for alike in self.kinds)
 
 
-class Kind(NamedTuple):
-    """All that decides what a job can run on, but for its amount of work."""
+class Idle(NamedTuple):
+    """Idling in the cheapest way.
 
-    profile: str
-    partition: str
-    gpu_types: tuple[str, ...]
-    low: int
-    high: int
-    asked: int
-    batch: float | None
-    curve: str | None
+    Attributes
+    ----------
+    floor_w
+        Watts of all nodes, each awake or asleep, whichever draws less.
+    held_w
+        (P,) least watts that a GPU of a pool adds to that when a job holds it without progress.
+    """
 
-
-class Least(NamedTuple):
-    """Least needs of a kind of job: per unit of work in each stage (S,), and pools it may use."""
-
-    ends: Floats  # work at which each stage ends, the last one infinite
-    seconds: Floats
-    gpu_s: Floats
-    joules: Floats
-    fewest_gpus: int
-    pause_w: float  # of a GPU held without progress, beyond idling in the cheapest way
-    pools: tuple[int, ...]
-    positive: bool
+    floor_w: float
+    held_w: Floats
 
 
 def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
@@ -107,59 +122,38 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     InputError
         If a job has no truth, or nothing in the cluster can run it.
     """
-    jobs = instance.jobs
-    idle = _idle(instance.cluster.topology, may_sleep=may_sleep)
-    known: dict[Kind, Least] = {}
+    jobs, topology = instance.jobs, instance.cluster.topology
+    idle = cheapest_idling(topology, may_sleep=may_sleep)
     members: dict[Kind, list[int]] = {}
     for j, job in enumerate(jobs):
-        kind = _kind(job)
-        if kind not in known:
-            known[kind] = _least(instance, job, kind, idle.extra_w)
-            members[kind] = []
-        members[kind].append(j)
-    group_of_pool, group_gpus = _groups(
-        instance.cluster.topology, (least.pools for least in known.values())
-    )
-    seconds, gpu_s, joules = (np.empty(len(jobs)) for _ in range(3))
-    group = np.empty(len(jobs), dtype=np.int64)
-    for kind, least in known.items():
+        members.setdefault(kind_of(job), []).append(j)
+    ways = {kind: modes(instance, jobs[rows[0]]) for kind, rows in members.items()}
+    group_of_pool, group_gpus = _groups(topology, list(ways.values()))
+    work = np.array([job.truth.work if job.truth else 0.0 for job in jobs])
+    start_s = np.array([(job.costs or instance.costs).start_s for job in jobs])
+    seconds, gpu_s, joules = start_s.copy(), np.zeros(len(jobs)), np.zeros(len(jobs))
+    group = np.zeros(len(jobs), dtype=np.int64)
+    kinds = []
+    for kind, some in ways.items():
         rows = np.array(members[kind])
-        work = np.array([truth.work for j in rows if (truth := jobs[j].truth) is not None])
-        start_s = np.array([(jobs[j].costs or instance.costs).start_s for j in rows])
-        begins = np.concatenate([[0.0], least.ends[:-1]])
-        share = np.clip(np.minimum(work[:, None], least.ends) - begins, 0.0, None)
-        seconds[rows] = share @ least.seconds + start_s
-        gpu_s[rows] = share @ least.gpu_s + start_s * least.fewest_gpus
-        joules[rows] = share @ least.joules + start_s * least.fewest_gpus * least.pause_w
-        group[rows] = group_of_pool[least.pools[0]]
+        begins = np.concatenate([[0.0], some.ends[:-1]])
+        share = np.clip(np.minimum(work[rows, None], some.ends) - begins, 0.0, None)
+        extra_w = some.gpus * idle.held_w[some.pool] + some.busy_w
+        with np.errstate(divide="ignore"):
+            pace = 1.0 / some.rate
+        least_held = some.gpus.min() * idle.held_w[some.pool].min()
+        seconds[rows] += share @ pace.min(axis=1)
+        gpu_s[rows] = share @ (some.gpus * pace).min(axis=1) + start_s[rows] * some.gpus.min()
+        joules[rows] = share @ _least_joules(extra_w, pace) + start_s[rows] * least_held
+        group[rows] = group_of_pool[some.pool[0]]
+        kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
+    submit_s = np.array([job.submit_s for job in jobs])
     return Needs(
-        submit_s=np.array([job.submit_s for job in jobs]),
-        seconds=seconds,
-        gpu_s=gpu_s,
-        joules=joules,
-        group=group,
-        group_gpus=group_gpus,
-        idle_w=idle.floor_w,
-        all_positive=all(least.positive for least in known.values()),
+        submit_s, start_s, seconds, gpu_s, joules, group, group_gpus, idle.floor_w, tuple(kinds)
     )
 
 
-class Idle(NamedTuple):
-    """Idling in the cheapest way.
-
-    Attributes
-    ----------
-    floor_w
-        Watts of all nodes, each awake or asleep, whichever draws less.
-    extra_w
-        (P,) least watts that a GPU of a pool adds to that when a job holds it without progress.
-    """
-
-    floor_w: float
-    extra_w: Floats
-
-
-def _idle(topology: Topology, *, may_sleep: bool) -> Idle:
+def cheapest_idling(topology: Topology, *, may_sleep: bool = True) -> Idle:
     """Return the floor of power, and what a held GPU adds at least.
 
     A node awake with u of its n GPUs held draws ``awake_w - floor_w >= (awake_w - floor_w) u / n``
@@ -174,132 +168,14 @@ def _idle(topology: Topology, *, may_sleep: bool) -> Idle:
     )
 
 
-def _kind(job: Job) -> Kind:
-    if job.truth is None:
-        raise InputError(f"job {job.id!r}", "no truth", "the true work of every job")
-    return Kind(
-        job.profile,
-        job.partition,
-        job.gpu_types,
-        job.min_gpus or job.gpus,
-        job.max_gpus or job.gpus,
-        job.gpus,
-        job.batch,
-        job.truth.curve,
-    )
+def _least_joules(extra_w: Floats, pace: Floats) -> Floats:
+    """Return (S,) the fewest joules per unit of work; `pace` (S, N) is infinite if impossible."""
+    possible = np.isfinite(pace)
+    joules = extra_w * np.where(possible, pace, 0.0)
+    return np.asarray(np.where(possible, joules, np.inf).min(axis=1))
 
 
-def _least(instance: Instance, job: Job, kind: Kind, extra_w: Floats) -> Least:
-    """Return the least needs of a kind over all pools that can run it."""
-    profile = instance.profiles[kind.profile]
-    curve = None if kind.curve is None else instance.curves[kind.curve]
-    topology = instance.cluster.topology
-    found: list[tuple[int, Configurations]] = []
-    for p, pool in enumerate(topology.pools):
-        name = pool.gpu_type.name
-        allowed = not kind.gpu_types or name in kind.gpu_types
-        if pool.partition == kind.partition and name in profile.throughput and allowed:
-            some = _configurations(topology, p, profile, kind, curve)
-            if (some.rate > 0).any():
-                found.append((p, some))
-    if not found:
-        place = f"job {job.id!r}"
-        raise InputError(place, "nothing that can run it", "a pool with GPUs for its profile")
-    ends = [np.inf] if curve is None else [end for end, _ in stages(curve)]
-    with np.errstate(divide="ignore"):
-        seconds = np.min([(1.0 / c.rate).min(axis=(1, 2, 3)) for _, c in found], axis=0)
-        gpu_s = np.min([(c.gpus / c.rate).min(axis=(1, 2, 3)) for _, c in found], axis=0)
-    watts = [(c.gpus * extra_w[p] + c.extra_w, c.rate) for p, c in found]
-    joules = np.min(
-        [
-            np.where(r > 0, w / np.where(r > 0, r, 1.0), np.inf).min(axis=(1, 2, 3))
-            for w, r in watts
-        ],
-        axis=0,
-    )
-    usable = [np.broadcast_to(c.gpus, c.rate.shape)[c.rate > 0] for _, c in found]
-    return Least(
-        np.array(ends),
-        seconds,
-        gpu_s,
-        joules,
-        int(min(gpus.min() for gpus in usable)),
-        float(min(extra_w[p] for p, _ in found)),
-        tuple(p for p, _ in found),
-        bool((joules >= 0).all()),
-    )
-
-
-class Configurations(NamedTuple):
-    """Configurations of a kind of job in a pool; arrays broadcast to (S, N, B, C).
-
-    S stages of its noise, N numbers of GPUs, B batches, C clocks.
-    """
-
-    gpus: Floats
-    rate: Floats  # 0: not possible
-    extra_w: Floats  # watts of all its GPUs beyond idle
-
-
-def _configurations(
-    topology: Topology, p: int, profile: Profile, kind: Kind, curve: NoiseCurve | None
-) -> Configurations:
-    """Return all configurations in pool `p`, each on the number of nodes that suits it best."""
-    pool = topology.pools[p]
-    name, idle_w = pool.gpu_type.name, pool.gpu_type.idle_w
-    model = model_of(profile, pool.gpu_type)
-    power = profile.power.get(name)
-    if isinstance(model, Rigid):
-        gpus = np.array([kind.asked] if kind.asked <= pool.gpus else [], dtype=float)
-        gpus = gpus[None, :, None, None]
-        rate = np.ones(gpus.shape)
-        watts = gpus * mixed_power_w(power, idle_w, 1.0, 0.0)
-        return Configurations(gpus, rate, watts - gpus * idle_w)
-    counts = np.array(sorted({*range(kind.low, kind.high + 1), kind.asked}))
-    counts = counts[counts <= pool.gpus]
-    if isinstance(model, Tabular):
-        counts = counts[np.isin(counts, model.gpus)]
-    own = profile.base_batch if kind.batch is None else kind.batch
-    batches = np.array(sorted({own, *profile.batches}))
-    n, b = counts[:, None, None], batches[None, :, None]
-    clocks = np.asarray(pool.gpu_type.clocks)[None, None, :]
-    fewest = -(-counts // pool.gpus_per_node)[:, None, None]
-    speed = np.zeros(np.broadcast_shapes(n.shape, b.shape, clocks.shape))
-    for nodes in _node_counts(model, fewest, n, pool.nodes):
-        speed = np.maximum(speed, samples_per_s(profile, name, n, nodes, b, clocks))
-    share = sync_share(profile, pool.gpu_type, n, fewest, b, clocks)
-    watts = n * mixed_power_w(power, idle_w, clocks, share)
-    worth = _worth(profile, curve, batches)
-    return Configurations(
-        n[None].astype(float), worth[:, None, :, None] * speed, (watts - n * idle_w)[None]
-    )
-
-
-def _node_counts(
-    model: object, fewest: NDArray[np.int64], gpus: NDArray[np.int64], nodes: int
-) -> Iterable[NDArray[np.int64]]:
-    """Yield the numbers of nodes that can make a difference, clipped to what is possible."""
-    most = np.minimum(gpus, nodes)
-    if isinstance(model, Tabular):
-        spreads: Iterable[int] = sorted(set(model.nodes))
-    else:
-        spreads = (1, 2)  # within one node, or not
-    for spread in spreads:
-        yield np.minimum(np.maximum(fewest, spread), np.maximum(most, fewest))
-
-
-def _worth(profile: Profile, curve: NoiseCurve | None, batches: Floats) -> Floats:
-    """Return (S, B) the statistical efficiency of each batch in each stage."""
-    if curve is None:
-        return np.ones((1, len(batches)))
-    return np.stack(
-        [efficiency(scale_at(x, batches), batches, profile.base_batch) for _, x in stages(curve)]
-    )
-
-
-def _groups(
-    topology: Topology, pools_of_kinds: Iterable[tuple[int, ...]]
-) -> tuple[NDArray[np.int64], Floats]:
+def _groups(topology: Topology, ways: list[Modes]) -> tuple[NDArray[np.int64], Floats]:
     """Return the group of each pool (P,) and the GPUs of each group: pools joined by some job."""
     parent = list(range(len(topology.pools)))
 
@@ -308,13 +184,11 @@ def _groups(
             pool = parent[pool]
         return pool
 
-    for pools in pools_of_kinds:
+    for some in ways:
+        pools = np.unique(some.pool).tolist()
         for pool in pools[1:]:
             parent[root(pool)] = root(pools[0])
-    roots = [root(pool) for pool in range(len(parent))]
-    distinct = sorted(set(roots))
-    group = np.array([distinct.index(r) for r in roots], dtype=np.int64)
+    distinct, group = np.unique([root(pool) for pool in range(len(parent))], return_inverse=True)
     gpus = np.zeros(len(distinct))
-    for pool, g in zip(topology.pools, group, strict=True):
-        gpus[g] += pool.gpus
-    return group, gpus
+    np.add.at(gpus, group, [pool.gpus for pool in topology.pools])
+    return group.astype(np.int64), gpus

@@ -7,6 +7,7 @@ With a price on each resource every job decides for itself (the Lagrangian relax
 is at least what any plan is worth, for all prices >= 0.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,9 @@ from ronda.instances.instance import Round
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+# Sums of watts in another order differ by rounding.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +89,39 @@ class Market:
 
 
 def market(
-    round: Round, table: OptionTable, values: Floats, *, watts: tuple[float, Floats] | None
+    table: OptionTable, values: Floats, gpus: Floats, watts: tuple[float, Floats] | None
 ) -> Market:
     """Return the market of a round.
 
     Parameters
     ----------
-    round, table, values
-        The round, its options, and (K,) what they are worth.
+    table, values
+        The round's options, and (K,) what they are worth.
+    gpus
+        (P,) GPUs of each pool.
     watts
         Watts left for jobs, and (K,) what each row takes of them; None: not limited.
     """
-    capacity = np.array([pool.gpus for pool in table.pools], dtype=float)
+    capacity = gpus
     use_w = np.zeros(len(table))
     if watts is not None:
         capacity, use_w = np.append(capacity, watts[0]), watts[1]
     must = table.must_run[table.job]
-    fixed, row = np.flatnonzero(must), np.flatnonzero(~must & (values > 0))
+    fixed = np.flatnonzero(must)
     taken = np.bincount(table.pool[fixed], table.gpus[fixed], minlength=len(table.pools))
     if watts is not None:
         taken = np.append(taken, use_w[fixed].sum())
+    # What must run may use more watts than there are (a cap that has just dropped).
+    capacity = np.maximum(capacity - taken, 0.0)
+    # A row that does not even fit alone is no choice; without it the bound is tighter.
+    fits = table.gpus <= capacity[table.pool]
+    if watts is not None:
+        fits &= use_w <= capacity[-1] + ROUNDING * max(1.0, watts[0])
+    row = np.flatnonzero(~must & (values > 0) & fits)
     owner = table.job[row]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     return Market(
-        # What must run may use more watts than there are (a cap that has just dropped).
-        capacity=np.maximum(capacity - taken, 0.0),
+        capacity=capacity,
         row=row,
         value=values[row],
         pool=table.pool[row],
@@ -123,16 +135,29 @@ def market(
     )
 
 
-def watts_all_awake(round: Round, table: OptionTable) -> tuple[float, Floats] | None:
-    """Return the watts for jobs and what rows take of them, if every node is awake.
+def awake_gpus(round: Round, asleep: Sequence[int] = ()) -> Floats:
+    """Return (P,) the GPUs of each pool on the nodes that do not sleep."""
+    topology = round.cluster.topology
+    awake = np.delete(np.arange(len(topology.node_pool)), list(asleep))
+    pools = len(topology.pools)
+    gpus = np.bincount(topology.node_pool[awake], topology.node_gpus[awake], pools)
+    return np.asarray(gpus, dtype=float)
+
+
+def watts_of_jobs(
+    round: Round, table: OptionTable, asleep: Sequence[int] = ()
+) -> tuple[float, Floats] | None:
+    """Return the watts for jobs and what rows take of them, if just these nodes sleep.
 
     An option adds ``power_w - gpus idle_w``, at least 0: while a job starts, its GPUs idle. None
     if the round has no limit.
     """
     if round.watts is None:
         return None
+    drawn = _awake_w(round.cluster.topology)
+    drawn[list(asleep)] = round.cluster.topology.sleep_w[list(asleep)]
     extra = table.power_w - table.gpus * _idle_w(table)[table.pool]
-    return round.watts - round.cluster.topology.idle_w, np.maximum(extra, 0.0)
+    return round.watts - float(drawn.sum()), np.maximum(extra, 0.0)
 
 
 def watts_at_least(

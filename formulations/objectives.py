@@ -142,15 +142,18 @@ def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
 
 
 def makespan(o: Outlook) -> Floats:
-    """Return progress in GPU-seconds at the smallest option, times the job's critical time.
+    """Return progress in GPU-seconds at the smallest option, more for jobs near the critical path.
 
-    ``(T / max T) least_gpus rate / least_rate`` with T the remaining time at the best rate: per
-    GPU the longest job first (LPT), and of its options those that use GPUs well.
+    ``(1 + (T/C)^2) least_gpus rate / least_rate`` with T the job's remaining time at its best rate
+    and ``C = max(max T, all GPU-seconds left / GPUs)``, a lower bound on the makespan. The first
+    term keeps GPUs working well; the second alone (longest job first) makes jobs take turns.
     """
-    critical = o.remaining / o.most_rate
-    longest = float(np.nanmax(critical, initial=0.0))
-    share = critical / longest if longest > 0 else critical
-    return np.asarray(o.by_row(share * o.least_gpus / o.least_rate) * o.rate)
+    shortest = o.remaining / o.most_rate
+    area = o.remaining / o.least_rate * o.least_gpus
+    gpus = sum(pool.gpus for pool in o.table.pools)
+    bound = max(float(np.nanmax(shortest, initial=0.0)), float(np.nansum(area)) / gpus)
+    urgency = 1.0 + (shortest / bound) ** 2 if bound > 0 else np.ones_like(shortest)
+    return np.asarray(o.by_row(urgency * o.least_gpus / o.least_rate) * o.rate)
 
 
 def finish_time_fairness(o: Outlook, power: float) -> Floats:

@@ -58,9 +58,8 @@ def _requested(
     profile: Profile, pool: Pool, index: int, gpus: int, batch: float, noise: NoiseScale | None
 ) -> Option | None:
     """Return the option, or None where the profile has no speed for it."""
-    name = pool.gpu_type.name
     nodes = -(-gpus // pool.gpus_per_node)
-    rate = work_rate(profile, name, gpus, nodes, batch, 1.0, noise)
+    rate = work_rate(profile, pool.gpu_type, gpus, nodes, batch, 1.0, noise)
     if not rate > 0:
         return None
     return Option(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, make_case
-from ronda.formulations.allocation_reading import shortages, within
+from ronda.formulations.allocation_reading import awake_for, shortages, within
 from ronda.formulations.candidates import option_losses
 from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.options import OptionTable
@@ -73,7 +73,11 @@ def allocate(
     _, named = dual_bound(round, table, values, sleeping=case.sleeps)
     losses, dual = option_losses(round, table, values, named, sleeping=case.sleeps)
     # A start may break what only the model knows (racks): then it proves nothing.
-    found, sure = _start(case, values, [fill(round, table, values), *starts])
+    greedy = [fill(round, table, values)]
+    if case.sleeps:
+        asleep = _likely_asleep(case, losses)
+        greedy.append(fill(round, table, values, asleep=asleep))
+    found, sure = _start(case, values, [*greedy, *starts])
     objective = float(values[found[found >= 0]].sum())
     first = Choice(
         chosen=found,
@@ -84,7 +88,7 @@ def allocate(
         incumbents=((deadline.elapsed(), objective),) if sure else (),
         message="greedy choice at the dual prices",
     )
-    if sure and first.closed(gap):
+    if sure and first.closed(max(gap, PROOF)):
         return _judged(first, gap, sure=True)
     search = Search(case, values, losses[case.rows], dual, deadline, gap, seed, reserve_s, sure)
     best = search.run(first)
@@ -95,8 +99,9 @@ def _judged(choice: Choice, gap: float, *, sure: bool) -> Choice:
     """Return the choice with its final status."""
     if choice.stop is StopReason.INFEASIBLE:
         return replace(choice, status=SolutionStatus.NONE)
-    if sure and choice.closed(max(gap, PROOF)):
-        stop = StopReason.COMPLETE if choice.closed(PROOF) else StopReason.GAP
+    if sure and (choice.stop is StopReason.COMPLETE or choice.closed(max(gap, PROOF))):
+        exact = gap <= PROOF or choice.closed(PROOF)
+        stop = StopReason.COMPLETE if exact else StopReason.GAP
         return replace(choice, stop=stop, status=SolutionStatus.OPTIMAL)
     return replace(choice, status=SolutionStatus.FEASIBLE)
 
@@ -106,12 +111,30 @@ def _start(case: Case, values: Floats, starts: Sequence[Rows]) -> tuple[Rows, bo
 
     If none does, the greedy one (the first) loses jobs of least value per GPU until it does.
     """
+    if case.racks:  # options that no rack could bear are not in the case
+        starts = [np.where(np.isin(chosen, case.rows), chosen, -1) for chosen in starts]
     good = [chosen for chosen in starts if within(case, chosen)]
     if good:
         best = max(good, key=lambda chosen: float(values[chosen[chosen >= 0]].sum()))
-        return best, not case.racks
+        return best, not case.racks or not len(case.rows)
     thinned = _thinned(case, values, starts[0])
     return thinned, not case.racks and within(case, thinned)
+
+
+def _likely_asleep(case: Case, losses: Floats) -> list[int]:
+    """Return nodes that can sleep if every job takes the option that the prices suggest."""
+    table, topology = case.table, case.round.cluster.topology
+    rows = np.flatnonzero(losses <= 0)
+    rows = rows[np.diff(table.job[rows], prepend=-1) > 0]  # one for each job
+    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+    counts = awake_for(case.classes, [int(n) for n in gpus.tolist()])
+    busy = {n for s in case.round.running if s.allocation for n, _ in s.allocation.placement}
+    asleep: list[int] = []
+    for p in range(len(table.pools)):
+        own = np.flatnonzero(topology.node_pool == p).tolist()
+        awake = sum(n for n, c in zip(counts, case.classes, strict=True) if c.pool == p)
+        asleep += sorted(own, key=lambda node: node in busy)[: len(own) - awake]
+    return asleep
 
 
 def _thinned(case: Case, values: Floats, chosen: Rows) -> Rows:

@@ -151,7 +151,7 @@ class _Planes:
 
     def __init__(self, resources: int, ceiling: float) -> None:
         self._n, self._unit = resources, ceiling
-        self._lp = highspy.Highs()
+        self._lp = highspy.Highs()  # type: ignore[no-untyped-call]
         self._lp.setOptionValue("output_flag", False)
         self._lp.setOptionValue("threads", 1)
         self._lp.setOptionValue("primal_feasibility_tolerance", 1e-10)

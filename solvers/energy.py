@@ -73,7 +73,7 @@ class Meter:
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
         extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
-        return self.awake_w * now_s + closed + extra - saved
+        return float(self.awake_w * now_s + closed + extra - saved)
 
     def total(self, end_s: float) -> Energy:
         """Return the energy of the run by where it went, from 0 to `end_s`; nothing is open."""

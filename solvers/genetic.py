@@ -2,8 +2,8 @@
 
 A generation: parents are selected by tournament, children take each gene from either parent, some
 mutate, all are repaired and what capacity they leave is filled; the best different ones of
-parents and children survive. DEAP supplies the toolbox (any operator can be registered anew),
-fitness, selection, statistics and logbook.
+parents and children survive. DEAP supplies the toolbox (where any operator can be registered
+anew), fitness, selection and logbook.
 """
 
 import random

@@ -67,12 +67,15 @@ class Relaxation:
     ----------
     objective
         A bound on the model's.
+    x
+        (n,) values of the columns.
     duals
-        What one more unit on the right-hand side of a constraint is worth, by its name.
+        (m,) what one more unit on the right-hand side of each row is worth.
     """
 
     objective: float
-    duals: dict[str, float]
+    x: Floats
+    duals: Floats
 
 
 def solve_form(
@@ -152,11 +155,11 @@ def relax(form: LinearForm, *, deadline: Deadline | None = None) -> Relaxation |
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    duals = highs.getSolution().row_dual
-    names = form.row_names()
+    found = highs.getSolution()
     return Relaxation(
         float(highs.getInfo().objective_function_value),
-        {name: float(dual) + 0.0 for name, dual in zip(names, duals, strict=True)},
+        np.array(found.col_value, dtype=float),
+        np.array(found.row_dual, dtype=float) + 0.0,  # no negative zeros
     )
 
 

@@ -168,4 +168,5 @@ class _Columns:
             lower.append(-np.inf if low is None else low)
             upper.append(np.inf if high is None else high)
             integer.append(step == 1)
-        return np.array(lower, dtype=float), np.array(upper, dtype=float), np.array(integer)
+        bounds = np.array(lower, dtype=float), np.array(upper, dtype=float)
+        return *bounds, np.array(integer, dtype=bool)

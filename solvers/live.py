@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ronda.formulations.efficiency import noise_at
-from ronda.formulations.throughput import work_rate
+from ronda.formulations.efficiency import efficiency, noise_at, scale_at, stages
+from ronda.formulations.throughput import samples_per_s
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Job, JobState, Option
 from ronda.instances.profile import NoiseCurve
@@ -73,23 +73,17 @@ class TrueRates:
             self._known[key] = self._make(job.profile, curve, option, nodes)
         return self._known[key]
 
-    def _make(self, profile: str, curve: str | None, option: Option, nodes: int) -> Stages:
-        gpu_type = self.pools[option.pool].gpu_type.name
-        noise = self.curves[curve] if curve is not None else None
-        ends = noise.until[:-1] if noise is not None else ()
-        rates = tuple(
-            work_rate(
-                self.profiles[profile],
-                gpu_type,
-                option.gpus,
-                nodes,
-                option.batch,
-                option.clock,
-                None if noise is None else noise_at(noise, start),
-            )
-            for start in (0.0, *ends)
+    def _make(self, name: str, curve: str | None, option: Option, nodes: int) -> Stages:
+        profile, gpu_type = self.profiles[name], self.pools[option.pool].gpu_type
+        speed = float(
+            samples_per_s(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
         )
-        return Stages((*ends, INFINITY), rates)
+        if curve is None:
+            return Stages((INFINITY,), (speed,))
+        steps = stages(self.curves[curve])
+        scale = [float(scale_at(noise, option.batch)) for _, noise in steps]
+        rates = speed * efficiency(scale, option.batch, profile.base_batch)
+        return Stages(tuple(until for until, _ in steps), tuple(rates.tolist()))
 
 
 @dataclass(slots=True)

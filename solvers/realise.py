@@ -108,14 +108,17 @@ def _place(
 def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) -> dict[int, int]:
     """Return how many nodes of each pool stay awake: those needed, then idle ones within the limit.
 
-    Only nodes that are awake now stay awake without a job, and none under racks' power caps.
+    Only nodes that are awake now stay awake without a job. Where racks' power is capped the number
+    is left to the placement: which nodes can take a job depends on the racks.
     """
+    if rack_caps(round.cluster):
+        return {}
     classes = node_classes(round.cluster)
     counts = awake_for(classes, gpus)
     awake = dict.fromkeys(range(len(gpus)), 0)
     for kind, count in zip(classes, counts, strict=True):
         awake[kind.pool] += count
-    if save_energy or round.watts is None or rack_caps(round.cluster):
+    if save_energy or round.watts is None:
         return awake
     drawn = sum(c.count * c.sleep_w + n * c.saves_w for c, n in zip(classes, counts, strict=True))
     spare_w = round.watts - drawn - extra

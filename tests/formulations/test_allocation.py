@@ -60,9 +60,7 @@ def make_round(sizes, *, nodes=2, per_node=8, sleep_w=None, racks=(), must=(), *
         for k, n in enumerate(sizes)
     ]
     for k, node in must:
-        option = Option(
-            pool=0, gpus=sizes[k], span="node", rate=1.0, power_w=sizes[k] * BUSY_W
-        )
+        option = Option(pool=0, gpus=sizes[k], span="node", rate=1.0, power_w=sizes[k] * BUSY_W)
         held = Allocation(option=option, placement=((node, sizes[k]),))
         states[k] = msgspec.structs.replace(states[k], allocation=held, started=True)
     return Round(
@@ -201,9 +199,10 @@ def test_names_are_those_of_the_documentation():
         [5, 3], racks=racks, sleep_w=SLEEP_W, power_cap_w=6000, energy_j=3.6e6 * 6, must=[(1, 0)]
     )
     table = build_options(round_)
-    names = {c.name for c in build(round_, table, np.ones(len(table))).component_data_objects(
-        pyo.Constraint
-    )}
+    names = {
+        c.name
+        for c in build(round_, table, np.ones(len(table))).component_data_objects(pyo.Constraint)
+    }
     pool = table.pools[0].name
     assert {
         "one_option[j1]",

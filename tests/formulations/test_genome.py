@@ -73,6 +73,13 @@ def test_steps_lead_to_rows_of_the_same_job(seed):
     assert (job[pool.up] == job).all()
     moved = pool.up != np.arange(len(pool.row))
     assert (pool.value[pool.up] > pool.value)[moved].all()
+    for k in range(len(pool.row)):
+        own = np.flatnonzero(job == job[k])
+        gain = pool.value[own] - pool.value[k]
+        best = (gain / np.maximum(pool.cost[own] - pool.cost[k], 1e-12)).max()
+        to = pool.up[k]
+        step = (pool.value[to] - pool.value[k]) / max(pool.cost[to] - pool.cost[k], 1e-12)
+        assert np.isclose(step, max(best, 0.0))
     for r, down in enumerate(pool.down):
         assert (job[down] == job).all()
         assert (pool.demand[:, down] <= pool.demand).all()

@@ -1,0 +1,99 @@
+"""What all figures share: colours, units of the time axis, and saving with the numbers beside."""
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+# Okabe and Ito's palette, which people with colour-blindness can tell apart
+# (https://jfly.uni-koeln.de/color/).
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+BUDGET = "#B00020"
+
+DPI = 150
+
+
+def colour(index: int) -> str:
+    """Return the colour of the policy with this index."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def line(index: int) -> str:
+    """Return the line style of the policy with this index: a new one once colours repeat."""
+    return LINES[index // len(PALETTE) % len(LINES)]
+
+
+def marker(index: int) -> str:
+    """Return the marker of the policy with this index."""
+    return MARKERS[index % len(MARKERS)]
+
+
+def width(index: int, number: int) -> float:
+    """Return the width of one of some lines: later ones are thinner and leave the others seen."""
+    return 1.2 + 1.4 * (number - 1 - index) / max(number, 2)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure whose parts make room for each other (inches)."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.05)  # type: ignore[union-attr, call-arg]
+    return figure
+
+
+def tidy(axes: Axes) -> None:
+    """Take away the lines that say nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def time_axis(axes: Axes, end_s: float) -> None:
+    """Label the x axis with time in the unit that suits its length."""
+    units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+    unit_s, unit = next((pair for pair in units if end_s >= 3 * pair[0]), units[-1])
+    step = nice_step(end_s / unit_s)
+    axes.set_xlim(0, max(end_s, 1e-9))
+    axes.set_xticks([k * step * unit_s for k in range(int(end_s / unit_s / step) + 1)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / unit_s:g}"))
+    axes.set_xlabel(f"time ({unit})", fontsize=9)
+
+
+def nice_step(length: float, parts: int = 8) -> float:
+    """Return a step of 1, 2 or 5 times a power of ten that cuts a length into at most `parts`."""
+    if length <= 0:
+        return 1.0
+    size = 10.0 ** math.floor(math.log10(length / parts))
+    factors = (factor for factor in (1, 2, 5, 10) if length <= parts * factor * size * (1 + 1e-9))
+    return size * next(factors)
+
+
+def save(figure: Figure, path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a figure as PNG and its numbers as CSV beside it, each at once or not at all.
+
+    Parameters
+    ----------
+    figure
+        What to draw.
+    path
+        Without suffix; ``.png`` and ``.csv`` are added.
+    header, rows
+        The numbers.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table, picture = path.with_suffix(".csv"), path.with_suffix(".png")
+    draft = table.with_name(table.name + ".tmp")
+    with draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    os.replace(draft, table)
+    draft = picture.with_name(picture.name + ".tmp")
+    figure.savefig(draft, format="png", dpi=DPI)
+    os.replace(draft, picture)

@@ -1,0 +1,290 @@
+"""A lower bound on the sum of completion times from prices of the cluster's resources.
+
+Let every second t have a price pi_m(t) >= 0 for each resource m (GPUs of a group of pools; watts).
+A schedule uses no more of a resource than its supply u_m(t), so with e_jm(t) what job j uses::
+
+    sum_j C_j  >=  sum_j [ C_j + sum_m int pi_m e_jm dt ]  -  sum_m int pi_m u_m dt
+
+and the bracket is at least the least cost of job j alone, v_j: it completes when that and the
+prices make it cheapest. Energy that accrues can be stored: what was used by t never exceeds what
+was supplied by t, for every t. Multipliers of these inequalities add up to a price that never
+rises, and the formula above holds for it with int pi du, initial supply included.
+
+**Cost of a job alone.** Job j is released at r (submission plus its first pause) and does w_s
+units of work in stages s = 1…S. In way n it draws c_n(t) = sum_m pi_m(t) e_nm per second and works
+at rate a_sn. For any multipliers nu_s >= 0 of the work and any completion C::
+
+    C + cost  >=  f(C) = C + sum_s nu_s w_s - int_r^C max(0, max_sn (nu_s a_sn - c_n(t))) dt
+
+because in each second at most one stage advances in one way. For prices that are constant on
+intervals f is linear on each, so its minimum there is at an end. Several nu are tried and the best
+is taken for each interval (a valid choice, as the inequality holds for every nu); the least over
+all intervals bounds v_j, and so does the job's critical path.
+
+Which nu: if the job ends where the costs are c', its nu makes ending later neither better nor
+worse, max_sn (nu_s a_sn - c'_n) = 1. So nu_s = y_s min_n (1 + c'_n)/b_n is tried for costs c' that
+occur, with b_n = max_s y_s a_sn and y fixed by mean prices. Nothing in the proof depends on that.
+
+The prices are improved by supergradient steps (Polyak's rule with a target that shrinks). Every
+step's prices give a valid bound; the best is returned.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.job_needs import Alike, Needs
+from ronda.formulations.single_machine import Supply
+
+Floats = NDArray[np.float64]
+
+CELLS = 100_000
+"""Jobs times intervals of the price grid; with fewer jobs prices are finer."""
+MOST_INTERVALS, FEWEST_INTERVALS = 256, 32
+TRIALS = 16
+"""How many multipliers nu are tried for a job."""
+STEPS = 30
+CHUNK = 2_000_000
+"""Numbers in one temporary array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that jobs share.
+
+    Attributes
+    ----------
+    supply
+        How much of it there is until each time (GPU-seconds, joules).
+    stored
+        Whether what is not used can be used later.
+    group
+        The group of pools whose GPUs it stands for, or None: watts of all jobs.
+    unit
+        A typical use by one GPU: 1, or so many watts.
+    """
+
+    supply: Supply
+    stored: bool
+    group: int | None
+    unit: float
+
+
+def priced_total(
+    needs: Needs, resources: Sequence[Resource], horizon_s: float, crowd: Floats
+) -> float:
+    """Return a lower bound on the sum of the completion times of all jobs.
+
+    Parameters
+    ----------
+    needs
+        The jobs.
+    resources
+        What they share; all that exist in the instance or only some (a weaker bound).
+    horizon_s
+        Prices are zero from here on; beyond all submissions.
+    crowd
+        (X,) moments, ascending, of which there are many where prices matter: the grid is made
+        half of equal intervals and half of equal numbers of these.
+    """
+    jobs = len(needs.submit_s)
+    count = int(np.clip(CELLS // jobs, FEWEST_INTERVALS, MOST_INTERVALS))
+    times = _grid(horizon_s, crowd, count)
+    markets = [_Market(alike, needs, resources, times) for alike in needs.kinds]
+    ascent = _Ascent(resources, times)
+    best = -np.inf
+    for _ in range(STEPS):
+        tried = _trial_costs(ascent.prices)
+        mean = _mean_prices(ascent.prices, times)
+        total, use = 0.0, np.zeros_like(ascent.prices)
+        for market in markets:
+            value, of_kind = market.cheapest(ascent.prices, tried, mean)
+            total += value
+            use += of_kind
+        total -= float((ascent.prices * ascent.supply).sum())
+        best = max(best, total)
+        if not ascent.step(total, use, float(needs.submit_s.sum())):
+            break
+    return best
+
+
+def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
+    """Return ascending times from 0 to the horizon."""
+    inside = crowd[(crowd > 0) & (crowd < horizon_s)]
+    even = np.linspace(0.0, horizon_s, count // 2 + 1)
+    dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
+    return np.unique(np.concatenate([even, dense]))
+
+
+def _trial_costs(prices: Floats) -> Floats:
+    """Return (Q, M) price vectors to derive multipliers from: none, then low to high."""
+    level = prices.sum(axis=0)
+    order = np.argsort(level, kind="stable")
+    order = order[level[order] > 0]
+    none = np.zeros((1, len(prices)))
+    if not len(order):
+        return none
+    picked = order[np.unique(np.linspace(0, len(order) - 1, TRIALS - 1).astype(int))]
+    return np.concatenate([none, prices[:, picked].T])
+
+
+def _mean_prices(prices: Floats, times: Floats) -> Floats:
+    """Return (M,) mean prices over time, weighted by how high they are."""
+    weight = prices.sum(axis=0) * np.diff(times)
+    return np.asarray(prices @ weight / weight.sum() if weight.sum() > 0 else prices[:, 0])
+
+
+def _undominated(use: Floats, rate: Floats) -> NDArray[np.bool_]:
+    """Return the ways (N,) that no other way beats on every use (M, N) and every rate (S, N)."""
+    less = np.concatenate([use, -rate]).T  # (N, M + S), to be small
+    order = np.lexsort(less.T[::-1])
+    kept: list[int] = []
+    for n in order.tolist():
+        if not (less[kept] <= less[n]).all(axis=1).any():
+            kept.append(n)
+    mask = np.zeros(len(less), dtype=bool)
+    mask[kept] = True
+    return mask
+
+
+class _Market:
+    """Jobs of one kind, looking for their cheapest time under given prices."""
+
+    def __init__(
+        self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats
+    ) -> None:
+        some, rows = alike.modes, alike.rows
+        columns = [
+            (some.gpus if r.group == alike.group else 0.0 * some.gpus)
+            if r.group is not None
+            else alike.extra_w
+            for r in resources
+        ]
+        use = np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)])
+        reached = alike.share.sum(axis=0) > 0
+        keep = _undominated(use, some.rate[reached])
+        self.use = use[:, keep]  # (M, N)
+        self.rate = some.rate[reached][:, keep]  # (S, N)
+        self.share = alike.share[:, reached]  # (j, S)
+        self.release = needs.submit_s[rows] + needs.start_s[rows]
+        self.earliest = needs.submit_s[rows] + needs.seconds[rows]
+        self.times = times
+        self.first = np.searchsorted(times, self.release, side="right") - 1
+
+    def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
+        """Return a lower bound on the jobs' total cost, and about what they then use (M, K)."""
+        weight = ((1.0 + mean @ self.use) / np.maximum(self.rate, 1e-300)).min(axis=1)
+        pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
+        scale = ((1.0 + tried @ self.use) / pace).min(axis=1)  # (Q,)
+        gain = scale[:, None, None] * pace - (prices.T @ self.use)  # (Q, K, N)
+        way = gain.argmax(axis=2)
+        slope = np.maximum(np.take_along_axis(gain, way[..., None], axis=2)[..., 0], 0.0)
+        total, use = 0.0, np.zeros_like(prices)
+        step = max(1, CHUNK // slope.size)
+        for begin in range(0, len(self.release), step):
+            some = slice(begin, begin + step)
+            value, busy = self._chunk(some, self.share[some] @ weight, scale, pace, slope, way)
+            total += value
+            for q in range(len(scale)):
+                use += self.use[:, way[q]] * busy[q]
+        return total, use
+
+    def _chunk(
+        self,
+        some: slice,
+        work: Floats,
+        scale: Floats,
+        pace: Floats,
+        slope: Floats,
+        way: NDArray[np.int64],
+    ) -> tuple[float, Floats]:
+        """Return the cost of some jobs, and seconds of use by multiplier and interval (Q, K)."""
+        release, first = self.release[some], self.first[some]
+        jobs, intervals = np.arange(len(release)), np.arange(slope.shape[1])
+        ends = self.times[1:]
+        lasts = np.clip(ends - np.maximum(self.times[:-1], release[:, None]), 0.0, None)  # (j, K)
+        reward = work[:, None] * scale  # (j, Q)
+        after = ends + reward[:, :, None] - np.cumsum(slope * lasts[:, None, :], axis=2)
+        before = np.empty_like(after)  # f at the start of each interval
+        before[:, :, 1:] = after[:, :, :-1]
+        before[jobs, :, first] = reward + release[:, None]
+        lower = np.minimum(before, after)
+        best = lower.max(axis=1)  # (j, K)
+        best[intervals < first[:, None]] = np.inf
+        # After the horizon f of the first multiplier, made for prices of zero, is constant.
+        best[:, -1] = np.minimum(best[:, -1], after[:, 0, -1])
+        at = best.argmin(axis=1)
+        value = np.maximum(best[jobs, at], self.earliest[some])
+        q = lower[jobs, :, at].argmax(axis=1)
+        busy = np.where((slope[q] > 0) & (intervals <= at[:, None]), lasts, 0.0)
+        done = (busy * pace[way[q, :]]).sum(axis=1)
+        busy *= np.minimum(1.0, work / np.maximum(done, 1e-300))[:, None]
+        use = np.zeros(slope.shape)
+        np.add.at(use, q, busy)
+        return float(value.sum()), use
+
+
+class _Ascent:
+    """Prices (M, K) per unit of each resource, and the steps that improve them."""
+
+    PATIENCE, MOMENTUM, FIRST_TARGET = 3, 0.5, 0.3
+
+    def __init__(self, resources: Sequence[Resource], times: Floats) -> None:
+        self.stored = [r.stored for r in resources]
+        self.length = np.diff(times)
+        until = np.stack([r.supply.until(times) / r.unit for r in resources])
+        self.supply = np.diff(until, axis=1)
+        self.supply[:, 0] += until[:, 0]
+        self.prices = np.zeros_like(self.supply)
+        self._speed = np.zeros_like(self.prices)
+        self._best = (-np.inf, self.prices, self.prices)  # total, prices, gradient
+        self._ahead, self._stalled = 0.0, 0
+
+    def step(self, total: float, use: Floats, floor: float) -> bool:
+        """Move the prices; False if these are optimal.
+
+        Parameters
+        ----------
+        total, use
+            What the present prices give.
+        floor
+            A total that is certainly lower, to measure steps by.
+        """
+        gradient = (use - self.supply) / self.length
+        start = self._best[0] == -np.inf
+        if start:
+            self._ahead = self.FIRST_TARGET * max(total - floor, 1.0)
+        self._stalled = 0 if total > self._best[0] + 0.1 * self._ahead else self._stalled + 1
+        if total > self._best[0]:
+            self._best = (total, self.prices, gradient)
+        if self._stalled >= self.PATIENCE:
+            total, self.prices, gradient = self._best
+            self._ahead *= 0.5
+            self._stalled = 0
+            self._speed = np.zeros_like(gradient)
+        move = gradient + self.MOMENTUM * self._speed
+        move[(self.prices <= 0) & (move < 0) & ~np.array(self.stored)[:, None]] = 0.0
+        size = float((self.length * move * move).sum())
+        if size <= 0:
+            return False
+        self._speed = move
+        gap = self._best[0] + self._ahead - total
+        self.prices = np.maximum(self.prices + gap / size * move, 0.0)
+        for m in np.flatnonzero(self.stored).tolist():
+            self.prices[m] = falling(self.prices[m], self.length)
+        return True
+
+
+def falling(values: Floats, weights: Floats) -> Floats:
+    """Return the closest sequence that never rises (weighted least squares), by pooling."""
+    blocks: list[tuple[float, float, int]] = []  # mean, weight, length
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, total, count = value, weight, 1
+        while blocks and blocks[-1][0] < mean:
+            other, mass, number = blocks.pop()
+            mean = (mean * total + other * mass) / (total + mass)
+            total, count = total + mass, count + number
+        blocks.append((mean, total, count))
+    return np.repeat([b[0] for b in blocks], [b[2] for b in blocks])

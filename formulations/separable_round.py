@@ -1,0 +1,143 @@
+"""From a round's case to the separable problem that the price engine solves.
+
+Row by row the same constraints, under the same names, as the Pyomo model in
+`ronda.formulations.allocation`; a test holds the two together.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ronda.formulations.allocation_case import Case, most_extra_w
+from ronda.formulations.awake import NodeClass
+from ronda.formulations.separable import Floats, Separable
+
+
+def separable(case: Case) -> Separable:
+    """Return the separable problem of a round.
+
+    Parameters
+    ----------
+    case
+        Options, values and nodes, as for the model. Option k of the problem is the table's row
+        ``case.rows[k]``.
+
+    Returns
+    -------
+    Separable
+        Resources ``gpus[pool]``, ``whole_nodes[pool,k]``, ``power_cap`` or ``energy_window`` (the
+        tighter of the two: they are multiples of each other), ``rack_share[pool]`` and
+        ``rack_power[rack]``; blocks are the nodes that may be awake and the power of racks.
+    """
+    made = _Rows(case)
+    _gpu_rows(made)
+    _power_row(made)
+    _rack_rows(made)
+    jobs = len(case.table.jobs)
+    awake = len(case.classes) if case.sleeps else 0
+    blocks = awake + len(made.racks)
+    block_use = np.zeros((len(made.names), blocks))
+    for (row, block), amount in made.block_use.items():
+        block_use[row, block] = amount
+    return Separable(
+        start=np.searchsorted(case.job, np.arange(jobs + 1)),
+        value=case.value,
+        use=np.array(made.use) if made.use else np.zeros((0, len(case.rows))),
+        capacity=np.array(made.capacity),
+        names=tuple(made.names),
+        must=case.table.must_run,
+        block_value=np.zeros(blocks),
+        block_use=block_use,
+        block_count=np.array(
+            [float(c.count) for c in case.classes][:awake] + list(made.racks.values())
+        ),
+        block_integer=np.arange(blocks) < awake,
+    )
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows under construction."""
+
+    case: Case
+    names: list[str] = field(default_factory=list)
+    use: list[Floats] = field(default_factory=list)
+    capacity: list[float] = field(default_factory=list)
+    block_use: dict[tuple[int, int], float] = field(default_factory=dict)
+    racks: dict[tuple[str, str], float] = field(default_factory=dict)  # watts, at most
+
+    def add(self, name: str, use: Floats, capacity: float) -> int:
+        """Add a row; returns its index."""
+        self.names.append(name)
+        self.use.append(use)
+        self.capacity.append(capacity)
+        return len(self.names) - 1
+
+    def provide(self, row: int, weights: list[tuple[int, float]]) -> None:
+        """Let nodes provide for a row: those that are awake, or all if none may sleep."""
+        for c, weight in weights:
+            if self.case.sleeps:
+                self.block_use[row, c] = -weight
+            else:
+                self.capacity[row] += weight * self.case.classes[c].count
+
+    def draw(self, row: int, kinds: list[tuple[int, NodeClass]], scale: float = 1.0) -> None:
+        """Let nodes use a power row: asleep at the least, and more awake."""
+        for c, kind in kinds:
+            if self.case.sleeps:
+                self.block_use[row, c] = kind.saves_w * scale
+                self.capacity[row] -= kind.count * kind.sleep_w * scale
+            else:
+                self.capacity[row] -= kind.count * kind.awake_w * scale
+
+
+def _gpu_rows(made: _Rows) -> None:
+    """GPUs of each pool, and its whole nodes where that says more."""
+    case = made.case
+    for p, pool in enumerate(case.table.pools):
+        own = case.pool == p
+        if not own.any():
+            continue
+        classes = [(c, kind) for c, kind in enumerate(case.classes) if kind.pool == p]
+        row = made.add(f"gpus[{pool.name}]", np.where(own, case.gpus, 0).astype(float), 0.0)
+        made.provide(row, [(c, float(kind.gpus_per_node)) for c, kind in classes])
+        for k, shares in case.node_shares(p, case.gpus[own]).items():
+            use = np.zeros(len(case.rows))
+            use[own] = shares
+            row = made.add(f"whole_nodes[{pool.name},{k}]", use, 0.0)
+            made.provide(row, [(c, 1.0) for c, _ in classes])
+
+
+def _power_row(made: _Rows) -> None:
+    """The tighter of power cap and energy window, in watts or joules."""
+    round_ = made.case.round
+    if round_.watts is None:
+        return
+    cap, energy_j = round_.power_cap_w, round_.energy_j
+    by_cap = energy_j is None or (cap is not None and cap <= energy_j / round_.window_s)
+    name, scale = ("power_cap", 1.0) if by_cap else ("energy_window", round_.window_s)
+    row = made.add(name, made.case.extra_w * scale, round_.watts * scale)
+    made.draw(row, list(enumerate(made.case.classes)), scale)
+
+
+def _rack_rows(made: _Rows) -> None:
+    """Jobs draw in the racks of their pool; each capped rack bounds what is drawn below it."""
+    case = made.case
+    if not case.racks:
+        return
+    made.racks = most_extra_w(case)
+    first = len(case.classes) if case.sleeps else 0
+    blocks = {pair: first + b for b, pair in enumerate(made.racks)}
+    for p in np.unique(case.pool).tolist():
+        name = case.table.pools[p].name
+        row = made.add(f"rack_share[{name}]", np.where(case.pool == p, case.extra_w, 0.0), 0.0)
+        for (pool, _), block in ((pair, b) for pair, b in blocks.items() if pair[0] == name):
+            made.block_use[row, block] = -1.0
+    racks = case.round.cluster.topology.racks
+    for cap in case.racks:
+        row = made.add(f"rack_power[{cap.name}]", np.zeros(len(case.rows)), cap.cap_w)
+        below = {racks[r] for r in cap.racks}
+        for (_, rack), block in blocks.items():
+            if rack in below:
+                made.block_use[row, block] = 1.0
+        made.draw(row, [(c, kind) for c, kind in enumerate(case.classes) if kind.rack in cap.racks])

@@ -1,0 +1,124 @@
+"""The group of all commands: loaded when they are used, and errors in one line."""
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.instances.errors import RondaError
+
+COMMANDS = {
+    "solve": "ronda.cli.solve",
+    "run": "ronda.cli.run",
+    "compare": "ronda.cli.compare",
+    "export": "ronda.cli.export",
+    "explain": "ronda.cli.explain",
+    "instances": "ronda.cli.instances",
+    "show-versions": "ronda.cli.versions",
+    "completion": "ronda.cli.completion",
+}
+"""Name of each command and the module that has it as ``command``."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+class LazyGroup(Taught, click.Group):
+    """A group that imports a command's module when it needs it, in the order of its table."""
+
+    def __init__(self, *args: Any, lazy: dict[str, str], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which a user meets them."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in self.lazy:
+            return None
+        found: click.Command = importlib.import_module(self.lazy[cmd_name]).command
+        return found
+
+
+class Root(LazyGroup):
+    """The outermost group: turns errors into one line on stderr and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line; does not return unless `standalone_mode` is False."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        words = sys.argv[1:] if args is None else list(args)
+        extra.setdefault("obj", time.perf_counter())  # a program's call, not the process's first
+        try:
+            code = super().main(
+                words or ["--help"], prog_name, complete_var, standalone_mode=False, **extra
+            )
+            sys.stdout.flush()
+        except RondaError as error:
+            fail(str(error), error.exit_code)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            fail(usage(error), error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            fail("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            # The reader (say, `head`) has what it wanted; Python must not complain at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except OSError as error:
+            fail(system(error), 2)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print an error as one line and end the process."""
+    click.echo("error: " + " ".join(message.split()), err=True)
+    sys.exit(code)
+
+
+def usage(error: click.ClickException) -> str:
+    """Say what was wrong with the words on the command line, and where help is."""
+    message = error.format_message().rstrip(".")
+    ctx = getattr(error, "ctx", None)
+    return f"{message} (see '{ctx.command_path} --help')" if ctx is not None else message
+
+
+def system(error: OSError) -> str:
+    """Say what the system refused."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason.lower()}" if error.filename else reason
+
+
+@click.group(
+    cls=Root,
+    lazy=COMMANDS,
+    examples=(
+        "ronda instances list                       what there is to schedule",
+        "ronda run venus-vcvly --policy fifo        drive a policy over a whole trace",
+        "ronda compare pollux-1 --policies srtf,milp,genetic --seeds 0-4 --out results",
+        "ronda solve round.json --policy milp       decide a single round",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="ronda", message="ronda %(version)s")
+def cli() -> None:
+    """Cast every scheduling round of a GPU cluster as an optimisation problem, and solve it.
+
+    Every command takes --json, for programs: one object on the last line of stdout.
+    """

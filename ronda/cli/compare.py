@@ -1,0 +1,229 @@
+"""``ronda compare``: several policies on several instances, with seeds, side by side."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.params import Memory, PolicyName, Seconds, Source, json_option
+
+if TYPE_CHECKING:
+    from ronda.bench.results import Result
+    from ronda.bench.specs import Case
+    from ronda.bench.table import Block
+
+
+@click.command(
+    name="compare",
+    cls=Taught,
+    examples=(
+        "ronda compare venus-vcvly --policies fifo,sjf,srtf",
+        "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
+    ),
+)
+@click.argument("sources", metavar="INSTANCE...", type=Source(), nargs=-1, required=True)
+@click.option(
+    "--policies",
+    type=PolicyName(),
+    default="fifo,srtf,milp,genetic",
+    show_default=True,
+    help="Separated by commas; parameters in brackets.",
+)
+@click.option(
+    "--seeds",
+    default="0",
+    show_default=True,
+    metavar="LIST",
+    help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("compare-out"),
+    show_default=True,
+    metavar="FOLDER",
+    help="For results, table and figures; what is there already is not run again.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    default=lambda: os.cpu_count() or 1,
+    show_default="one per core",
+    help="Runs side by side. For exact solve times, leave a core free.",
+)
+@click.option(
+    "--time-limit",
+    type=Seconds(),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each decision.",
+)
+@click.option(
+    "--timeout",
+    type=Seconds(),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each run; then it is killed and counted as TIME.",
+)
+@click.option(
+    "--memory",
+    type=Memory(),
+    default="4G",
+    show_default=True,
+    metavar="SIZE",
+    help="For each run; then it is killed and counted as OOM.",
+)
+@click.option("--figures/--no-figures", default=True, show_default=True, help="Draw figures.")
+@json_option
+def command(
+    sources: tuple[str, ...],
+    policies: str,
+    seeds: str,
+    out: Path,
+    jobs: int,
+    time_limit: float,
+    timeout: float,
+    memory: float,
+    figures: bool,
+    as_json: bool,
+) -> int:
+    """Compare policies on INSTANCEs by solution quality and by solve time.
+
+    Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
+    same command goes on. The table is printed and written to table.md.
+    """
+    from ronda.bench.compare import failed
+    from ronda.bench.folder import claim
+    from ronda.bench.specs import cases, parse_seeds, split_policies
+    from ronda.bench.table import blocks, markdown
+    from ronda.bench.worker import Limits
+    from ronda.cli.load import instance as load_instance
+    from ronda.instances.files import fingerprint
+    from ronda.instances.storage import store
+
+    wanted, numbers = split_policies(policies), parse_seeds(seeds)
+    instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
+    loaded = {source: (found, fingerprint(found)) for source, found in instances.items()}
+    todo = cases(loaded, wanted, numbers, time_limit_s=time_limit)
+    with claim(out, "comparison"):
+        results = _run(todo, out, Limits(timeout, memory), jobs)
+        tables = blocks(results)
+        store(out / "table.md", markdown(tables).encode())
+        if not as_json:
+            _show(tables, results)
+        if figures:
+            _draw({case.instance: loaded[case.source][0] for case in todo}, results, out)
+    if as_json:
+        _emit(tables, results, out)
+    else:
+        click.echo(f"results, table and figures: {out}")
+    return 1 if failed(results) else 0
+
+
+def _run(cases: "Sequence[Case]", out: Path, limits: Any, jobs: int) -> "list[Result]":
+    """Run what is missing, under a bar for all and one for each run under way."""
+    from ronda.bench.compare import Comparison, relabel
+    from ronda.cli.errors import InterruptedRunError
+    from ronda.cli.output import note
+    from ronda.cli.progress import Bars
+
+    with Bars() as bars:
+        board = Board(bars)
+        comparison = Comparison(out, limits, jobs, watch=board)
+        missing = comparison.missing(cases)
+        board.total = len(missing)
+        if len(missing) < len(cases):
+            note(f"{len(cases) - len(missing)} of {len(cases)} runs are in {out} already")
+        try:
+            results = comparison.run(cases)
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"{board.ended} of {board.total} runs ended; the same command goes on from {out}"
+            ) from None
+    return relabel(results, cases)
+
+
+class Board:
+    """Shows how far all runs are, and each of those under way."""
+
+    def __init__(self, bars: Any) -> None:
+        self.bars = bars
+        self.total = self.ended = 0
+        self._shares: dict[str, float] = {}
+
+    def __call__(self, case: "Case", share: float, result: "Result | None") -> None:
+        """Take in news of a run."""
+        name = f"{case.instance} {case.label} seed {case.seed}"
+        if result is None:
+            self._shares[name] = share
+            self.bars.update(name, share)
+        else:
+            self.ended += 1
+            self._shares.pop(name, None)
+            self.bars.remove(name)
+        share = (self.ended + sum(self._shares.values())) / max(self.total, 1)
+        self.bars.update("all runs", share, f"{self.ended}/{self.total} runs")
+
+
+def _draw(instances: dict[str, Any], results: "Sequence[Result]", out: Path) -> None:
+    """Draw the figures of every instance."""
+    from ronda.bench.compare import Layout
+    from ronda.bench.figures import draw_comparison
+    from ronda.cli.progress import Bars
+
+    with Bars() as bars:
+        for index, (name, instance) in enumerate(instances.items()):
+            bars.update("figures", index / len(instances), name)
+            own = [result for result in results if result.instance == name and result.ok]
+            draw_comparison(instance, own, Layout(out), out / "figures" / name)
+
+
+def _emit(tables: "Sequence[Block]", results: "Sequence[Result]", out: Path) -> None:
+    """Print the comparison for programs."""
+    from collections import Counter
+
+    from ronda.bench.compare import Layout
+    from ronda.cli.output import emit
+
+    emit(
+        {
+            "out": str(out),
+            "results": str(Layout(out).results),
+            "runs": len(results),
+            "statuses": Counter(str(result.status) for result in results),
+            "instances": [
+                {
+                    "instance": block.instance,
+                    "jobs": block.jobs,
+                    "bound_mean_jct_s": block.bound_mean_jct_s,
+                    "policies": [
+                        {"policy": row.label, "runs": row.runs, "note": row.note, **row.means}
+                        for row in block.rows
+                    ],
+                }
+                for block in tables
+            ],
+        }
+    )
+
+
+def _show(tables: "Sequence[Block]", results: "Sequence[Result]") -> None:
+    """Print the table for people, and what went wrong."""
+    from rich.text import Text
+
+    from ronda.bench.table import title
+    from ronda.cli.comparison import block_table
+    from ronda.cli.output import console, display, note
+
+    width = console().width
+    for block in tables:
+        display(Text(title(block), style="bold"), block_table(block, width))
+    for result in results:
+        if result.message:
+            where = f"{result.instance} {result.label} seed {result.seed}"
+            note(f"{result.status}: {where}: {result.message}")

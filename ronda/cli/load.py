@@ -1,0 +1,80 @@
+"""Load what an argument names, and say what else would be needed."""
+
+from pathlib import Path
+
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance, Round
+from ronda.instances.validate import Document
+
+
+def document(source: str) -> Document:
+    """Return what a packaged name, a file of any kind or ``-`` (stdin) holds."""
+    from ronda.instances.catalogue import entries, load
+    from ronda.instances.files import read
+
+    if source in {entry.name for entry in entries()}:
+        return load(source)
+    return read(source)
+
+
+def subject(source: str) -> Instance | Round:
+    """Return the instance or the round that an argument names."""
+    from ronda.instances.catalogue import load
+    from ronda.instances.files import read
+
+    found = read("-") if source == "-" else load(source)
+    if isinstance(found, Instance | Round):
+        return found
+    raise InputError(source, kind_of(found), "an instance or a round")
+
+
+def round_(source: str) -> Round:
+    """Return the round that an argument names.
+
+    Raises
+    ------
+    InputError
+        If it names something else.
+    """
+    found = subject(source)
+    if isinstance(found, Round):
+        return found
+    hint = f"a round (drive a whole horizon with: ronda run {source})"
+    raise InputError(source, kind_of(found), hint)
+
+
+def instance(source: str) -> Instance:
+    """Return the instance that an argument names.
+
+    Raises
+    ------
+    InputError
+        If it names something else.
+    """
+    found = subject(source)
+    if isinstance(found, Instance):
+        return found
+    hint = f"an instance (decide a single round with: ronda solve {source})"
+    raise InputError(source, kind_of(found), hint)
+
+
+def kind_of(found: object) -> str:
+    """Name the kind of a document, with its article."""
+    name = type(found).__name__.lower()
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
+    """Write what a command made, and say so."""
+    import click
+
+    from ronda.cli.output import emit
+    from ronda.instances.files import fingerprint, write
+
+    write(made, out)
+    jobs, gpus = len(made.jobs), made.cluster.gpus
+    if as_json:
+        fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
+        emit(fields | {"jobs": jobs, "gpus": gpus, "fingerprint": fingerprint(made)})
+    else:
+        click.echo(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")

@@ -1,0 +1,94 @@
+"""What commands print: tables for people, one JSON object for programs."""
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from ronda.instances.errors import InputError
+from ronda.instances.storage import label
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDE = 160
+"""Columns that tables may take when no terminal limits them."""
+
+
+def emit(fields: dict[str, Any]) -> None:
+    """Print one JSON object on one line; numbers that are not finite become null."""
+    click.echo(msgspec.json.encode(_finite(msgspec.to_builtins(fields))).decode())
+
+
+def _finite(value: Any) -> Any:
+    """Replace what JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return value
+
+
+def display(*parts: Any) -> None:
+    """Print tables on stdout, as wide as the terminal; into a file, without blanks at line ends."""
+    screen = console()
+    if screen.is_terminal:
+        for part in parts:
+            screen.print(part)
+        return
+    with screen.capture() as captured:
+        for part in parts:
+            screen.print(part)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def console() -> "Console":
+    """Return where tables go."""
+    from rich.console import Console
+
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(width=wide, highlight=False, markup=False)
+
+
+def table(*columns: str, title: str | None = None, left: int = 1) -> "Table":
+    """Return an empty table whose first `left` columns hold words and the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index < left else "right")
+    return made
+
+
+def note(message: str) -> None:
+    """Tell a person something on stderr."""
+    click.echo(message, err=True)
+
+
+def refuse_existing(path: Path | None, *, force: bool) -> None:
+    """Refuse to write to a file before any work is done for it.
+
+    Raises
+    ------
+    InputError
+        If the file exists and `force` was not given, or its folder cannot be written.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(label(path), "a folder", "the name of a file")
+    if path.exists() and not force:
+        raise InputError(label(path), "a file that exists", "a new name, or --force to replace it")
+    if not path.parent.is_dir():
+        raise InputError(label(path), f"no folder {label(path.parent)}", "one that exists")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(label(path), "no permission to write there", "a folder of your own")

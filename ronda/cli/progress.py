@@ -1,0 +1,98 @@
+"""Progress bars on stderr: for what takes longer than a second, and only on a terminal."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+DELAY_S = 1.0
+"""What is over by then needs no bar."""
+
+
+class Bars:
+    """A few progress bars that appear once the work takes longer than `DELAY_S`."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._wanted = sys.stderr.isatty()
+        self._shown: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def update(self, name: str, share: float, note: str = "") -> None:
+        """Set a bar to a share between 0 and 1; it is made when it is first named."""
+        if not self._wanted or time.perf_counter() - self._began < DELAY_S:
+            return
+        if self._shown is None:
+            self._shown = _make()
+            self._shown.start()
+        if name not in self._tasks:
+            self._tasks[name] = self._shown.add_task(name, total=1.0, note=note)
+        self._shown.update(self._tasks[name], completed=share, note=note)
+
+    def remove(self, name: str) -> None:
+        """Take a bar away."""
+        if self._shown is not None and name in self._tasks:
+            self._shown.remove_task(self._tasks.pop(name))
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+
+def _make() -> "Progress":
+    """Return rich's bars, with the time taken and the time left."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+@contextmanager
+def bar(name: str) -> Iterator["Single"]:
+    """Show one bar while something runs."""
+    with Bars() as bars:
+        yield Single(bars, name)
+
+
+class Single:
+    """One bar as a callback of (completed, all, time in the horizon)."""
+
+    def __init__(self, bars: Bars, name: str) -> None:
+        self._bars, self._name, self._next_s = bars, name, 0.0
+
+    def __call__(self, completed: int, jobs: int, now_s: float) -> None:
+        """Show how many jobs are complete, ten times a second at most."""
+        clock = time.perf_counter()
+        if clock < self._next_s:
+            return
+        self._next_s = clock + 0.1
+        self._bars.update(self._name, completed / max(jobs, 1), f"{completed:,}/{jobs:,} jobs")

@@ -1,0 +1,172 @@
+"""Whatever is wrong with the input: one line on stderr, exit code 2, nothing written."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+# Words of the command, and words that the one line must hold.
+BAD = [
+    # names and files
+    ("run nothing-like-this", "packaged instance"),
+    ("run pollux-11", "pollux-1"),
+    ("solve missing.json", "missing.json"),
+    ("run .", "directory"),
+    ("run cut.json", "cut.json"),
+    ("solve cut.json", "cut.json"),
+    ("run text.json", "text.json"),
+    ("run unknown-field.json", "colour"),
+    ("run wrong-type.json", "submit_s"),
+    ("run negative.json", "submit_s"),
+    ("run too-large.json", "gpus"),
+    ("run twice.json", "unique"),
+    ("run no-profile.json", "nothing"),
+    ("run no-jobs.json", "jobs"),
+    ("instances check cut.json", "cut.json"),
+    ("instances show cut.json", "cut.json"),
+    # the wrong kind of file
+    ("run round.json", "ronda solve"),
+    ("solve two-nodes.json", "ronda run"),
+    ("compare round.json", "ronda solve"),
+    ("export two-nodes.json --out m.lp", "ronda run"),
+    ("explain two-nodes.json", "ronda run"),
+    ("instances check two-nodes.json round.json", "a schedule"),
+    # policies
+    ("run two-nodes.json --policy fofo", "fifo, genetic"),
+    ("run two-nodes.json --policy fifo(x=1)", "'x'"),
+    ("run two-nodes.json --policy fifo(", "NAME"),
+    ("solve round.json --policy genetic(nothing=1)", "nothing"),
+    ("compare two-nodes.json --policies fifo,,sjf", "comma"),
+    ("compare two-nodes.json --policies fifo,sjf)", "as many"),
+    ("compare two-nodes.json --policies ''", "--policies"),
+    # numbers
+    ("run two-nodes.json --policy fifo --seed x", "--seed"),
+    ("run two-nodes.json --policy fifo --seed 1.5", "--seed"),
+    ("run two-nodes.json --policy fifo --seed -1", "--seed"),
+    ("solve round.json --policy fifo --time-limit 0", "--time-limit"),
+    ("run two-nodes.json --policy fifo --time-limit -3", "--time-limit"),
+    ("run two-nodes.json --policy fifo --time-limit nan", "--time-limit"),
+    ("run two-nodes.json --policy fifo --time-limit inf", "--time-limit"),
+    ("run two-nodes.json --policy fifo --period soon", "--period"),
+    ("compare two-nodes.json --seeds 4-0", "--seeds"),
+    ("compare two-nodes.json --seeds a", "--seeds"),
+    ("compare two-nodes.json --timeout 0", "--timeout"),
+    ("compare two-nodes.json --memory lots", "--memory"),
+    ("compare two-nodes.json --memory 0", "--memory"),
+    ("compare two-nodes.json --jobs 0", "--jobs"),
+    ("instances generate round --jobs 0 --out new.json", "--jobs"),
+    ("instances generate round --severity mad --out new.json", "--severity"),
+    ("instances convert helios trace.csv --nodes 0 --out new.json", "--nodes"),
+    ("instances convert helios trace.csv --nodes a=1,a=2 --out new.json", "--nodes"),
+    # outputs
+    ("solve round.json --policy fifo --out round.json", "--force"),
+    ("solve round.json --policy fifo --out no/such/plan.json", "no/such"),
+    ("solve round.json --policy fifo --out plan.txt", ".json"),
+    ("solve round.json --policy fifo --out .", "folder"),
+    ("run two-nodes.json --policy fifo --out thesis", "files that ronda did not make"),
+    ("run two-nodes.json --policy fifo --out text.json", "a file"),
+    ("compare two-nodes.json --policies fifo --out thesis", "files that ronda did not make"),
+    ("compare two-nodes.json --policies fifo --out text.json/x", "text.json"),
+    ("instances generate round --out round.json", "--force"),
+    ("instances generate round --out new.yaml", ".json"),
+    ("instances convert helios trace.csv --nodes 2 --out round.json", "--force"),
+    ("instances convert helios missing.csv --nodes 2 --out new.json", "missing.csv"),
+    ("instances convert helios empty.csv --nodes 2 --out new.json", "empty.csv"),
+    ("instances convert helios trace.csv --nodes 2 --out new.json", "trace.csv"),
+    # words
+    ("solv round.json", "solv"),
+    ("solve", "ROUND"),
+    ("solve round.json --polcy fifo", "--policy"),
+    ("solve round.json two-nodes.json", "two-nodes.json"),
+    ("compare", "INSTANCE"),
+    ("completion tcsh", "tcsh"),
+    ("instances lst", "lst"),
+]
+
+
+@pytest.fixture
+def bad(folder):
+    """A working directory full of files that cannot be used."""
+    whole = (folder / "two-nodes.json").read_text()
+    (folder / "cut.json").write_text(whole[: len(whole) // 2])
+    (folder / "text.json").write_text("hello\n")
+    for name, old, new in (
+        ("unknown-field", '"costs"', '"colour": 1, "costs"'),
+        ("wrong-type", '"submit_s": 10.0', '"submit_s": "ten"'),
+        ("negative", '"submit_s": 10.0', '"submit_s": -10.0'),
+        ("too-large", '"gpus": 8', '"gpus": 9'),
+        ("twice", '"id": "b"', '"id": "a"'),
+        ("no-profile", '"profile": "rigid"', '"profile": "nothing"'),
+    ):
+        assert old in whole
+        (folder / f"{name}.json").write_text(whole.replace(old, new, 1))
+    start, end = whole.index('"jobs": ['), whole.index("]", whole.index('"jobs": ['))
+    (folder / "no-jobs.json").write_text(whole[:start] + '"jobs": [' + whole[end:])
+    (folder / "empty.csv").write_text("job_id,submit_s,num_gpus,duration_s\n")
+    (folder / "trace.csv").write_text("job_id,submit_s,num_gpus,duration_s\n1,0,1,ten\n")
+    (folder / "thesis").mkdir()
+    (folder / "thesis" / "thesis.tex").write_text("do not touch")
+    return folder
+
+
+def contents(folder):
+    """Return every file below a folder with what it holds."""
+    return {
+        os.path.join(where, name): open(os.path.join(where, name), "rb").read()
+        for where, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize(("words", "expected"), BAD, ids=[words for words, _ in BAD])
+def test_bad_input(words, expected, bad, ronda):
+    """One line that names the place, exit code 2, no traceback, and every file as it was."""
+    before = contents(bad)
+    done = ronda(*(word.strip("'") for word in words.split(" ")))
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert expected in done.stderr
+    assert contents(bad) == before
+
+
+# Root may write anywhere, unless it gives up that right for good (prctl PR_CAPBSET_DROP,
+# CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH) and starts afresh.
+WITHOUT_PRIVILEGE = """
+import ctypes, os, sys
+for capability in (1, 2):
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+start = "from ronda.cli import main; main()"
+os.execv(sys.executable, [sys.executable, "-c", start, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "solve round.json --policy fifo --out locked/plan.json",
+        "run two-nodes.json --policy fifo --out locked/run",
+        "compare two-nodes.json --policies fifo --out locked/results",
+        "instances generate round --out locked/new.json",
+        "run two-nodes.json --policy fifo --out locked",
+        "run secret.json --policy fifo",
+    ],
+)
+def test_no_permission(words, bad):
+    """What may not be read or written is told before any work."""
+    locked, secret = bad / "locked", bad / "secret.json"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    secret.write_bytes((bad / "two-nodes.json").read_bytes())
+    secret.chmod(0)
+    if os.geteuid() == 0 and not sys.platform.startswith("linux"):
+        pytest.skip("root may write anywhere")
+    command = [sys.executable, "-c", WITHOUT_PRIVILEGE, *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=bad, check=False)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "permission" in done.stderr
+    assert os.listdir(locked) == []

@@ -1,0 +1,118 @@
+"""``instances``: list, show, check, convert, generate."""
+
+import json
+
+import msgspec
+import pytest
+
+from ronda.instances import files
+from ronda.instances.catalogue import entries
+from ronda.instances.instance import Instance, Round
+from ronda.solvers.rolling_horizon import run
+
+
+def test_list_names_every_packaged_instance(ronda):
+    """People and programs get the same names."""
+    text = ronda("instances", "list").stdout
+    fields = json.loads(ronda("instances", "list", "--json").stdout)
+    assert [entry["name"] for entry in fields["entries"]] == [entry.name for entry in entries()]
+    assert all(entry.name in text for entry in entries())
+
+
+def test_show_tells_size_source_and_reference(ronda):
+    """What the issue's acceptance numbers compare with can be looked up."""
+    fields = json.loads(ronda("instances", "show", "venus-vcvgl", "--json").stdout)
+    assert (fields["jobs"], fields["nodes"], fields["gpus"]) == (1452, 20, 160)
+    assert fields["licence"] == "CC-BY-4.0"
+    assert fields["reference"]["fifo"]["mean_jct_s"] == pytest.approx(18497.01, abs=0.01)
+    text = ronda("instances", "show", "venus-vcvgl").stdout
+    assert "1,452" in text
+    assert "SenseTime" in text
+
+
+def test_show_a_round(folder, ronda):
+    """A round tells its live jobs and limits."""
+    fields = json.loads(ronda("instances", "show", "round.json", "--json").stdout)
+    assert fields["kind"] == "round"
+    assert fields["running"] + fields["waiting"] == 12
+    assert fields["power_cap_w"] > 0
+
+
+def test_check_finds_a_schedule_that_breaks_a_rule(folder, two_nodes, ronda):
+    """A good schedule passes; one whose job runs before its submission does not."""
+    schedule = run(two_nodes, "fifo")
+    files.write(schedule, folder / "good.json")
+    good = ronda("instances", "check", "two-nodes.json", "good.json")
+    assert (good.exit_code, "keeps every rule" in good.stdout) == (0, True)
+    job = schedule.jobs[0]
+    shifted = msgspec.structs.replace(job.segments[0], done=job.segments[0].done + 1)
+    jobs = (msgspec.structs.replace(job, segments=(shifted,)), *schedule.jobs[1:])
+    files.write(msgspec.structs.replace(schedule, jobs=jobs), folder / "bad.json")
+    bad = ronda("instances", "check", "two-nodes.json", "bad.json", "--json")
+    assert bad.exit_code == 1
+    assert any(v.startswith("progress") for v in json.loads(bad.stdout)["violations"])
+    assert "violations" in ronda("instances", "check", "two-nodes.json", "bad.json").stdout
+
+
+@pytest.mark.parametrize("name", ["round.json", "two-nodes.json", "one-gpu"])
+def test_check_a_single_file(name, folder, ronda):
+    """A file alone is read with all its cross-checks."""
+    assert "in order" in ronda("instances", "check", name).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "jobs"),
+    [("round --jobs 9 --seed 4", Round, 9), ("horizon --jobs 15 --gpus 16 --seed 4", Instance, 15)],
+)
+def test_generate_is_reproducible(words, kind, jobs, folder, ronda):
+    """The same words give the same bytes, other seeds others."""
+    for name in ("a", "b"):
+        done = ronda("instances", "generate", *words.split(), "--out", f"{name}.json")
+        assert done.exit_code == 0, done.output
+    ronda("instances", "generate", *words.replace("4", "5").split(), "--out", "c.json")
+    found = files.read(folder / "a.json")
+    assert isinstance(found, kind)
+    assert len(found.jobs) == jobs
+    a, b, c = ((folder / f"{name}.json").read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+CSV = """job_id,submit_s,num_gpus,duration_s,vc
+1,100,1,50,red
+2,110,8,60,blue
+3,120,16,600,red
+"""
+
+
+def test_convert_a_log(folder, ronda):
+    """Three jobs, two of them in the partition asked for; time starts at the first of them."""
+    (folder / "log.csv").write_text(CSV)
+    words = "instances convert helios log.csv --nodes red=2 --name mine --out red.json --json"
+    done = ronda(*words.split())
+    assert done.exit_code == 0, done.output
+    fields = json.loads(done.stdout)
+    assert (fields["jobs"], fields["gpus"], fields["name"]) == (2, 16, "mine")
+    found = files.read(folder / "red.json")
+    assert [(job.submit_s, job.gpus) for job in found.jobs] == [(0.0, 1), (20.0, 16)]
+    assert ronda("run", "red.json", "--policy", "fifo", "--json").exit_code == 0
+
+
+def test_convert_with_filters(folder, ronda):
+    """Each filter leaves out the job that it is about."""
+    (folder / "log.csv").write_text(CSV)
+    for number, (words, left) in enumerate(
+        [
+            ("--min-duration 55", [60.0, 600.0]),
+            ("--max-duration 55", [50.0]),
+            ("--max-gpus 8", [50.0, 60.0]),
+            ("--start 105 --end 115", [60.0]),
+            ("--max-gpu-hours 1", [50.0, 60.0]),
+        ]
+    ):
+        out = f"{number}.json"
+        done = ronda(
+            "instances", "convert", "helios", "log.csv", "--nodes", 2, *words.split(), "--out", out
+        )
+        assert done.exit_code == 0, done.output
+        assert [job.truth.work for job in files.read(folder / out).jobs] == left

@@ -1,0 +1,209 @@
+"""``run`` and ``compare``: whole horizons, from the command line to the files."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ronda.instances import files, generate
+from ronda.instances.schedule import Schedule
+
+PROMISED = {
+    "instance",
+    "policy",
+    "seed",
+    "jobs",
+    "mean_jct_s",
+    "p95_jct_s",
+    "p99_jct_s",
+    "mean_queue_s",
+    "queued_jobs",
+    "makespan_s",
+    "preemptions",
+    "energy_j",
+    "gpu_utilisation",
+    "bound_mean_jct_s",
+    "rounds",
+    "median_solve_s",
+    "p99_solve_s",
+    "overruns",
+    "violations",
+    "wall_s",
+}
+
+
+def test_json_has_the_promised_fields_by_hand(folder, ronda):
+    """FIFO on two-nodes: a ends at 100, b runs 100-150, c 150-160; JCTs 100, 150, 150."""
+    done = ronda("run", "two-nodes.json", "--policy", "fifo", "--json")
+    assert done.exit_code == 0, done.output
+    fields = json.loads(done.stdout.splitlines()[-1])
+    assert fields.keys() >= PROMISED
+    assert fields["mean_jct_s"] == pytest.approx(400 / 3)
+    assert fields["mean_queue_s"] == pytest.approx((0 + 100 + 140) / 3)
+    assert (fields["jobs"], fields["queued_jobs"], fields["violations"]) == (3, 2, 0)
+    # 280 W idle for 160 s; 50 W more for each busy GPU: 2 x 100 + 8 x 50 + 1 x 10 GPU-seconds.
+    assert fields["energy_j"] == pytest.approx(280 * 160 + 50 * (200 + 400 + 10))
+    assert 0 < fields["bound_mean_jct_s"] <= fields["mean_jct_s"]
+    expected = fields["mean_jct_s"] / fields["bound_mean_jct_s"] - 1
+    assert fields["gap_mean_jct"] == pytest.approx(expected)
+
+
+def test_table_for_people(folder, ronda):
+    """The same numbers can be read without a program."""
+    text = ronda("run", "two-nodes.json", "--policy", "fifo").stdout
+    assert "133.3" in text.replace("133", "133.3") or "133" in text
+    assert "two-nodes" in text
+    assert "gap to bound" in text
+
+
+def test_folder_gets_all_results(folder, ronda):
+    """Schedule, metrics, and each figure with its numbers; the journal is gone at the end."""
+    done = ronda("run", "two-nodes.json", "--policy", "srtf", "--out", "out", "--json")
+    assert done.exit_code == 0, done.output
+    found = sorted(p.relative_to(folder / "out").as_posix() for p in (folder / "out").rglob("*.*"))
+    figures = [f"figures/{n}.{s}" for n in ("gantt", "jct_cdf", "usage") for s in ("csv", "png")]
+    assert sorted([*figures, ".lock", "metrics.json", "ronda.json", "schedule.json.zst"]) == sorted(
+        found
+    )
+    assert json.loads((folder / "out" / "metrics.json").read_text()) == json.loads(done.stdout)
+    assert isinstance(files.read(folder / "out" / "schedule.json.zst"), Schedule)
+    checked = ronda("instances", "check", "two-nodes.json", "out/schedule.json.zst")
+    assert checked.exit_code == 0
+    with (folder / "out" / "figures" / "usage.csv").open() as file:
+        assert float(next(csv.DictReader(file))["time_s"]) == 0
+
+
+def test_a_finished_run_is_not_repeated(folder, ronda):
+    """The same command shows the results again, wall time included; another one is refused."""
+    words = ("run", "two-nodes.json", "--policy", "fifo", "--out", "out", "--json")
+    first = ronda(*words)
+    assert ronda(*words).stdout == first.stdout
+    other = ronda(*words, "--seed", 1)
+    assert other.exit_code == 2
+    assert "seed" in other.stderr
+
+
+def start(folder, *words):
+    """Start a real process."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from ronda.cli import main; main()", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition, seconds=30):
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+
+
+def without_times(schedule):
+    """Return a schedule as plain values, without the clock times of its rounds."""
+    import msgspec
+
+    rounds = tuple(msgspec.structs.replace(r, solve_s=0.0, overhead_s=0.0) for r in schedule.rounds)
+    return msgspec.structs.replace(schedule, rounds=rounds)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_goes_on_to_the_same_schedule(how, folder, ronda):
+    """Killed or interrupted half-way, the same command ends with the uninterrupted schedule."""
+    files.write(generate.horizon(60, 32, "tight", 3), folder / "long.json")
+    words = ("run", "long.json", "--policy", "genetic(generations=2)", "--out", "out")
+    process = start(folder, *words)
+    journal = folder / "out" / "journal.jsonl"
+    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 20)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == (130 if how == signal.SIGINT else -9)
+    if how == signal.SIGINT:
+        assert errors.splitlines() == ["error: interrupted; the same command goes on from out"]
+    kept = journal.read_bytes().count(b"\n")
+    assert kept > 20
+    assert not (folder / "out" / "metrics.json").exists()
+    assert ronda(*words).exit_code == 0
+    assert ronda(*words[:-1], "whole").exit_code == 0
+    resumed, whole = (files.read(folder / n / "schedule.json.zst") for n in ("out", "whole"))
+    assert len(whole.rounds) > kept
+    assert without_times(resumed) == without_times(whole)
+
+
+def test_compare_end_to_end(folder, ronda):
+    """Two instances, three policies, seeds: lines, table, figures, and JSON at the end."""
+    words = [
+        "compare",
+        "two-nodes.json",
+        "one-gpu",
+        "--policies",
+        "fifo,srtf,genetic(generations=2)",
+    ]
+    words += ["--seeds", "0-1", "--out", "out", "--json"]
+    done = ronda(*words)
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(x) for x in (folder / "out" / "results.jsonl").read_text().splitlines()]
+    assert len(lines) == 2 * (1 + 1 + 2)
+    for line in lines:
+        assert line.keys() >= PROMISED
+        assert {"status", "versions", "host", "commit", "config"} <= line.keys()
+        assert line["status"] == "OK"
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["runs"] == 8
+    assert [block["instance"] for block in summary["instances"]] == ["two-nodes", "one-gpu"]
+    table = (folder / "out" / "table.md").read_text()
+    assert "| fifo |" in table
+    assert "genetic(generations=2) (2 seeds)" in table
+    for name in ("gantt", "usage", "jct_cdf", "quality"):
+        for suffix in ("png", "csv"):
+            assert (folder / "out" / "figures" / "two-nodes" / f"{name}.{suffix}").stat().st_size
+
+
+def test_compare_runs_only_what_is_missing(folder, ronda):
+    """The second time nothing runs; a further policy runs alone; both tables are whole."""
+    words = ["compare", "two-nodes.json", "--out", "out", "--no-figures", "--policies"]
+    assert ronda(*words, "fifo").exit_code == 0
+    results = folder / "out" / "results.jsonl"
+    before = results.read_bytes()
+    again = ronda(*words, "fifo")
+    assert "1 of 1 runs are in out already" in again.stderr
+    assert results.read_bytes() == before
+    more = ronda(*words, "fifo,sjf")
+    assert more.exit_code == 0
+    assert results.read_bytes().startswith(before)
+    assert len(results.read_text().splitlines()) == 2
+    assert "fifo" in more.stdout
+    assert "sjf" in more.stdout
+
+
+def test_compare_counts_time_outs_and_goes_on(folder, ronda):
+    """A run that is killed by its time-out is a result, not a failure of the command."""
+    files.write(generate.horizon(3000, 64, "tight", 0), folder / "long.json")
+    words = ["compare", "long.json", "two-nodes.json", "--policies", "genetic", "--out", "out"]
+    done = ronda(*words, "--timeout", 2, "--no-figures", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"TIME": 1, "OK": 1}
+
+
+def test_interrupted_compare_leaves_no_process_and_goes_on(folder, ronda):
+    """Ctrl-C kills the runs under way and keeps the results of those that ended."""
+    files.write(generate.horizon(3000, 64, "tight", 0), folder / "long.json")
+    process = start(
+        folder, "compare", "two-nodes.json", "long.json", "--policies", "genetic", "--jobs", "1"
+    )
+    results = folder / "compare-out" / "results.jsonl"
+    wait_for(lambda: results.exists() and results.read_bytes().endswith(b"\n"))
+    wait_for(lambda: len(os.listdir(folder / "compare-out" / "runs")) == 2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "1 of 2 runs ended; the same command goes on from compare-out" in errors
+    assert len(results.read_text().splitlines()) == 1

@@ -1,0 +1,171 @@
+"""``solve``, ``export`` and ``explain``: one round."""
+
+import json
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+
+from ronda.instances import files, generate
+from ronda.instances.check import check
+from ronda.instances.plan import Plan
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "milp", "genetic(generations=3)"])
+def test_json_has_the_promised_fields(policy, folder, ronda):
+    """Every policy answers with the same fields, on one line, which is the last one."""
+    done = ronda("solve", "round.json", "--policy", policy, "--seed", 7, "--json")
+    assert done.exit_code == 0, done.output
+    fields = json.loads(done.stdout.splitlines()[-1])
+    promised = "policy objective bound gap stop status prices times seed jobs options violations"
+    assert set(promised.split()) <= fields.keys()
+    assert {"build_s", "solve_s", "extract_s", "total_s"} <= fields["times"].keys()
+    assert fields["policy"] == policy.partition("(")[0]
+    assert (fields["seed"], fields["jobs"], fields["violations"]) == (7, 12, 0)
+
+
+def test_milp_has_a_bound_above_its_objective(folder, ronda):
+    """The gap is the one between the two numbers beside it."""
+    fields = json.loads(ronda("solve", "round.json", "--policy", "milp", "--json").stdout)
+    assert fields["bound"] >= fields["objective"] > 0
+    expected = (fields["bound"] - fields["objective"]) / fields["bound"]
+    assert fields["gap"] == pytest.approx(expected, abs=1e-12)
+    assert fields["options"] > 12
+
+
+def test_plan_file_and_embedding_agree(folder, ronda):
+    """What --out writes and what stdin-to-stdout prints is the same plan, and it is in order."""
+    ronda("solve", "round.json", "--policy", "srtf", "--out", "plan.json")
+    text = (folder / "round.json").read_bytes()
+    printed = ronda("solve", "-", "--policy", "srtf", input=text)
+    plan = files.read(folder / "plan.json")
+    assert isinstance(plan, Plan)
+    assert len(printed.stdout.splitlines()) == 1
+    assert files.decode(printed.stdout.encode(), "stdout").allocations == plan.allocations
+    assert check(files.read(folder / "round.json"), plan) == []
+    assert ronda("instances", "check", "round.json", "plan.json").exit_code == 0
+
+
+def test_same_seed_same_plan(folder, ronda):
+    """The plan depends on the seed alone."""
+    words = ("solve", "-", "--policy", "genetic(generations=3)", "--seed", 5)
+    text = (folder / "round.json").read_bytes()
+    plans = [json.loads(ronda(*words, input=text).stdout)["allocations"] for _ in range(2)]
+    assert plans[0] == plans[1]
+
+
+def test_table_for_people(folder, ronda):
+    """Jobs, pools and nodes can be read off, and names are printed as they are."""
+    text = (folder / "round.json").read_text().replace('"j01"', '"[bold]j01"')
+    (folder / "marked.json").write_text(text)
+    done = ronda("solve", "marked.json", "--policy", "fifo")
+    assert done.exit_code == 0, done.output
+    assert "default/A100" in done.stdout
+    assert "[bold]j01" in done.stdout
+    assert "12" not in done.stderr
+    assert all(line == line.rstrip() for line in done.stdout.splitlines())
+
+
+def test_a_large_plan_is_cut_for_people(folder, ronda):
+    """The table of hundreds of jobs says how many it leaves out."""
+    files.write(generate.round(200, None, "loose", 0), folder / "large.json")
+    done = ronda("solve", "large.json", "--policy", "fifo")
+    assert "more jobs" in done.stdout
+    assert len(done.stdout.splitlines()) < 70
+
+
+def test_force_replaces_and_only_then(folder, ronda):
+    """An existing plan is kept unless --force is given."""
+    (folder / "plan.json").write_text("mine")
+    words = ("solve", "round.json", "--policy", "fifo", "--out", "plan.json")
+    assert ronda(*words).exit_code == 2
+    assert (folder / "plan.json").read_text() == "mine"
+    assert ronda(*words, "--force").exit_code == 0
+    assert isinstance(files.read(folder / "plan.json"), Plan)
+
+
+def impossible(folder):
+    """Write a round whose running jobs draw more than a power cap of 4 kW (3.5 kW are idle)."""
+    round_ = files.read(folder / "round.json")
+    fixed = tuple(
+        msgspec.structs.replace(s, job=msgspec.structs.replace(s.job, preemptible=False))
+        for s in round_.running
+    )
+    assert fixed
+    small = msgspec.structs.replace(round_, running=fixed, power_cap_w=4000.0)
+    files.write(small, folder / "impossible.json")
+
+
+def test_explain_names_the_conflicting_limit(folder, ronda):
+    """A round without any plan: the power cap is named, in words and as JSON; exit code 1."""
+    impossible(folder)
+    done = ronda("explain", "impossible.json")
+    assert done.exit_code == 1
+    assert "power" in done.stdout
+    fields = json.loads(ronda("explain", "impossible.json", "--json").stdout)
+    assert fields["feasible"] is False
+    assert any("power" in name for c in fields["conflicts"] for name in c["constraints"])
+
+
+def test_solving_the_impossible_points_to_explain(folder, ronda):
+    """The exit code is 1 and one line says what to do next."""
+    impossible(folder)
+    done = ronda("solve", "impossible.json", "--policy", "milp", "--json")
+    assert done.exit_code == 1
+    assert "ronda explain impossible.json" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["stop"] == "infeasible"
+
+
+def test_explain_says_that_all_is_well(folder, ronda):
+    """A feasible round has no conflicts; exit code 0."""
+    done = ronda("explain", "round.json", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == {
+        "round": "generated-balanced-12-0",
+        "feasible": True,
+        "conflicts": [],
+    }
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+def test_exported_model_has_the_optimum_that_solve_finds(suffix, folder, ronda):
+    """Another run of HiGHS on the file reaches the same objective (the file is in scaled units)."""
+    import highspy
+
+    done = ronda("export", "round.json", "--out", f"model.{suffix}", "--json")
+    assert done.exit_code == 0, done.output
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(folder / f"model.{suffix}"))
+    assert highs.getNumCol() == json.loads(done.stdout)["variables"]
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    assert highs.getInfo().objective_function_value > 0
+
+
+def test_policies_without_a_model_cannot_be_exported(folder, ronda):
+    """The remedy is named."""
+    done = ronda("export", "round.json", "--policy", "fifo", "--out", "m.mps")
+    assert done.exit_code == 2
+    assert "milp" in done.stderr
+    assert not (folder / "m.mps").exists()
+
+
+def test_process_keeps_its_time_limit(folder):
+    """A limit of one second holds for the whole process, imports included (with slack for CI)."""
+    files.write(generate.round(256, None, "tight", 1), folder / "large.json")
+    words = ["solve", "large.json", "--policy", "milp(gap=0)", "--time-limit", "1", "--json"]
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", "from ronda.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    assert time.perf_counter() - began < 3.0
+    fields = json.loads(done.stdout)
+    assert fields["objective"] is not None
+    assert fields["bound"] >= fields["objective"]

@@ -1,0 +1,128 @@
+"""One behaviour suite over all policies: what anyone may expect of `policy.plan(round)`."""
+
+import time
+
+import msgspec
+import pytest
+
+from ronda.instances import generate
+from ronda.instances.check import check
+from ronda.instances.errors import InputError
+from ronda.instances.plan import SolutionStatus
+from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
+from ronda.solvers.solve import solve
+
+ROUNDS = {
+    "loose": generate.round(jobs=12, severity="loose", seed=1),
+    "balanced": generate.round(jobs=24, severity="balanced", seed=2),
+    "tight": generate.round(jobs=24, severity="tight", seed=3),
+    "several pools": generate.tiny_round(4),
+    "must run": next(
+        r
+        for r in map(generate.tiny_round, range(100))
+        if any(not s.job.preemptible for s in r.running)
+    ),
+}
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def made(request):
+    """Each registered policy with its defaults."""
+    return policy(request.param)
+
+
+def test_policy_has_the_face_of_the_contract(made):
+    """A name that the registry knows, and capability flags."""
+    assert isinstance(made, Policy)
+    assert made.name in POLICIES
+    assert isinstance(made.capabilities, Capability)
+
+
+@pytest.mark.parametrize("name", sorted(ROUNDS))
+def test_plan_is_valid_and_the_round_untouched(made, name):
+    """The independent checker finds nothing; the round is what it was."""
+    round_ = ROUNDS[name]
+    before = msgspec.json.encode(round_)
+    plan = solve(round_, made)
+    assert check(round_, plan) == []
+    assert msgspec.json.encode(round_) == before
+    assert plan.policy == made.name
+
+
+@pytest.mark.parametrize("name", sorted(ROUNDS))
+def test_same_seed_gives_the_same_plan(made, name):
+    """Twice from scratch: the same allocations and nodes asleep."""
+    first, second = (solve(ROUNDS[name], policy(made.name), seed=7) for _ in range(2))
+    assert first.allocations == second.allocations
+    assert (first.asleep, first.objective) == (second.asleep, second.objective)
+
+
+def test_round_without_jobs_has_an_empty_plan(made):
+    """Nothing to decide is no special case for the caller."""
+    empty = msgspec.structs.replace(ROUNDS["loose"], waiting=(), running=())
+    assert solve(empty, made).allocations == {}
+
+
+def test_bound_is_above_the_objective(made):
+    """Policies that promise a bound give one, and it bounds."""
+    if Capability.BOUND not in made.capabilities:
+        pytest.skip(f"{made.name} promises no bound")
+    for round_ in ROUNDS.values():
+        plan = solve(round_, made)
+        assert plan.bound >= plan.objective * (1 - 1e-9)
+        assert 0 <= plan.gap < 0.2
+
+
+def test_own_plan_is_a_good_start(made):
+    """Starting from its own plan, a policy does no worse."""
+    if Capability.WARM_START not in made.capabilities:
+        pytest.skip(f"{made.name} promises no warm start")
+    round_ = ROUNDS["balanced"]
+    first = solve(round_, made)
+    again = solve(round_, made, initial=first)
+    assert again.objective >= first.objective * (1 - 1e-4)
+
+
+def test_jobs_that_may_not_be_stopped_keep_their_allocation(made):
+    """The very same object, as the plan's docstring promises for what is left alone."""
+    round_ = ROUNDS["must run"]
+    plan = solve(round_, made)
+    for state in round_.running:
+        if not state.job.preemptible:
+            assert plan.allocations[state.job.id] is state.allocation
+
+
+def test_deadline_is_honoured(made):
+    """A large round within 1 s: back in time, with a valid plan."""
+    if Capability.DEADLINE not in made.capabilities:
+        pytest.skip(f"{made.name} promises no deadline")
+    round_ = generate.round(jobs=600, severity="tight", seed=5)
+    solve(ROUNDS["loose"], made)  # imports are not what is tested here
+    started = time.perf_counter()
+    plan = solve(round_, made, deadline=Deadline(1.0))
+    assert time.perf_counter() - started < 1.3
+    assert plan.status in (SolutionStatus.FEASIBLE, SolutionStatus.OPTIMAL)
+    assert plan.allocations
+    assert check(round_, plan) == []
+
+
+def test_unknown_parameter_is_refused_with_the_list_of_known_ones(made):
+    """The message names the parameters that there are, or says that there are none."""
+    with pytest.raises(InputError) as caught:
+        policy(f"{made.name}(colour=red)")
+    known = parameters_of(made.name)
+    assert all(key in str(caught.value) for key in known)
+    assert "colour" in str(caught.value)
+
+
+def test_parameters_go_round(made):
+    """The effective parameters make the same policy again."""
+    assert policy(made.name, **config_of(made)) == made
+
+
+@pytest.mark.parametrize("spec", ["", "milp(", "milp(gap)", "milp(gap=)", "nope", "milp(gap=x)"])
+def test_words_that_name_no_policy_are_refused(spec):
+    """One line that says what was expected."""
+    with pytest.raises(InputError, match="expected"):
+        policy(spec)
