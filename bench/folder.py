@@ -95,10 +95,11 @@ def _refuse_other(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
             label(path), f"a folder of {old.get('format')!r}", f"one of {new['format']!r}, or none"
         )
     before = old.get("about", {})
-    for key, value in new["about"].items():
-        if before.get(key) != value:
+    for key in {**before, **new["about"]}:
+        found, value = before.get(key), new["about"].get(key)
+        if found != value:
             raise InputError(
                 label(path),
-                f"the results of {key} {before.get(key)!r}",
-                f"{key} {value!r}, or another folder",
+                f"the results of {key} {found!r}",
+                f"those of {key} {value!r}, or another folder",
             )

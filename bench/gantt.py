@@ -30,7 +30,7 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> 
     shades = colormaps["viridis"](np.linspace(0.0, 0.92, max(len(sizes), 1)))
     palette = dict(zip(sizes, shades, strict=False))
     end_s = max(schedule.end_s for schedule in schedules.values())
-    panel = min(max(1.6, 0.09 * nodes + 0.8), 9.0)
+    panel = min(max(1.6, 0.8 + 0.09 * nodes, 0.8 + 0.022 * instance.cluster.gpus), 9.0)
     figure = new_figure(10, panel * len(drawn) + 0.6)
     panels = figure.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (label, found) in zip(panels, drawn.items(), strict=True):
@@ -46,7 +46,10 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> 
         keys.append(Patch(color=PAUSE, label="starting or restarting"))
     if any(schedule.sleeps for schedule in schedules.values()):
         keys.append(Patch(color=SLEEP, label="node asleep"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=8, fontsize=8, frameon=False)
+    columns = len(keys) if len(keys) <= 8 else -(-len(keys) // 2)
+    figure.legend(
+        handles=keys, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
+    )
     figure.suptitle(f"{instance.name}: GPUs of each node by size of the job", fontsize=11)
     header = (
         "policy",
@@ -96,17 +99,20 @@ def _draw_bars(
             corners,
             facecolors=colours,
             edgecolors="white",
-            linewidths=_edges(found, end_s),
+            linewidths=_edges(found, gpus, end_s),
             rasterized=True,
         )
     )
     axes.add_collection(PolyCollection(pauses, facecolors=PAUSE, linewidths=0))
 
 
-def _edges(found: list[Bar], end_s: float) -> list[float]:
-    """Return the width of each bar's white edge: none where it would hide a short bar."""
-    shortest = end_s / 300
-    return [0.3 if bar.end_s - bar.start_s > shortest else 0.0 for bar in found]
+def _edges(found: list[Bar], gpus: NDArray[np.int64], end_s: float) -> list[float]:
+    """Return the width of each bar's white edge: none where it would hide a small bar."""
+    shortest, thinnest = end_s / 300, len(gpus) / 250
+    return [
+        0.3 if b.end_s - b.start_s > shortest and b.lanes / gpus[b.node] > thinnest else 0.0
+        for b in found
+    ]
 
 
 def _rectangle(left: float, right: float, low: float, high: float) -> list[tuple[float, float]]:

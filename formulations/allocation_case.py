@@ -60,7 +60,6 @@ class Case:
         """(n,) the GPUs of each variable."""
         return self.table.gpus[self.rows]
 
-
     def node_shares(self, pool: int, gpus: Rows) -> dict[int, Floats]:
         """Return what jobs of so many GPUs take of whole nodes, by number of the dual function.
 
@@ -78,9 +77,7 @@ class Case:
 
 def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
-    return replace(
-        case, rows=case.rows[kept], value=case.value[kept], extra_w=case.extra_w[kept]
-    )
+    return replace(case, rows=case.rows[kept], value=case.value[kept], extra_w=case.extra_w[kept])
 
 
 def extra_w(table: OptionTable) -> Floats:

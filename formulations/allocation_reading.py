@@ -140,8 +140,7 @@ def within(case: Case, chosen: Rows) -> bool:
         return True
     counts = awake_for(case.classes, gpus) if case.sleeps else [c.count for c in case.classes]
     nodes_w = sum(
-        n * c.awake_w + (c.count - n) * c.sleep_w
-        for c, n in zip(case.classes, counts, strict=True)
+        n * c.awake_w + (c.count - n) * c.sleep_w for c, n in zip(case.classes, counts, strict=True)
     )
     drawn_w = nodes_w + float(extra_w(table)[chosen[chosen >= 0]].sum())
     return drawn_w <= case.round.watts * (1 + 1e-9)

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from ronda.formulations.job_needs import Needs, needs
 from ronda.formulations.priced_bound import Resource, priced_total
-from ronda.formulations.single_machine import Supply, latest_backlog, srpt
+from ronda.formulations.single_machine import Supply, srpt
 from ronda.instances.budget import EnergyBudget, StepSeries
+from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 
 Floats = NDArray[np.float64]
@@ -88,7 +89,9 @@ def bounds(instance: Instance, *, may_sleep: bool = True, priced: bool = True) -
     alone = need.submit_s + need.seconds
     counted = _counting(need, supplies, alone)
     jobs, submitted = len(alone), float(need.submit_s.sum())
-    end_s = _end(need, supplies, float(counted[-1]))
+    end_s = float(counted[-1])
+    if not np.isfinite(end_s):
+        raise InputError("budget", "too little power or energy for all jobs", "more than idling")
     alone_jct_s = float(need.seconds.mean())
     counting_jct_s = float((counted.sum() - submitted) / jobs)
     priced_jct_s = None
@@ -159,21 +162,10 @@ def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:
     return counted
 
 
-def _end(need: Needs, supplies: list[Watts], last: float) -> float:
-    """Return when all work can be done at the earliest, beside the last counted completion."""
-    ends = [last]
-    for group, gpus in enumerate(need.group_gpus.tolist()):
-        own = need.group == group
-        if own.any():
-            ends.append(latest_backlog(need.submit_s[own], need.gpu_s[own] / gpus))
-    return max(ends)
-
-
 def _priced(need: Needs, supplies: list[Watts], end_s: float, counted: Floats) -> float:
     """Return the priced bound on the sum of completion times, group by group if they are apart."""
-    horizon_s = max(
-        end_s, float(need.submit_s.max() + (need.gpu_s / need.group_gpus[need.group]).sum())
-    )
+    alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
+    horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
     crowd = _crowd(need.submit_s, counted)
     gpus = [
         Resource(Supply(np.zeros(1), np.array([count])), stored=False, group=group, unit=1.0)
@@ -189,8 +181,6 @@ def _crowd(submit_s: Floats, counted: Floats) -> Floats:
     times = np.concatenate([submit_s, counted])
     order = np.argsort(times, kind="stable")
     change = np.concatenate([np.ones(len(submit_s)), -np.ones(len(counted))])[order]
-    inside = np.cumsum(change)[:-1]
-    mass = np.concatenate(
-        [[0.0], np.cumsum(np.diff(times[order]) * np.sqrt(np.maximum(inside, 0)))]
-    )
-    return np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order])
+    weight = np.sqrt(np.maximum(np.cumsum(change)[:-1], 0.0))
+    mass = np.concatenate([[0.0], np.cumsum(np.diff(times[order]) * weight)])
+    return np.asarray(np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order]))

@@ -78,8 +78,8 @@ def option_losses(
     must = table.must_run[table.job]
     rows = np.flatnonzero(~must & (values > 0))
     unit = np.array([prices[f"gpus[{pool.name}]"] for pool in table.pools])
-    cost = unit[table.pool] * table.gpus
-    bound = float(unit @ [pool.gpus for pool in table.pools])
+    cost: Floats = unit[table.pool] * table.gpus
+    bound = float(unit @ np.array([pool.gpus for pool in table.pools], dtype=float))
     power = watts_at_least(round, table, sleeping=sleeping)
     if power is not None:
         cost = cost + prices["watts"] * power[1]

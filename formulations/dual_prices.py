@@ -20,6 +20,8 @@ Mask = NDArray[np.bool_]
 # A bracket ends when its tangents promise less than this share of improvement.
 TOLERANCE = 1e-9
 GPU_STEPS, WATT_STEPS, SUBGRADIENT_STEPS = 24, 16, 48
+# Found by trial on small random markets with two and three pools: bounds within 0.3 % of the least.
+DEFLECTION, PATIENCE = 0.5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +170,28 @@ def _chooses_pools(market: Market) -> bool:
 
 
 def _subgradient(search: Search) -> None:
-    """Improve prices by subgradient steps towards a level, in shares of the capacities."""
+    """Improve prices by deflected subgradient steps towards a level, in shares of the capacities.
+
+    The level is below the best bound by an ambition that halves when steps no longer help.
+    """
     m = search.market
     unit = 1.0 / np.maximum(m.capacity, 1.0)
     prices, ambition, idle = search.prices, 0.05, 0
+    way = np.zeros(len(prices))
     for _ in range(SUBGRADIENT_STEPS):
         before = search.bound
         bound, picked, _ = search.at(prices)
         slope = (m.capacity - m.use(picked)) * unit
-        norm = float(slope @ slope)
-        if norm == 0:
+        # A price of 0 cannot fall; its slope would only shorten the step of the others.
+        slope[(prices <= 0) & (slope > 0)] = 0.0
+        way = slope + DEFLECTION * way
+        if way @ slope <= 0:
+            way = slope
+        if not way.any():
             break
         idle = 0 if search.bound < before - 0.1 * ambition * abs(before) else idle + 1
-        if idle > 3:
-            ambition, idle, prices = 0.5 * ambition, 0, search.prices
+        if idle > PATIENCE:
+            ambition, idle, prices, way = 0.5 * ambition, 0, search.prices, np.zeros(len(prices))
             continue
-        level = search.bound - ambition * abs(search.bound)
-        prices = np.maximum(prices - (bound - level) / norm * slope * unit, 0.0)
+        gap = bound - search.bound + ambition * abs(search.bound)
+        prices = np.maximum(prices - gap / float(way @ way) * way * unit, 0.0)

@@ -40,14 +40,12 @@ from ronda.formulations.single_machine import Supply
 
 Floats = NDArray[np.float64]
 
-CELLS = 100_000
+CELLS = 300_000
 """Jobs times intervals of the price grid; with fewer jobs prices are finer."""
-MOST_INTERVALS, FEWEST_INTERVALS = 256, 32
-TRIALS = 16
+MOST_INTERVALS, FEWEST_INTERVALS = 512, 32
+TRIALS = 32
 """How many multipliers nu are tried for a job."""
 STEPS = 30
-CHUNK = 2_000_000
-"""Numbers in one temporary array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,49 +179,59 @@ class _Market:
         gain = scale[:, None, None] * pace - (prices.T @ self.use)  # (Q, K, N)
         way = gain.argmax(axis=2)
         slope = np.maximum(np.take_along_axis(gain, way[..., None], axis=2)[..., 0], 0.0)
-        total, use = 0.0, np.zeros_like(prices)
-        step = max(1, CHUNK // slope.size)
-        for begin in range(0, len(self.release), step):
-            some = slice(begin, begin + step)
-            value, busy = self._chunk(some, self.share[some] @ weight, scale, pace, slope, way)
-            total += value
-            for q in range(len(scale)):
-                use += self.use[:, way[q]] * busy[q]
-        return total, use
-
-    def _chunk(
-        self,
-        some: slice,
-        work: Floats,
-        scale: Floats,
-        pace: Floats,
-        slope: Floats,
-        way: NDArray[np.int64],
-    ) -> tuple[float, Floats]:
-        """Return the cost of some jobs, and seconds of use by multiplier and interval (Q, K)."""
-        release, first = self.release[some], self.first[some]
-        jobs, intervals = np.arange(len(release)), np.arange(slope.shape[1])
-        ends = self.times[1:]
-        lasts = np.clip(ends - np.maximum(self.times[:-1], release[:, None]), 0.0, None)  # (j, K)
-        reward = work[:, None] * scale  # (j, Q)
-        after = ends + reward[:, :, None] - np.cumsum(slope * lasts[:, None, :], axis=2)
-        before = np.empty_like(after)  # f at the start of each interval
-        before[:, :, 1:] = after[:, :, :-1]
-        before[jobs, :, first] = reward + release[:, None]
-        lower = np.minimum(before, after)
-        best = lower.max(axis=1)  # (j, K)
-        best[intervals < first[:, None]] = np.inf
-        # After the horizon f of the first multiplier, made for prices of zero, is constant.
-        best[:, -1] = np.minimum(best[:, -1], after[:, 0, -1])
-        at = best.argmin(axis=1)
-        value = np.maximum(best[jobs, at], self.earliest[some])
-        q = lower[jobs, :, at].argmax(axis=1)
-        busy = np.where((slope[q] > 0) & (intervals <= at[:, None]), lasts, 0.0)
-        done = (busy * pace[way[q, :]]).sum(axis=1)
-        busy *= np.minimum(1.0, work / np.maximum(done, 1e-300))[:, None]
-        use = np.zeros(slope.shape)
-        np.add.at(use, q, busy)
+        work = self.share @ weight
+        value, q, end = self._completions(work, scale, slope)
+        lasts = np.clip(
+            self.times[1:] - np.maximum(self.times[:-1], self.release[:, None]), 0, None
+        )
+        busy = _run(np.where(slope[q] > 0, lasts, 0.0), pace[way[q]], work, end)
+        seconds = np.zeros(slope.shape)
+        np.add.at(seconds, q, busy)
+        use = np.einsum("mqk,qk->mk", self.use[:, way], seconds)
         return float(value.sum()), use
+
+    def _completions(
+        self, work: Floats, scale: Floats, slope: Floats
+    ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Return each job's least cost, and the multiplier and interval (j,) that give it.
+
+        With ``A(t) = t - int_0^t slope`` the module's f is ``A_q(C) + B_jq``.
+        """
+        first, release, ends = self.first, self.release, self.times[1:]
+        gained = np.cumsum(slope * np.diff(self.times), axis=1)  # (Q, K)
+        a_end = ends - gained
+        a_start = np.concatenate([np.full((len(scale), 1), self.times[0]), a_end[:, :-1]], axis=1)
+        reward = work[:, None] * scale  # (j, Q)
+        missed = gained[:, first] - slope[:, first] * (ends[first] - release)
+        b = reward + missed.T
+        a_low = np.minimum(a_start, a_end)
+        best = np.full((len(work), len(ends)), -np.inf)
+        for q in range(len(scale)):
+            np.maximum(best, a_low[q] + b[:, q, None], out=best)
+        jobs = np.arange(len(work))
+        at_once = np.minimum(release[:, None] + reward, a_end[:, first].T + b)
+        best[jobs, first] = at_once.max(axis=1)
+        best[np.arange(len(ends)) < first[:, None]] = np.inf
+        # After the horizon f of the first multiplier, made for prices of zero, is constant.
+        best[:, -1] = np.minimum(best[:, -1], a_end[0, -1] + b[:, 0])
+        end = best.argmin(axis=1)
+        trials = np.where((end == first)[:, None], at_once, a_low[:, end].T + b)
+        return np.maximum(best[jobs, end], self.earliest), trials.argmax(axis=1), end
+
+
+def _run(open_s: Floats, pace: Floats, work: Floats, end: NDArray[np.int64]) -> Floats:
+    """Return in which of the seconds (j, K) that are worth their price jobs run.
+
+    All until the interval in which the job ends, evenly less if that is more than enough for its
+    work; if it is not enough, the job runs on until it is.
+    """
+    done = np.cumsum(open_s * pace, axis=1)
+    until_end = np.take_along_axis(done, end[:, None], axis=1)
+    within = np.arange(open_s.shape[1]) <= end[:, None]
+    share = np.minimum(1.0, work[:, None] / np.maximum(until_end, 1e-300))
+    missing = np.clip(work[:, None] - (done - open_s * pace), 0.0, None) / np.maximum(pace, 1e-300)
+    long_enough = until_end >= work[:, None]
+    return np.where(long_enough, np.where(within, open_s * share, 0.0), np.minimum(open_s, missing))
 
 
 class _Ascent:

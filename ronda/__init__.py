@@ -17,6 +17,7 @@ _HOME = {
     "write": "ronda.instances.files",
     "load": "ronda.instances.catalogue",
     "check": "ronda.instances.check",
+    "summarise": "ronda.instances.metrics",
     "policy": "ronda.solvers.registry",
     "solve": "ronda.solvers.solve",
     "run": "ronda.solvers.rolling_horizon",

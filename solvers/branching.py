@@ -1,8 +1,9 @@
 """Branching on a few integer variables before HiGHS gets the model.
 
 HiGHS has no priorities. Where a few integers (nodes that are awake) move the bound far more than
-the many binaries do, branching on them first makes each of the remaining problems easy: the tight
-rounds of ``bench`` took 5 to 10 s in one piece and take 0.1 to 0.3 s so.
+the many binaries do, branching on them first makes each of the remaining problems easy: generated
+tight rounds of 160 and 400 jobs took 5 s and 10 s to a gap of 1e-4 in one piece, and take less than
+half a second so.
 """
 
 import heapq

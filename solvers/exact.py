@@ -16,10 +16,10 @@ from ronda.instances.errors import InputError
 from ronda.solvers.branching import solve_branching
 from ronda.solvers.contract import Deadline
 from ronda.solvers.explain import explain
-from ronda.solvers.highs import Outcome, highs_of, solve_form
+from ronda.solvers.highs import Outcome, highs_of, relax, solve_form
 from ronda.solvers.linear_form import linear_form
 
-__all__ = ["SUFFIXES", "explain", "export", "solve"]
+__all__ = ["SUFFIXES", "explain", "export", "shadow_prices", "solve"]
 
 SUFFIXES = (".lp", ".mps")
 
@@ -93,6 +93,30 @@ def solve(
         for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)
     return outcome
+
+
+def shadow_prices(model: Any, *, deadline: Deadline | None = None) -> dict[str, float] | None:
+    """Return what one more unit on the right-hand side of each constraint is worth, by its name.
+
+    Duals of the model without integrality, in the model's own units.
+
+    Parameters
+    ----------
+    model
+        A Pyomo model with linear constraints and objective.
+    deadline
+        By when to return; None: no limit.
+
+    Returns
+    -------
+    dict or None
+        None if the relaxation has no optimum, or time was up.
+    """
+    form = linear_form(model)
+    found = relax(form, deadline=deadline)
+    if found is None:
+        return None
+    return dict(zip(form.row_names(), found.duals.tolist(), strict=True))
 
 
 def export(model: Any, path: str | os.PathLike[str]) -> None:

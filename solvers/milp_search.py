@@ -149,10 +149,10 @@ class Search:
         return int(min(most, (QUICK * most) ** 0.5 if most > QUICK else most, len(self.losses)))
 
     def _improve(self, best: Choice, core: Case, elsewhere: float) -> Choice:
-        """Solve the MILP over some options; plans that it leaves out are worth `elsewhere` at most."""
+        """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
         # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
         from ronda.formulations.allocation import build_case
-        from ronda.formulations.allocation_reading import chosen_rows, warm_start
+        from ronda.formulations.allocation_reading import chosen_rows, prices, warm_start
         from ronda.solvers import exact
 
         began = self.deadline.elapsed()
@@ -184,6 +184,10 @@ class Search:
             done = replace(done, bound=max(bound, best.objective) if self.sure else bound)
         if outcome.x is None:
             return done
+        if outcome.stop is not StopReason.TIME_LIMIT and (core.racks or len(model.whole_nodes)):
+            # The prices of the dual know nothing of these constraints.
+            duals = exact.shadow_prices(model, deadline=self.deadline)
+            done = replace(done, prices=prices(core, duals) if duals is not None else done.prices)
         chosen = chosen_rows(model)
         objective = float(self.values[chosen[chosen >= 0]].sum())
         if self.sure and objective <= best.objective:

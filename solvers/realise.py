@@ -9,7 +9,8 @@ from ronda.formulations.allocation_case import extra_w
 from ronda.formulations.allocation_reading import awake_for
 from ronda.formulations.awake import may_sleep, node_classes, rack_caps
 from ronda.formulations.options import OptionTable, option
-from ronda.formulations.placers import Placed, place
+from ronda.formulations.placed import Placed
+from ronda.formulations.placers import place
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation
 
@@ -96,7 +97,7 @@ def _id(table: OptionTable, k: int) -> str:
 def _place(
     round: Round, table: OptionTable, rows: Rows, extra: float, *, save_energy: bool
 ) -> Placed:
-    """Place rows, the most important first; jobs are squeezed together as far as nodes must sleep."""
+    """Place rows, the most important first; jobs move together as far as nodes must sleep."""
     chosen = {_id(table, k): option(table, k) for k in rows.tolist()}
     if not may_sleep(round):
         return place(round, chosen)

@@ -80,9 +80,7 @@ class LocalJobs:
     """
 
     def __init__(self, problem: Separable) -> None:
-        self._problem = problem
-        starts = range(0, max(1, problem.jobs), BLOCK)
-        self._blocks = [Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
+        self._blocks = cut_blocks(problem)
 
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs take at prices (R,)."""
@@ -91,6 +89,12 @@ class LocalJobs:
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
         return join_losses([b.losses(prices, limit, most) for b in self._blocks], most)
+
+
+def cut_blocks(problem: Separable) -> "list[Block]":
+    """Return the jobs of a problem in blocks, the same ones whoever answers for them."""
+    starts = range(0, max(1, problem.jobs), BLOCK)
+    return [Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
 
 
 def add_replies(parts: list[Reply]) -> Reply:

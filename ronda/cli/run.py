@@ -100,9 +100,11 @@ class Run:
         from ronda.instances.storage import store
 
         case = self.case
-        about = msgspec.to_builtins(case)
-        for unimportant in ("source", "label"):
-            about.pop(unimportant)
+        about = {
+            name: msgspec.to_builtins(getattr(case, name))
+            for name in case.__struct_fields__
+            if name not in {"source", "label"}  # how it was written does not matter
+        }
         done, journal = out / "metrics.json", out / "journal.jsonl"
         with claim(out, "run", about):
             if done.exists():
@@ -170,7 +172,8 @@ def show(metrics: dict[str, Any], out: Path | None) -> None:
     made = table("", "", left=1)
     made.show_header = False
     for name in ("instance", "policy", "seed", "jobs"):
-        made.add_row(name, str(metrics[name]))
+        value = metrics[name]
+        made.add_row(name, value if isinstance(value, str) else f"{value:,}")
     for column in COLUMNS:
         if column.key in metrics:
             made.add_row(column.title, column.write(metrics[column.key]))

@@ -120,9 +120,7 @@ class Milp:
         """Keep what runs, and say which constraints conflict."""
         return Plan(
             policy=self.name,
-            allocations={
-                s.job.id: s.allocation for s in round.running if s.allocation is not None
-            },
+            allocations={s.job.id: s.allocation for s in round.running if s.allocation is not None},
             stop=StopReason.INFEASIBLE,
             status=SolutionStatus.FALLBACK,
             record=_record(table, choice, 0.0, 0.0, deadline, seed),

@@ -32,8 +32,9 @@ def test_a_folder_serves_one_purpose(tmp_path):
         pass
     with pytest.raises(InputError, match="ronda/comparison/1"), claim(tmp_path, "comparison"):
         pass
-    with pytest.raises(InputError, match="seed 1"), claim(tmp_path, "run", {"seed": 2}):
-        pass
+    for other in ({"seed": 2}, {}, {"seed": 1, "period_s": 60.0}):
+        with pytest.raises(InputError, match=r"seed 1|period_s"), claim(tmp_path, "run", other):
+            pass
 
 
 def test_a_damaged_mark_is_told(tmp_path):

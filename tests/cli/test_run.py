@@ -86,6 +86,11 @@ def test_a_finished_run_is_not_repeated(folder, ronda):
     other = ronda(*words, "--seed", 1)
     assert other.exit_code == 2
     assert "seed" in other.stderr
+    words = ("run", "two-nodes.json", "--policy", "fifo", "--period", 60, "--out", "timed")
+    assert ronda(*words).exit_code == 0
+    other = ronda("run", "two-nodes.json", "--policy", "fifo", "--out", "timed")
+    assert other.exit_code == 2
+    assert "period_s" in other.stderr
 
 
 def start(folder, *words):

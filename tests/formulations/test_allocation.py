@@ -36,7 +36,7 @@ IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 
 
 def make_round(sizes, *, nodes=2, per_node=8, sleep_w=None, racks=(), must=(), **fields):
-    """Return a round of rigid jobs of these sizes; those in `must` run, by index, on these nodes."""
+    """Return a round of rigid jobs of these sizes; `must` are pairs (index, node) that run."""
     groups = [
         NodeGroup(
             name=f"g{k}",
@@ -242,7 +242,7 @@ def test_jobs_of_more_than_half_a_node_need_a_node_each():
 
 
 def test_remainders_of_wide_jobs_count_as_well():
-    """Jobs of 12 take a node and half of another: with 12 + 12 two of three nodes' halves pair up."""
+    """Jobs of 12 take a node and half of another, which jobs of 5 do not fit into."""
     # 12 + 12 = 24 GPUs fill three nodes of 8; a job of 5 more would need a fourth.
     assert best(make_round([12, 12, 5], nodes=3), [2.0, 2.0, 1.0])[0] == 4
     assert best(make_round([12, 5, 5], nodes=3), [2.0, 1.0, 1.0])[0] == 3
@@ -432,7 +432,7 @@ def test_prices_are_in_users_units():
 
 
 def test_shortages_are_said_in_words_with_numbers():
-    """Limits that must-run jobs break by themselves are named, with what is needed and what is there."""
+    """Limits that must-run jobs break by themselves are named, with need and limit."""
     # one node of 8 with a job of 8: 200 + 8 x 250 = 2200 W, and the other node idle 600 W
     round_ = make_round([8], must=[(0, 0)], power_cap_w=2799.0)
     (found,) = shortages(make_case(round_, table := build_options(round_), np.ones(len(table))))

@@ -416,6 +416,7 @@ def test_fairness_prefers_the_job_that_lags():
     ideal = 100 / 32**0.5
     ratio = v[table.job == 0] / v[table.job == 1]
     np.testing.assert_allclose(ratio, (400 + ideal) / ideal)
+    assert v[(table.job == 1) & (table.gpus == 32)] == pytest.approx(1.0)
 
 
 def test_deadlines_value_options_that_are_on_time():

@@ -111,6 +111,9 @@ def test_model_that_does_not_fit_is_infeasible():
     """A model larger than the GPU has no rate."""
     own = profile(PARAMETRIC, memory=Memory(base_gib=4, model_gib=20))
     assert work_rate(own, V100, 1, 1, 40.0) == 0.0
+    step = fastest_step(own, V100, 1, 1, 40.0)
+    assert step.passes == 0
+    assert np.isnan(step.seconds)
 
 
 def test_too_small_local_batch_is_infeasible():
@@ -142,6 +145,16 @@ def test_tabular_accumulation():
     step = fastest_step(profile(TABULAR), V100, 1, 1, 12.0)
     assert step.passes == 3
     assert step.seconds == pytest.approx(2.6)
+
+
+def test_tabular_passes_between_the_ends():
+    """Computing 0.1 s per pass, sync 0.1 s per sample of a pass: 0.1 m + 0.1 * 64/m, best at 8."""
+    model = Tabular(
+        gpus=(1, 1), nodes=(1, 1), local_batch=(1.0, 64.0), step_s=(0.2, 6.5), sync_s=(0.1, 6.4)
+    )
+    step = fastest_step(profile(model), V100, 1, 1, 64.0)
+    assert step.passes == 8
+    assert step.seconds == pytest.approx(1.6)
 
 
 def test_tabular_clock_slows_computing_only():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.exact import explain, export, solve
+from ronda.solvers.exact import explain, export, shadow_prices, solve
 from ronda.solvers.highs import relax, solve_form
 from ronda.solvers.linear_form import linear_form
 
@@ -85,7 +85,7 @@ def test_minimum_equals_brute_force(items):
 
 
 def test_models_without_integers_are_solved_as_well():
-    """max x + y with x + 2y <= 4, x <= 3 is 3.5."""
+    """Max x + y with x + 2y <= 4, x <= 3 is 3.5."""
     model = pyo.ConcreteModel()
     model.x, model.y = pyo.Var(bounds=(0, 3)), pyo.Var(bounds=(0, None))
     model.both = pyo.Constraint(expr=model.x + 2 * model.y <= 4)
@@ -204,6 +204,8 @@ def test_duals_are_what_one_more_unit_is_worth():
     assert found.duals == pytest.approx([4])
     assert relax(linear_form(knapsack(*pairs, 51))).objective == pytest.approx(244)
     assert relax(linear_form(knapsack([1], [1], -1))) is None
+    assert shadow_prices(knapsack(*pairs, 50)) == {"room": pytest.approx(4)}
+    assert shadow_prices(knapsack([1], [1], -1)) is None
 
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])

@@ -12,7 +12,7 @@ from ronda.formulations.awake import may_sleep
 from ronda.formulations.objectives import values
 from ronda.formulations.options import build
 from ronda.instances.check import check
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
@@ -20,6 +20,7 @@ from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import PowerCurve, Profile, Rigid
+from ronda.solvers import allocate, milp_search
 from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.policies.milp import Milp, rows_of, running_rows
 from ronda.solvers.registry import policy
@@ -114,7 +115,7 @@ def optimum(round_):
 
 @pytest.mark.parametrize("block", range(10))
 def test_plans_are_optimal_and_valid(block):
-    """On 200 tiny rounds: what is placed and what is reported lost make up brute force's optimum."""
+    """On 200 tiny rounds what is placed and what is reported lost make up the optimum."""
     for seed in range(20 * block, 20 * block + 20):
         round_ = tiny_round(seed)
         plan = plan_of(EXACT, round_)
@@ -253,6 +254,18 @@ def test_a_power_cap_that_must_run_jobs_break_is_explained():
     assert msgspec.json.encode(plan)
 
 
+def test_prices_name_what_is_scarce():
+    """Jobs of 5 GPUs are short of whole nodes, not of GPUs; jobs of 8 of GPUs, not of watts."""
+    plan = plan_of(EXACT, rigid_round([5, 5, 5]))
+    assert plan.prices["whole_nodes[default/V100,1]"] > 0
+    assert plan.prices["gpus[default/V100]"] == pytest.approx(0.0, abs=1e-9)
+    plan = plan_of(EXACT, rigid_round([8, 8, 8], power_cap_w=1e5))
+    assert plan.prices["gpus[default/V100]"] > 0
+    assert plan.prices["power_cap"] == 0.0
+    plan = plan_of(EXACT, rigid_round([8, 8, 8], power_cap_w=3000.0))
+    assert plan.prices["power_cap"] > 0
+
+
 def test_nodes_sleep_to_make_room_for_a_job():
     """With 2210 W one job of 8 fits if the other node sleeps: 600 + 10 + 8 x 200."""
     round_ = rigid_round([8], power_cap_w=2210.0)
@@ -325,3 +338,66 @@ def test_importing_the_policy_imports_no_solver():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_cores_that_are_too_small_are_widened(monkeypatch):
+    """From a poor start and with a first MILP of two options the optimum is found all the same."""
+
+    def poor(round_, table, worth, *, asleep=None):
+        return np.where(table.must_run, running_rows(table), -1)
+
+    monkeypatch.setattr(allocate, "fill", poor)
+    monkeypatch.setattr(milp_search, "FIRST_CORE", 2)
+    widened = 0
+    for seed in range(60):
+        round_ = msgspec.structs.replace(tiny_round(seed), asleep=())
+        plan = plan_of(EXACT, round_)
+        lost = plan.details.get("placement_loss", 0.0)
+        assert plan.objective + lost == pytest.approx(optimum(round_), rel=1e-9), seed
+        widened += plan.record.variables > 3
+    assert widened > 10
+
+
+def rack_round(sizes, caps, **fields):
+    """Return a round like `rigid_round`, each node in a rack of its own, capped or not."""
+    round_ = rigid_round(sizes, **fields)
+    (group,) = round_.cluster.node_groups
+    names = [f"r{k}" for k in range(len(caps))]
+    cluster = msgspec.structs.replace(
+        round_.cluster,
+        node_groups=tuple(
+            msgspec.structs.replace(group, name=name, count=1, rack=name) for name in names
+        ),
+        racks=tuple(Rack(name=n, power_cap_w=c) for n, c in zip(names, caps, strict=True)),
+    )
+    return msgspec.structs.replace(round_, cluster=cluster)
+
+
+def test_racks_power_caps_are_kept():
+    """Where a rack's cap allows no job, jobs go to the other one and the capped node sleeps."""
+    round_ = rack_round([8, 8], (500.0, None))
+    plan = plan_of(EXACT, round_)
+    assert [held.placement for held in plan.allocations.values()] == [((1, 8),)]
+    assert plan.asleep == (0,)
+    assert check(round_, plan) == []
+    assert plan.gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_options_that_no_rack_could_bear_are_left_out():
+    """A job of 4 adds 800 W to 600; caps of 1000 W would bear half of it each, which cannot be."""
+    plan = plan_of(EXACT, rack_round([4], (1000.0, 1000.0)))
+    assert plan.allocations == {}
+    assert plan.objective == plan.bound == 0.0
+
+
+def test_a_rack_above_its_cap_without_jobs_is_explained():
+    """A cap of 5 W is below what the node draws asleep: no plan is possible."""
+    plan = plan_of(EXACT, rack_round([8], (5.0, None)))
+    assert plan.stop is StopReason.INFEASIBLE
+    assert plan.details["conflicts"][0]["constraints"] == ["rack_power[r0]"]
+
+
+def test_jobs_that_fit_nowhere_wait():
+    """A job larger than the cluster has no option, and the others run."""
+    plan = plan_of(EXACT, rigid_round([64, 2]))
+    assert set(plan.allocations) == {"j1"}

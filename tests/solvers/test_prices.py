@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from ronda.formulations.reference_round import reference
 from ronda.formulations.separable import Separable
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
@@ -99,32 +100,10 @@ def test_optimum_and_status_equal_monolithic_highs(first):
         assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all(), seed
 
 
-def reference_round(jobs, seed=0):
-    """Return a bigger problem with GPUs and watts, like the rounds of the speed comparison."""
-    rng = np.random.default_rng(seed)
-    a, w, e = rng.uniform(0.02, 0.3, jobs), rng.uniform(0.5, 3, jobs), rng.uniform(0.5, 0.9, jobs)
-    p0, p1 = rng.uniform(60, 100, jobs), rng.uniform(100, 250, jobs)
-    n, s = np.repeat(2.0 ** np.arange(7), 8), np.tile(np.linspace(0.5, 1, 8), 7)
-    rate = (w[:, None] * n / (1 + a[:, None] * np.log2(n))) * s ** e[:, None]
-    watts = n * (p0[:, None] + p1[:, None] * s**2.5)
-    return Separable(
-        start=np.arange(0, 56 * jobs + 1, 56),
-        value=rate.ravel(),
-        use=np.stack([np.tile(n, jobs), watts.ravel()]),
-        capacity=np.array([2.0 * jobs, 180.0 * 2 * jobs]),
-        names=("gpus", "power_cap"),
-        must=np.zeros(jobs, dtype=bool),
-        block_value=np.zeros(0),
-        block_use=np.zeros((2, 0)),
-        block_count=np.zeros(0, dtype=np.int64),
-        block_integer=np.zeros(0, dtype=bool),
-    )
-
-
 @pytest.mark.parametrize("jobs", [64, 256, 1024, 5000])
 def test_gap_is_certified_by_the_prices(jobs):
     """The bound that the prices prove, recomputed by hand, is the engine's."""
-    problem = reference_round(jobs)
+    problem = reference(jobs)
     answer = solve_separable(problem, gap=1e-4)
     assert answer.gap <= 1e-4
     assert answer.dual.bound == pytest.approx(bound_from_prices(problem, answer.dual.prices))
@@ -137,7 +116,7 @@ def test_gap_is_certified_by_the_prices(jobs):
 @pytest.mark.parametrize("what", ["value", "gpus", "watts"])
 def test_units_do_not_change_the_plan(scale, what):
     """Value, GPUs or watts in other units: the same choice for every job."""
-    problem = reference_round(256)
+    problem = reference(256)
     value, use, capacity = problem.value.copy(), problem.use.copy(), problem.capacity.copy()
     if what == "value":
         value *= scale
@@ -153,7 +132,7 @@ def test_units_do_not_change_the_plan(scale, what):
 
 def test_same_seed_same_plan_and_warm_start_saves_evaluations():
     """Prices of the same problem as a start: fewer evaluations, certified as well."""
-    problem = reference_round(512)
+    problem = reference(512)
     first = solve_separable(problem, seed=3)
     again = solve_separable(problem, seed=3)
     assert (first.chosen == again.chosen).all()
@@ -164,7 +143,7 @@ def test_same_seed_same_plan_and_warm_start_saves_evaluations():
 
 def test_short_deadline_returns_a_feasible_plan_with_a_true_bound():
     """A millisecond is not enough to converge: what comes back is feasible and bounded."""
-    problem = reference_round(20000)
+    problem = reference(20000)
     answer = solve_separable(problem, deadline=Deadline(1e-3))
     assert answer.stop is StopReason.TIME_LIMIT
     assert answer.chosen is not None
@@ -178,7 +157,7 @@ def test_short_deadline_returns_a_feasible_plan_with_a_true_bound():
 )
 def test_numbers_that_are_not_finite_are_refused(field, bad):
     """The error says where."""
-    problem = reference_round(4)
+    problem = reference(4)
     array = getattr(problem, field)
     array.flat[1] = bad
     with pytest.raises(InputError, match=field):
@@ -189,4 +168,4 @@ def test_numbers_that_are_not_finite_are_refused(field, bad):
 def test_gap_outside_its_range_is_refused(gap):
     """A gap is a share: above 0 and below 1."""
     with pytest.raises(InputError, match="gap"):
-        solve_separable(reference_round(4), gap=gap)
+        solve_separable(reference(4), gap=gap)

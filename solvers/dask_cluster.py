@@ -1,0 +1,96 @@
+"""A Dask cluster for as long as it is needed: one that runs already, or processes started here."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from dask.distributed import Client, LocalCluster
+from distributed.comm import connect as dial
+from distributed.utils import silence_logging_cmgr
+
+from ronda.instances.errors import InputError
+
+CONNECT_S = 4.0
+"""Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
+
+ADDRESS = re.compile(r"(tcp://)?[^/\s]+:\d{1,5}")
+
+
+@contextmanager
+def connect(address: str | None = None, workers: int = 2) -> Iterator[Client]:
+    """Connect to a Dask cluster and leave it, or start one and end it.
+
+    Parameters
+    ----------
+    address
+        Of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; None: start worker processes
+        of one thread each on this machine, which nobody else can reach.
+    workers
+        How many to start.
+
+    Yields
+    ------
+    Client
+        Connected, with at least one worker; it is no default for other uses of Dask.
+
+    Raises
+    ------
+    InputError
+        When nobody answers at the address, it has no worker, or it is no address; for less than
+        one worker.
+    """
+    if workers < 1:
+        raise InputError("workers", f"{workers}", "at least 1")
+    # What Dask has to say about lost workers is for its own log: the engine goes on or raises.
+    with silence_logging_cmgr(level=logging.CRITICAL):
+        if address is None:
+            with _local(workers) as cluster, Client(cluster, set_as_default=False) as client:
+                yield client
+        else:
+            with _reach(address) as client:
+                yield client
+
+
+def _local(workers: int) -> LocalCluster:
+    """Start processes that listen on the loopback device only, at free ports."""
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # its port for metrics; no dashboard
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def _reach(address: str) -> Client:
+    """Connect to a scheduler and see that it has a worker."""
+    end = time.monotonic() + CONNECT_S
+    place, start = f"Dask scheduler {address}", f"a scheduler started by: dask scheduler"
+    if not ADDRESS.fullmatch(address):
+        raise InputError(place, "no address", "one like tcp://127.0.0.1:8786")
+    try:
+        with ThreadPoolExecutor(1) as thread:  # there may be a loop in this one already
+            thread.submit(asyncio.run, _greet(address)).result()
+        client = Client(address, timeout=max(0.1, end - time.monotonic()), set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(place, f"no answer within {CONNECT_S:g} s ({error})", start) from error
+    try:
+        client.wait_for_workers(1, timeout=max(0.1, end - time.monotonic()))
+    except TimeoutError as error:
+        client.close()
+        raise InputError(
+            place, "no worker", f"at least one, started by: dask worker {address} --nthreads 1"
+        ) from error
+    return client
+
+
+async def _greet(address: str) -> None:
+    """See that a scheduler answers: the client itself would wait for ever for one that is silent."""
+    comm = await asyncio.wait_for(dial(address, timeout=CONNECT_S), CONNECT_S)
+    comm.abort()

@@ -1,0 +1,470 @@
+"""Clairvoyant bounds: equal to the optimum where paper says so, and below every schedule tried."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ronda.formulations.bounds import bounds
+from ronda.formulations.job_needs import needs
+from ronda.formulations.priced_bound import falling
+from ronda.formulations.single_machine import Supply, srpt
+from ronda.instances.budget import Budget, EnergyBudget, StepSeries
+from ronda.instances.catalogue import load
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+from ronda.instances.job import Costs, Job, Truth
+from ronda.instances.profile import (
+    NoiseCurve,
+    Parametric,
+    PowerCurve,
+    Profile,
+    Rigid,
+    Tabular,
+)
+
+SLACK = 1 + 1e-9
+
+
+def room(gpus=4, nodes=1, **kwargs):
+    """Return a cluster of equal nodes in one pool."""
+    group = NodeGroup(name="n", count=nodes, gpus_per_node=gpus, gpu_type="v", **kwargs)
+    return Cluster(gpu_types=(GpuType(name="v", memory_gib=16, idle_w=10),), node_groups=(group,))
+
+
+def rigid_instance(jobs, cluster=None, watts=0.0, **kwargs):
+    """Return an instance of rigid jobs given as (submit, GPUs, seconds)."""
+    power = {"v": PowerCurve(a_w=watts)} if watts else {}
+    return Instance(
+        name="tiny",
+        cluster=cluster or room(),
+        profiles={"rigid": Profile(name="rigid", throughput={"v": Rigid()}, power=power)},
+        jobs=tuple(
+            Job(id=f"j{k}", submit_s=submit, profile="rigid", gpus=g, truth=Truth(work=seconds))
+            for k, (submit, g, seconds) in enumerate(jobs)
+        ),
+        **kwargs,
+    )
+
+
+# -- by hand --------------------------------------------------------------------------------------
+
+
+def test_one_gpu_is_srpt():
+    """On one GPU the bound is the optimum: JCT 13, 2 and 2 s (see the instance's description)."""
+    found = bounds(load("one-gpu"))
+    assert found.mean_jct_s == pytest.approx(17 / 3)
+    assert found.alone_jct_s == pytest.approx(13 / 3)
+    assert found.makespan_s == pytest.approx(13)
+
+
+def test_two_elastic_jobs_cannot_be_fast_and_frugal():
+    """The priced bound finds the optimum, 160 s, where the others see 140 s (80 and 200 alone)."""
+    found = bounds(load("two-jobs"))
+    assert found.alone_jct_s == pytest.approx(140)
+    assert found.counting_jct_s == pytest.approx(140)
+    assert 159 < found.priced_jct_s <= 160 * SLACK
+
+
+def test_energy_without_sleep_is_exact():
+    """With all nodes awake the instance's 102,800 J are also the least possible."""
+    instance = load("energy-hand")
+    assert bounds(instance, may_sleep=False).energy_j == pytest.approx(102_800)
+
+
+def test_energy_with_sleep_counts_hosts_only_while_they_are_needed():
+    """Both nodes asleep but for the GPU-seconds that jobs hold.
+
+    Floor 2 × 10 W × 260 s = 5,200 J. A GPU in use adds (140 − 10)/2 = 65 W of its node beside
+    being idle, a busy one 100 W more: (100 + 50) s × 2 × 165 W = 49,500 J; two pauses of 10 s on
+    2 GPUs at 65 W: 2,600 J. Together 57,300 J, below the 69,000 J of a schedule on one node.
+    """
+    assert bounds(load("energy-hand")).energy_j == pytest.approx(57_300)
+
+
+def test_partitions_are_separate_machines():
+    """Two jobs of 10 s in a partition of one GPU take 10 and 20 s, whatever is free elsewhere."""
+    groups = tuple(
+        NodeGroup(name=p, count=1, gpus_per_node=g, gpu_type="v", partition=p)
+        for p, g in (("small", 1), ("large", 9))
+    )
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16),),
+        node_groups=groups,
+        partitions=(Partition(name="small"), Partition(name="large")),
+    )
+    instance = Instance(
+        name="two",
+        cluster=cluster,
+        profiles={"rigid": Profile(name="rigid", throughput={"v": Rigid()})},
+        jobs=tuple(
+            Job(id=j, submit_s=0, profile="rigid", partition="small", truth=Truth(work=10))
+            for j in "ab"
+        ),
+    )
+    assert bounds(instance).mean_jct_s == pytest.approx(15)
+    assert bounds(instance).end_s == pytest.approx(20)
+
+
+def test_first_pauses_count_and_hold_gpus():
+    """Two jobs of 4 GPUs and 10 s with a start of 5 s on 4 GPUs end at 15 and 30 s."""
+    instance = rigid_instance([(0, 4, 10), (0, 4, 10)], costs=Costs(start_s=5))
+    assert bounds(instance).mean_jct_s == pytest.approx((15 + 30) / 2)
+
+
+def test_power_cap_delays():
+    """Each job adds 100 W to a cluster that idles at 40 W; under 140 W they run one by one.
+
+    A GPU idles at 10 W (four: 40 W); a busy one draws 60 W, so 2 GPUs add 100 W. Asleep the node
+    draws nothing, so it can do better if it may sleep: 140 W less a host of 0 W.
+    """
+    cap = Budget(power_cap_w=StepSeries(times_s=(0,), values=(140,)))
+    instance = rigid_instance([(0, 2, 10), (0, 2, 10)], watts=60.0, budget=cap)
+    awake = bounds(instance, may_sleep=False)
+    assert awake.mean_jct_s == pytest.approx(15)
+    assert bounds(instance).mean_jct_s < awake.mean_jct_s
+    assert bounds(rigid_instance([(0, 2, 10), (0, 2, 10)])).mean_jct_s == pytest.approx(10)
+
+
+def test_energy_budget_delays():
+    """A job needs 2 × 50 W × 10 s = 1,000 J beside idling; 10 W of them accrue: 100 and 200 s."""
+    energy = EnergyBudget(joules=5000, horizon_s=100)  # 50 W, 40 W of them for idling
+    instance = rigid_instance([(0, 2, 10), (0, 2, 10)], watts=60.0, budget=Budget(energy=energy))
+    assert bounds(instance, may_sleep=False).mean_jct_s == pytest.approx(150)
+
+
+def test_too_little_power_is_refused():
+    """A cap at the idle power lets no job run: a one-line error instead of an infinite bound."""
+    cap = Budget(power_cap_w=StepSeries(times_s=(0,), values=(40,)))
+    with pytest.raises(InputError, match="budget"):
+        bounds(rigid_instance([(0, 2, 10)], watts=60.0, budget=cap), may_sleep=False)
+
+
+def test_a_job_that_nothing_can_run_is_refused():
+    """A rigid job of 9 GPUs on a cluster of 4."""
+    with pytest.raises(InputError, match="j0"):
+        bounds(rigid_instance([(0, 9, 10)]))
+
+
+def test_stages_take_the_best_configuration_each():
+    """Two stages: batch 8 is worth all its samples only in the second, where the scale is large.
+
+    A step takes 1 s + 0.5 s per sample: batch 4 does 4/3 samples/s, batch 8 does 8/5. With the
+    base batch 4 and noise scale 0 a sample in a batch of 8 is worth 4/8: 0.8 against 4/3. With an
+    endless scale it is worth 1: 1.6. 40 units at 4/3 and 80 at 1.6: 30 + 50 = 80 s.
+    """
+    profile = Profile(
+        name="p",
+        throughput={"v": Parametric(alpha_c_s=1.0, beta_c_s=0.5)},
+        base_batch=4,
+        batches=(4, 8),
+    )
+    curve = NoiseCurve(until=(40, 100), batches=(4, 8), scale=((0, 0), (1e15, 1e15)))
+    instance = Instance(
+        name="stages",
+        cluster=room(1),
+        profiles={"p": profile},
+        curves={"c": curve},
+        jobs=(Job(id="a", submit_s=0, profile="p", truth=Truth(work=120, curve="c")),),
+    )
+    assert bounds(instance).mean_jct_s == pytest.approx(80)
+
+
+# -- below every schedule -------------------------------------------------------------------------
+
+RIGID_JOBS = st.lists(
+    st.tuples(st.integers(0, 20), st.sampled_from([1, 1, 2, 3, 4]), st.integers(1, 20)),
+    min_size=1,
+    max_size=5,
+)
+
+
+def list_schedule(jobs, order, gpus, fits):
+    """Start jobs at the first moment when GPUs and `fits` allow, in a strict order of starts."""
+    starts, ends = {}, {}
+    now = 0.0
+    for j in order:
+        now = max(now, jobs[j][0])
+        moments = sorted({now, *(end for end in ends.values() if end > now)})
+        for moment in moments:
+            running = [k for k in starts if starts[k] <= moment < ends[k]]
+            free = gpus - sum(jobs[k][1] for k in running)
+            if free >= jobs[j][1] and fits([*running, j]):
+                now = moment
+                break
+        starts[j], ends[j] = now, now + jobs[j][2]
+    return np.array([ends[j] for j in range(len(jobs))])
+
+
+@given(RIGID_JOBS, st.booleans())
+@settings(max_examples=60)
+def test_never_above_any_list_schedule_of_rigid_jobs(jobs, capped):
+    """All orders of up to five jobs, with or without a cap of power for three busy GPUs.
+
+    Nodes stay awake: 4 × 10 W idle; a busy GPU draws 60 W, 50 W more; three of them 190 W in all.
+    """
+    jobs = sorted((s, min(g, 3) if capped else g, w) for s, g, w in jobs)
+    budget = Budget(power_cap_w=StepSeries(times_s=(0,), values=(190,))) if capped else Budget()
+    instance = rigid_instance(jobs, watts=60.0, budget=budget)
+    found = bounds(instance, may_sleep=False)
+    submitted = np.array([j[0] for j in jobs])
+    for order in permutations(range(len(jobs))):
+        ends = list_schedule(
+            jobs, order, 4, lambda some: not capped or sum(jobs[k][1] for k in some) <= 3
+        )
+        assert found.mean_jct_s <= (ends - submitted).mean() * SLACK
+        assert found.end_s <= ends.max() * SLACK
+        busy = sum(g * w for _, g, w in jobs) * 50.0
+        assert found.energy_j <= (40 * ends.max() + busy) * SLACK
+
+
+@given(
+    RIGID_JOBS,
+    st.floats(41, 300),
+    st.floats(0, 3000),
+)
+@settings(max_examples=60)
+def test_never_above_schedules_within_an_energy_budget(jobs, sustained_w, credit_j):
+    """One job at a time, each delayed until its energy will have accrued when it ends."""
+    jobs = sorted(jobs)
+    energy = EnergyBudget(joules=sustained_w * 100, horizon_s=100, credit_j=credit_j)
+    instance = rigid_instance(jobs, watts=60.0, budget=Budget(energy=energy))
+    found = bounds(instance, may_sleep=False)
+    for order in permutations(range(len(jobs))):
+        now, used, total = 0.0, 0.0, 0.0
+        for j in order:
+            submit, gpus, seconds = jobs[j]
+            used += gpus * 50.0 * seconds
+            # credit + (sustained − idle) × end >= used, with the cluster idling at 40 W
+            funded = (used - credit_j) / (sustained_w - 40.0)
+            now = max(now + seconds, submit + seconds, funded)
+            total += now - submit
+        assert found.mean_jct_s <= total / len(jobs) * SLACK
+
+
+def elastic_profiles():
+    """Return profiles that scale badly, well, and by a table, with a power curve."""
+    power = {"v": PowerCurve(a_w=20, b_w=30, c_w=40, s0=0.6)}
+    return {
+        "bad": Profile(
+            name="bad",
+            throughput={"v": Parametric(alpha_c_s=0.1, beta_c_s=0.1, alpha_r_s=1.0, beta_r_s=0.5)},
+            power=power,
+            base_batch=8,
+            batches=(8, 16),
+        ),
+        "good": Profile(
+            name="good",
+            throughput={"v": Parametric(alpha_c_s=0.01, beta_c_s=0.2, alpha_r_s=0.02)},
+            power=power,
+            base_batch=8,
+            batches=(8, 16, 32),
+        ),
+        "table": Profile(
+            name="table",
+            throughput={
+                "v": Tabular(
+                    gpus=(1, 2, 4),
+                    nodes=(1, 1, 1),
+                    local_batch=(8.0, 4.0, 2.0),
+                    step_s=(8.0, 5.0, 4.0),
+                    sync_s=(0.0, 1.0, 2.0),
+                )
+            },
+            base_batch=8,
+        ),
+    }
+
+
+CURVE = NoiseCurve(until=(30, 60, 100), batches=(8, 32), scale=((1, 4), (8, 30), (100, 300)))
+
+
+@st.composite
+def elastic_instances(draw):
+    """Draw up to five elastic jobs, some with a noise curve, on one or two nodes of 4 GPUs."""
+    jobs = []
+    for k in range(draw(st.integers(1, 5))):
+        profile = draw(st.sampled_from(["bad", "good", "table"]))
+        low = draw(st.integers(1, 2))
+        jobs.append(
+            Job(
+                id=f"j{k}",
+                submit_s=draw(st.integers(0, 60)),
+                profile=profile,
+                gpus=low,
+                min_gpus=low,
+                max_gpus=4,
+                truth=Truth(
+                    work=draw(st.integers(1, 200)),
+                    curve="c" if profile != "table" and draw(st.booleans()) else None,
+                ),
+            )
+        )
+    gpu_type = GpuType(name="v", memory_gib=16, idle_w=10, clocks=(0.5, 1.0))
+    group = NodeGroup(name="n", count=draw(st.integers(1, 2)), gpus_per_node=4, gpu_type="v")
+    return Instance(
+        name="elastic",
+        cluster=Cluster(gpu_types=(gpu_type,), node_groups=(group,)),
+        profiles=elastic_profiles(),
+        curves={"c": CURVE},
+        jobs=tuple(sorted(jobs, key=lambda job: job.submit_s)),
+    )
+
+
+def random_run(instance, rng):
+    """Run jobs with random allocations that change freely every few seconds; return their ends.
+
+    The true rate is worked out anew from the profiles' docstrings: no code is shared with the
+    bound but the curve's stages.
+    """
+    capacity = instance.cluster.gpus
+    done = {job.id: 0.0 for job in instance.jobs}
+    ends = {}
+    now, tick = 0.0, float(rng.choice([1.0, 3.0, 10.0]))
+    while len(ends) < len(done):
+        free = capacity
+        live = [j for j in instance.jobs if j.submit_s <= now and j.id not in ends]
+        rng.shuffle(live)
+        for job in live:
+            profile = instance.profiles[job.profile]
+            counts = [n for n in (1, 2, 4) if job.min_gpus <= n <= min(free, 4)]
+            if not counts or rng.random() < 0.1:
+                continue
+            n = int(rng.choice(counts))
+            batch = float(rng.choice(profile.batches or (8.0,)))
+            free -= n
+            stage = min(sum(done[job.id] >= u for u in CURVE.until), 2)
+            speed = batch / step_s(profile.throughput["v"], n, batch)
+            if job.truth.curve:
+                scale = np.interp(batch, CURVE.batches, CURVE.scale[stage])
+                speed *= (scale + 8) / (scale + batch)
+            done[job.id] += speed * tick
+            if done[job.id] >= job.truth.work:
+                # It may have slowed down or sped up at a stage's end within the tick: count the
+                # whole tick, and no less than the tick's start.
+                ends[job.id] = now + tick
+        now += tick
+    return np.array([ends[job.id] for job in instance.jobs])
+
+
+def step_s(model, n, batch):
+    """Return the seconds of a step on one node at full clock, without accumulation."""
+    if isinstance(model, Tabular):
+        return {1: 8.0, 2: 5.0, 4: 4.0}[n]
+    compute = model.alpha_c_s + model.beta_c_s * batch / n
+    return compute + (model.alpha_r_s + model.beta_r_s * (n - 2) if n > 1 else 0.0)
+
+
+@given(elastic_instances(), st.integers(0, 2**32 - 1))
+@settings(max_examples=80, deadline=None)
+def test_never_above_random_elastic_runs(instance, seed):
+    """Mean JCT and end of runs that change allocations at no cost are never below the bounds.
+
+    A stage that ends inside a tick of the run may gain a job less than a tick of the faster
+    stage's progress, so a tick (10 s at most) per job and stage is forgiven to curved jobs.
+    """
+    rng = np.random.default_rng(seed)
+    found = bounds(instance)
+    submitted = np.array([job.submit_s for job in instance.jobs])
+    curved = np.array([job.truth.curve is not None for job in instance.jobs])
+    ends = random_run(instance, rng) + curved * 20.0
+    assert found.mean_jct_s <= (ends - submitted).mean() * SLACK
+    assert found.end_s <= ends.max() * SLACK
+
+
+@given(elastic_instances())
+@settings(max_examples=30, deadline=None)
+def test_more_jobs_and_less_room_never_lower_the_end(instance):
+    """Dropping the last job, or adding a node, never raises the bound on the end."""
+    found = bounds(instance, priced=False)
+    group = instance.cluster.node_groups[0]
+    more = Cluster(
+        gpu_types=instance.cluster.gpu_types,
+        node_groups=(NodeGroup(name="n", count=group.count + 1, gpus_per_node=4, gpu_type="v"),),
+    )
+    wider = Instance(
+        name="wider",
+        cluster=more,
+        profiles=instance.profiles,
+        curves=instance.curves,
+        jobs=instance.jobs,
+    )
+    assert bounds(wider, priced=False).end_s <= found.end_s * SLACK
+    assert bounds(wider, priced=False).mean_jct_s <= found.mean_jct_s * SLACK
+
+
+# -- the parts ------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 15)), min_size=1, max_size=7),
+    st.randoms(use_true_random=False),
+)
+def test_srpt_is_ahead_of_any_priority_rule(jobs, random):
+    """The k-th completion under a random preemptive priority rule is never before SRPT's."""
+    release, size = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))
+    rank = list(range(len(jobs)))
+    random.shuffle(rank)
+    left, ends, now = size.copy(), np.zeros(len(jobs)), 0.0
+    while (left > 0).any():  # integers: one second at a time is exact
+        ready = [j for j in range(len(jobs)) if left[j] > 0 and release[j] <= now]
+        if ready:
+            first = min(ready, key=lambda j: rank[j])
+            left[first] -= 1
+            if left[first] == 0:
+                ends[first] = now + 1
+        now += 1
+    assert (np.sort(srpt(release, size)) <= np.sort(ends) + 1e-9).all()
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5)), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.lists(st.floats(0, 100), min_size=1, max_size=5),
+)
+def test_supply_times_and_amounts_are_inverse(steps, initial, amounts):
+    """`when` is the first time by which `until` gives the amount."""
+    times = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])[:-1]])
+    rates = np.array([rate for _, rate in steps], dtype=float)
+    supply = Supply(times, rates, float(initial))
+    wanted = np.array(amounts)
+    when = supply.when(wanted)
+    if rates[-1] == 0:
+        assert (np.isinf(when) == (wanted > supply.until(times[-1:]))).all()
+    there = np.isfinite(when)
+    assert (supply.until(when[there]) >= wanted[there] - 1e-9).all()
+    earlier = np.maximum(when[there] - 1e-3, 0.0)
+    assert ((supply.until(earlier) <= wanted[there] + 1e-9) | (when[there] == 0)).all()
+
+
+@given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 5)), min_size=1, max_size=12))
+def test_falling_is_a_projection(pairs):
+    """It never rises, keeps the weighted mean, and is nearer than other falling sequences."""
+    values, weights = (np.array(column) for column in zip(*pairs, strict=True))
+    projected = falling(values, weights)
+    assert (np.diff(projected) <= 1e-9).all()
+    assert projected @ weights == pytest.approx(values @ weights, abs=1e-6)
+    other = np.sort(values)[::-1]
+    distance = ((projected - values) ** 2) @ weights
+    assert distance <= ((other - values) ** 2) @ weights + 1e-6
+    assert np.allclose(falling(projected, weights), projected)
+
+
+def test_needs_of_a_tabular_job_by_hand():
+    """160 samples: fastest on 4 GPUs (2/s, 80 s), most frugal on 1 GPU (160 GPU-seconds)."""
+    need = needs(load("two-jobs"))
+    assert need.seconds == pytest.approx([80, 200])
+    assert need.gpu_s == pytest.approx([160, 400])
+
+
+@pytest.mark.parametrize("name", ["venus-vcvgl", "venus-vcvly"])
+def test_below_the_published_simulator(name):
+    """Packaged reference results (Helios artifact, SC'21) are all above the bound."""
+    instance = load(name)
+    found = bounds(instance)
+    results = [figures["mean_jct_s"] for figures in instance.reference.values()]
+    assert results
+    assert found.alone_jct_s <= found.mean_jct_s <= min(results)
