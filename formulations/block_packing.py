@@ -132,15 +132,20 @@ class Packing:
             self.failed.add(request.order)
             return
         self.at[request.order] = []
-        if count:
-            chosen = self._choose_whole(request, count, push=push)
-            if chosen is None:
-                self._fail(request)
-                return
-            for node in chosen:
-                self._push_out(node, list(self.nodes.soft[node]))
-                self._put(request, node, self.nodes.whole)
-        if rest:
+        mixed = count > 0 and not self.nodes.can_hold(count, rest)
+        if mixed:
+            chosen = self._choose_mixed(request, push=push)
+        else:
+            chosen = self._choose_whole(request, count, push=push) if count else []
+        if chosen is None:
+            self._fail(request)
+            return
+        left = request.gpus
+        for node in chosen:
+            self._push_out(node, list(self.nodes.soft[node]))
+            self._put(request, node, min(left, self.nodes.size[node]))
+            left -= self.nodes.size[node]
+        if rest and not mixed:
             self._enqueue(request, rest)
 
     def _choose_whole(self, request: Request, count: int, *, push: bool) -> list[int] | None:
@@ -159,6 +164,22 @@ class Packing:
             if chosen is not None:
                 return list(bits(chosen))
         return self._empty_nodes(allowed, count, one_rack=one_rack) if push else None
+
+    def _choose_mixed(self, request: Request, *, push: bool) -> list[int] | None:
+        """Return empty nodes of several sizes, for a job that the largest alone cannot hold.
+
+        Largest first; None unless they are as few as the pool allows, on which its rate relies.
+        """
+        nodes = self.nodes
+        fewest = nodes.fewest_nodes(request.gpus)
+        allowed = nodes.usable & self._power_mask(request, nodes.whole, fewest)
+        room = nodes.firm if push else nodes.free
+        for rack in nodes.racks.values() if request.span == "rack" else (nodes.usable,):
+            able = [n for n in bits(allowed & rack) if room[n] == nodes.size[n]]
+            able.sort(key=lambda n: (-nodes.size[n], len(nodes.soft[n]), n))
+            if sum(nodes.size[n] for n in able[:fewest]) >= request.gpus:
+                return able[:fewest]
+        return None
 
     def _racks_with_room(self, request: Request, empty: int, count: int) -> int:
         """Return the nodes of racks that could also take the block that is left over."""

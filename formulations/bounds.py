@@ -73,8 +73,7 @@ def bounds(instance: Instance, *, may_sleep: bool = True, priced: bool = True) -
     instance
         With at least one job; all jobs have a truth.
     may_sleep
-        False: bounds for schedules that keep all nodes awake (higher, where power or energy is
-        limited or counted).
+        False: bounds for schedules that keep all nodes awake; that of energy is higher.
     priced
         False: without the priced bound, which takes most of the time.
 
@@ -131,7 +130,9 @@ def _watt_supplies(instance: Instance, need: Needs) -> list[Watts]:
 
 
 def _below_cap(cap: StepSeries, idle_w: float) -> Supply:
-    return Supply(np.array(cap.times_s), np.maximum(np.array(cap.values) - idle_w, 0.0))
+    return Supply(
+        np.array(cap.times_s, dtype=float), np.maximum(np.array(cap.values) - idle_w, 0.0)
+    )
 
 
 def _accrual(energy: EnergyBudget, idle_w: float) -> Supply:

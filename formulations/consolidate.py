@@ -7,11 +7,6 @@ free GPUs: the node with the lowest index is the lowest set bit, whatever the nu
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Self
-
-import numpy as np
-
-from ronda.instances.cluster import Topology
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -53,26 +48,6 @@ class Consolidate:
         self._masks = [0] * (gpus_per_node + 1)  # bit i of mask f: node i has f free GPUs
         for position, gpus in enumerate(free):
             self._masks[gpus] |= 1 << position
-
-    @classmethod
-    def of_pool(cls, topology: Topology, pool: int, *, asleep: Iterable[int] = ()) -> Self:
-        """Return a placer over the nodes of a pool with all their GPUs free.
-
-        Parameters
-        ----------
-        topology, pool
-            The cluster's nodes and the index of the pool.
-        asleep
-            Nodes that may not be used.
-        """
-        members = np.flatnonzero(topology.node_pool == pool)
-        sizes = topology.node_gpus[members].tolist()
-        nodes = members.tolist()
-        sleeping = set(asleep)
-        if sleeping:
-            pairs = [(n, g) for n, g in zip(nodes, sizes, strict=True) if n not in sleeping]
-            nodes, sizes = [n for n, _ in pairs], [g for _, g in pairs]
-        return cls(sizes, topology.pools[pool].gpus_per_node, nodes)
 
     @property
     def free(self) -> dict[int, int]:

@@ -48,7 +48,7 @@ def exchange(place: Market, prices: Floats, owner: Rows, now: Rows, left: Floats
     both = (use[:, :, None] + use[:, None, :] <= allowed[:, None, None]).all(axis=0)
     worth = np.where(both & (job[:, None] != job), gain[:, None] + gain, 0.0)
     at = int(worth.argmax())
-    if worth.flat[at] <= ROUNDING * max(1.0, float(np.abs(gain).max())):
+    if worth.flat[at] <= ROUNDING * float(np.abs(gain).max()):
         return False
     for k in divmod(at, len(row)):
         now[job[k]] = row[k]

@@ -129,8 +129,8 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
         members.setdefault(kind_of(job), []).append(j)
     ways = {kind: modes(instance, jobs[rows[0]]) for kind, rows in members.items()}
     group_of_pool, group_gpus = _groups(topology, list(ways.values()))
-    work = np.array([job.truth.work if job.truth else 0.0 for job in jobs])
-    start_s = np.array([(job.costs or instance.costs).start_s for job in jobs])
+    work = np.array([job.truth.work if job.truth else 0.0 for job in jobs], dtype=float)
+    start_s = np.array([(job.costs or instance.costs).start_s for job in jobs], dtype=float)
     seconds, gpu_s, joules = start_s.copy(), np.zeros(len(jobs)), np.zeros(len(jobs))
     group = np.zeros(len(jobs), dtype=np.int64)
     kinds = []
@@ -147,7 +147,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
         joules[rows] = share @ _least_joules(extra_w, pace) + start_s[rows] * least_held
         group[rows] = group_of_pool[some.pool[0]]
         kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
-    submit_s = np.array([job.submit_s for job in jobs])
+    submit_s = np.array([job.submit_s for job in jobs], dtype=float)
     return Needs(
         submit_s, start_s, seconds, gpu_s, joules, group, group_gpus, idle.floor_w, tuple(kinds)
     )

@@ -45,6 +45,7 @@ class PoolNodes:
 
     __slots__ = (
         "_contiguous",
+        "_largest",
         "awake",
         "busy",
         "firm",
@@ -66,6 +67,8 @@ class PoolNodes:
         self.group: list[int] = topology.node_group[members].tolist()
         self._contiguous = self.nodes[-1] - self.nodes[0] + 1 == len(self.nodes)
         self.whole = topology.pools[pool].gpus_per_node
+        smaller = [size for size in self.size if size < self.whole]
+        self._largest = (len(self.size) - len(smaller), max(smaller, default=0))
         self.free, self.firm = list(self.size), list(self.size)
         self.soft: list[dict[int, int]] = [{} for _ in self.nodes]
         self.usable = (1 << len(self.nodes)) - 1
@@ -88,6 +91,21 @@ class PoolNodes:
         if self._contiguous:
             return cluster >> self.nodes[0]
         return bits_of(node for node, index in enumerate(self.nodes) if cluster >> index & 1)
+
+    def can_hold(self, count: int, rest: int) -> bool:
+        """Tell whether the pool has `count` of the largest nodes, and another one for `rest`."""
+        wholes, next_size = self._largest
+        return wholes > count or (wholes == count and rest <= next_size)
+
+    def fewest_nodes(self, gpus: int) -> int:
+        """Return how few nodes of the empty pool hold so many GPUs."""
+        count = 0
+        for size in sorted(self.size, reverse=True):
+            if gpus <= 0:
+                break
+            gpus -= size
+            count += 1
+        return count
 
     def copy(self) -> Self:
         """Return an independent copy."""

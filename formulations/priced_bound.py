@@ -46,6 +46,7 @@ MOST_INTERVALS, FEWEST_INTERVALS = 512, 32
 TRIALS = 32
 """How many multipliers nu are tried for a job."""
 STEPS = 30
+"""Steps of the prices."""
 
 
 @dataclass(frozen=True, slots=True)

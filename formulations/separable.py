@@ -82,7 +82,11 @@ class Separable:
         shapes = (len(self.names), len(self.value))
         if self.use.shape != shapes or self.capacity.shape != shapes[:1]:
             raise InputError(place, f"use of shape {self.use.shape}", f"shape {shapes}")
-        if self.start[0] != 0 or self.start[-1] != len(self.value) or (np.diff(self.start) < 0).any():
+        if (
+            self.start[0] != 0
+            or self.start[-1] != len(self.value)
+            or (np.diff(self.start) < 0).any()
+        ):
             raise InputError(place, "offsets that do not cover the options", "ascending offsets")
         empty = np.flatnonzero(self.must & (np.diff(self.start) == 0))
         if len(empty):

@@ -1,15 +1,10 @@
 """Choosing every job's option by MILP, within a time limit and with a certified bound.
 
-Prices of GPUs and watts (the Lagrangian dual, `ronda.formulations.greedy_fill`) give a bound D on
-every plan, and of every option the *loss*: by how much any plan that uses it falls short of D.
-With an incumbent worth z, options that lose more than D − z are in no better plan. So
-
-1. if the greedy choice at these prices is within the gap, nothing needs to be solved;
-2. otherwise a MILP over the options of least loss improves the incumbent, and a plan outside it is
-   worth at most D less the least loss left out;
-3. only if that does not prove the gap, a MILP over all options that can matter follows.
-
-If time is short, the MILP has as many options as it can be built and started with in time.
+HiGHS starts from the greedy choice at the dual prices of GPUs and watts
+(`ronda.formulations.greedy_fill`); the dual's bound D counts where HiGHS's own is weaker. If time is
+short the MILP has only as many options as it can be built and started with in time: those of least
+*loss*, by which any plan that uses them falls short of D. A plan outside it is worth at most D less
+the least loss left out.
 """
 
 from collections.abc import Sequence
@@ -25,8 +20,9 @@ from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
 from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.choice import Choice
 from ronda.solvers.contract import Deadline
-from ronda.solvers.milp_search import PROOF, Choice, Search
+from ronda.solvers.milp_search import PROOF, Search
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -86,9 +82,10 @@ def allocate(
         prices=_prices(round, named),
         build_s=deadline.elapsed(),
         incumbents=((deadline.elapsed(), objective),) if sure else (),
+        solver="prices",
         message="greedy choice at the dual prices",
     )
-    if sure and first.closed(max(gap, PROOF)):
+    if sure and first.closed(PROOF):
         return _judged(first, gap, sure=True)
     search = Search(case, values, losses[case.rows], dual, deadline, gap, seed, reserve_s, sure)
     best = search.run(first)

@@ -34,6 +34,12 @@ class Deadline:
         """Return the seconds that are left (infinite without a limit, never below 0)."""
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
+    def sooner(self, seconds: float) -> "Deadline":
+        """Return a deadline of the same entry that ends so many seconds before this one."""
+        if self.limit_s is None:
+            return self
+        return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
+
     def over(self) -> bool:
         """Tell whether the time is used up."""
         return self.left() <= 0

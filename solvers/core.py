@@ -18,7 +18,6 @@ from scipy.sparse import csc_array, vstack
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.shards import Ints, Losses
 
-
 HIGHS = {
     "output_flag": False,
     "threads": 1,
@@ -80,7 +79,9 @@ def solve_core(
         Limits and random seed of the search.
     """
     columns = _columns(problem, losses)
-    worth = max(np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0))
+    worth = max(
+        np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
+    )
     unit = max(target, 1e-9 * float(worth)) or 1.0
     solver = _model(problem, prices, losses, columns, unit)
     solver.setOptionValue("random_seed", seed % 2**31)

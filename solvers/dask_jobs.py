@@ -10,7 +10,7 @@ bit wherever the blocks live.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import dask.config
 import numpy as np
@@ -27,7 +27,6 @@ comes back within a few."""
 POLL_S = 2.0
 """Seconds between two looks whether there are workers at all."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -101,6 +100,7 @@ class DaskJobs:
         count = min(shards or len(workers), len(blocks))
         ends = [len(blocks) * i // count for i in range(count + 1)]
         self._client = client
+        self._answered: list[Future] = []
         # The inputs belong into the task: data sent beforehand would be lost with its worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
             self._shards = [
@@ -116,42 +116,42 @@ class DaskJobs:
 
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs take at prices (R,)."""
-        return add_replies([r for part in self._ask(Shard.replies, prices) for r in part])
+        return add_replies([r for part in self._ask(Shard.replies, prices=prices) for r in part])
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
-        return join_losses(self._ask(Shard.losses, prices, limit, most), most)
+        parts = self._ask(Shard.losses, prices=prices, limit=limit, most=most)
+        return join_losses(parts, most)
 
-    def _ask(
-        self,
-        question: Callable[Concatenate[Shard, P], T],
-        *arguments: P.args,
-        **options: P.kwargs,
-    ) -> list[T]:
-        """Ask all shards the same and return their answers, in the order of jobs."""
+    def _ask(self, question: Callable[..., T], **options: Any) -> list[T]:
+        """Ask all shards the same and return their answers, in the order of jobs.
+
+        Dask sends nothing within 10 ms of the message before. So the question goes out as one
+        message, and what was answered is let go only with the shards: it is small.
+        """
         try:
-            futures = [
-                self._client.submit(question, shard, *arguments, pure=False, **options)
-                for shard in self._shards
-            ]
-            self._wait(futures)
-            answers: list[T] = self._client.gather(futures)
+            asked = self._client.map(question, self._shards, pure=False, **options)
+            self._wait(asked)
+            answers: list[T] = self._client.gather(asked)
+            self._answered += asked
         except KilledWorker as error:
-            found = f"every worker that was asked died (the last: {error.last_worker.address})"
-            raise ClusterError(f"Dask cluster: {found}; expected memory enough for a shard") from error
+            raise ClusterError(
+                f"Dask cluster: found workers that died one after another ({error}); expected "
+                "memory enough for a shard"
+            ) from error
         except (CancelledError, OSError) as error:
             raise ClusterError(
                 f"Dask cluster: found no scheduler any more ({error}); expected it to last"
             ) from error
         return answers
 
-    def _wait(self, futures: list[Future]) -> None:
+    def _wait(self, asked: list[Future]) -> None:
         """Wait for answers as long as there is a worker, or one may come back."""
         seen = time.monotonic()
         while True:
             try:
                 with self._client.as_current():
-                    wait(futures, timeout=POLL_S)
+                    wait(asked, timeout=POLL_S)
             except TimeoutError:
                 if self._client.nthreads():
                     seen = time.monotonic()

@@ -18,7 +18,7 @@ import numpy as np
 
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.contract import Deadline
-from ronda.solvers.shards import Jobs
+from ronda.solvers.shards import Jobs, LocalJobs
 
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
@@ -111,7 +111,9 @@ def solve_dual(
     if (slope >= 0).all():  # nothing is short: no price is needed, and none can be better
         zero = np.zeros_like(slope)
         return Dual(zero, value, value, 1, ask.blocks_at(zero))
-    worth = max(np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0))
+    worth = max(
+        np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
+    )
     ceiling = max(abs(value), float(worth)) or 1.0
     model = _Planes(len(slope), ceiling)
     model.add(np.zeros_like(slope), value, slope)
@@ -141,6 +143,13 @@ def solve_dual(
         floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
     prices = ask.unscaled(at)
     return Dual(prices, best, floor, ask.evaluations, ask.blocks_at(prices))
+
+
+def bound_at(problem: Separable, prices: Floats) -> float:
+    """Return D(p): no plan is worth more than this, whatever the prices (>= 0)."""
+    gain = problem.block_value - prices @ problem.block_use
+    blocks = float((np.maximum(gain, 0.0) * problem.block_count).sum())
+    return float(prices @ problem.capacity) + LocalJobs(problem).reply(prices).value + blocks
 
 
 class _Planes:

@@ -17,9 +17,9 @@ class Meter:
 
     def __init__(self, topology: Topology) -> None:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
-        self._host_w = topology.host_idle_w.tolist()
-        self._sleep_w = topology.sleep_w.tolist()
-        self._node_gpus_w = (topology.node_gpus * topology.gpu_idle_w).tolist()
+        self._host_w: list[float] = topology.host_idle_w.tolist()
+        self._sleep_w: list[float] = topology.sleep_w.tolist()
+        self._node_gpus_w: list[float] = (topology.node_gpus * topology.gpu_idle_w).tolist()
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
         self.busy_j = self.paused_j = self.held_idle_j = 0.0

@@ -1,4 +1,4 @@
-"""What the driver does when a policy has no valid plan: keep what runs, and shed load if it must."""
+"""When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
 
 import msgspec
 

@@ -1,21 +1,18 @@
-"""MILPs over more and more options until the gap is proven or the time is up."""
+"""The MILP of a round, over all options or as many as there is time for."""
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, restrict
-from ronda.formulations.allocation_reading import Conflict
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import StopReason
+from ronda.solvers.choice import Choice
 from ronda.solvers.contract import Deadline
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-FIRST_CORE = 1000
-"""Options in the first MILP: enough to prove 1e-4 in most rounds of hundreds of jobs."""
 
 SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
 """Seconds per option until a MILP is built and HiGHS looks at the clock for the first time, and the
@@ -36,55 +33,9 @@ PROOF = 1e-10
 """Relative gaps below this are rounding: the solution is the optimum."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The options chosen for a round.
-
-    Attributes
-    ----------
-    chosen
-        (J,) row of each job, -1 for none.
-    objective, bound
-        In the unit of the values.
-    prices
-        Value of one more GPU, watt or joule, by constraint name.
-    stop, status
-        Why the search stopped, and what it has.
-    build_s, solve_s
-        Seconds for prices and models, and in HiGHS.
-    variables, constraints, nodes
-        Size of the largest MILP; search-tree nodes of all. 0 if none was solved.
-    incumbents
-        Pairs (seconds since entry, objective).
-    message
-        The solver's own words, or why none was asked.
-    conflicts
-        Why there is no solution, if there is none.
-    """
-
-    chosen: Rows
-    objective: float = 0.0
-    bound: float = 0.0
-    prices: dict[str, float] = field(default_factory=dict)
-    stop: StopReason = StopReason.COMPLETE
-    status: SolutionStatus = SolutionStatus.FEASIBLE
-    build_s: float = 0.0
-    solve_s: float = 0.0
-    variables: int = 0
-    constraints: int = 0
-    nodes: int = 0
-    incumbents: tuple[tuple[float, float], ...] = ()
-    message: str = ""
-    conflicts: tuple[Conflict, ...] = ()
-
-    def closed(self, gap: float) -> bool:
-        """Tell whether the bound proves the gap."""
-        return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
-
-
 @dataclass(slots=True)
 class Search:
-    """The MILPs of one round.
+    """The MILP of one round.
 
     Attributes
     ----------
@@ -109,33 +60,21 @@ class Search:
     sure: bool
 
     def run(self, best: Choice) -> Choice:
-        """Improve the incumbent by one MILP after the other until the gap is proven."""
-        size = FIRST_CORE if self.sure else len(self.losses)
-        while True:
-            affordable = self._affordable()
-            if affordable < min(FEWEST, len(self.losses)):
-                return replace(best, stop=StopReason.TIME_LIMIT)
-            slack = self.dual - best.objective if self.sure else np.inf
-            matter, left_out = self._core(slack, min(size, affordable))
-            matter |= np.isin(self.case.rows, best.chosen)  # so that the incumbent is in it
-            best = self._improve(best, restrict(self.case, matter), self.dual - left_out)
-            if best.closed(max(self.gap, PROOF)) or left_out >= slack:
-                return best
-            if best.stop is not StopReason.COMPLETE:
-                return best
-            if affordable <= size:
-                return replace(best, stop=StopReason.TIME_LIMIT)
-            size = len(self.losses)
+        """Improve the incumbent by a MILP over all options, or over as many as time allows."""
+        affordable = self._affordable()
+        if affordable < min(FEWEST, len(self.losses)):
+            return replace(best, stop=StopReason.TIME_LIMIT)
+        chosen = np.isin(self.case.rows, best.chosen)  # so that the incumbent is in it
+        matter, left_out = self._core(affordable)
+        best = self._improve(best, restrict(self.case, matter | chosen), self.dual - left_out)
+        if np.isfinite(left_out) and not best.closed(max(self.gap, PROOF)):
+            return replace(best, stop=StopReason.TIME_LIMIT)
+        return best
 
-    def _core(self, slack: float, size: int) -> tuple[NDArray[np.bool_], float]:
-        """Return at most `size` options of least loss, and the least loss of the others.
-
-        Options that lose more than `slack` are in no better plan; they are left out in any case.
-        """
-        rounding = 1e-9 * abs(self.dual)
-        matter = self.losses <= slack + rounding
-        if matter.sum() <= size:
-            return matter, slack
+    def _core(self, size: int) -> tuple[NDArray[np.bool_], float]:
+        """Return at most `size` options of least loss, and the least loss of the others."""
+        if len(self.losses) <= size:
+            return np.ones(len(self.losses), dtype=bool), np.inf
         # Of equal losses all or none.
         least = float(np.partition(self.losses, size)[size])
         return (self.losses < least) | (self.losses <= 0), least
@@ -175,6 +114,7 @@ class Search:
             variables=max(best.variables, outcome.variables),
             constraints=max(best.constraints, outcome.constraints),
             nodes=best.nodes + outcome.nodes,
+            solver="highs",
             message=outcome.message,
         )
         if outcome.stop is StopReason.INFEASIBLE:

@@ -7,16 +7,18 @@
    the core until the best plan is within the gap that was asked for, or proven optimal.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ronda.formulations.normalised import Units, normalise
 from ronda.formulations.separable import Floats, Separable
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.core import solve_core
-from ronda.solvers.dual import Dual, solve_dual
+from ronda.solvers.dual import Dual, bound_at, solve_dual
 from ronda.solvers.repair import without_excess
 from ronda.solvers.shards import Ints, Jobs, LocalJobs
 
@@ -32,6 +34,9 @@ WIDER = 4
 
 CORE_NODES = 200
 """Search-tree nodes of a core that does not yet hold all options that could matter."""
+
+ROUNDING = 1e-8
+"""Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def solve_separable(
     deadline: Deadline | None = None,
     seed: int = 0,
     start: Floats | None = None,
-    jobs: Jobs | None = None,
+    jobs: Callable[[Separable], Jobs] = LocalJobs,
 ) -> Answer:
     """Solve a separable problem to a certified relative gap.
 
@@ -96,15 +101,27 @@ def solve_separable(
     start
         (R,) prices of an earlier, similar problem.
     jobs
-        Who answers for the jobs; None: this process.
+        Makes whoever answers for the jobs of the (normalised) problem; by default this process.
+
+    Raises
+    ------
+    InputError
+        If the gap or the problem makes no sense.
     """
     if not 0 < gap < 1:
         raise InputError("gap", f"{gap:g}", "a share above 0 and below 1")
     problem.validate()
     deadline = deadline or Deadline()
-    jobs = jobs or LocalJobs(problem)
-    dual = solve_dual(problem, jobs, tolerance=DUAL_TOLERANCE, deadline=deadline, start=start)
-    return _Search(problem, jobs, dual, gap, deadline, seed).run()
+    own, units = normalise(problem)
+    asked = jobs(own)
+    dual = solve_dual(
+        own,
+        asked,
+        tolerance=DUAL_TOLERANCE,
+        deadline=deadline,
+        start=None if start is None else units.normalised_prices(start),
+    )
+    return _Search(problem, own, units, asked, dual, gap, deadline, seed).run()
 
 
 class _Search:
@@ -113,15 +130,18 @@ class _Search:
     def __init__(
         self,
         problem: Separable,
+        own: Separable,
+        units: Units,
         jobs: Jobs,
         dual: Dual,
         gap: float,
         deadline: Deadline,
         seed: int,
     ) -> None:
-        self.problem, self.jobs, self.dual = problem, jobs, dual
+        self.problem, self.own, self.units = problem, own, units
+        self.jobs, self.dual = jobs, dual
         self.gap, self.deadline, self.seed = gap, deadline, seed
-        self.bound = dual.bound
+        self.bound = dual.bound  # all in the units of `own`
         self.chosen: Ints | None = None
         self.blocks: Floats | None = None
         self.objective = -np.inf
@@ -133,7 +153,7 @@ class _Search:
         best = self.jobs.losses(self.dual.prices, np.inf, 0).best
         self._offer(best, self.dual.blocks)
         if self.chosen is None:
-            self._offer(without_excess(self.problem, best, self.dual.blocks), self.dual.blocks)
+            self._offer(without_excess(self.own, best, self.dual.blocks), self.dual.blocks)
         most = FIRST_CORE * max(1, resources)
         while not self._certified():
             if self.deadline.over():
@@ -151,7 +171,7 @@ class _Search:
         losses = self.jobs.losses(self.dual.prices, shortfall, most)
         complete = len(losses.loss) < most
         found = solve_core(
-            self.problem,
+            self.own,
             self.dual.prices,
             losses,
             target=self.gap * abs(self.dual.bound),
@@ -172,13 +192,12 @@ class _Search:
 
     def _offer(self, chosen: Ints, blocks: Floats) -> None:
         """Take an answer if it is feasible and better than the one so far."""
-        problem = self.problem
-        tolerance = 1e-9 * np.maximum(np.abs(problem.capacity), 1e-300)
-        if (problem.excess(chosen, blocks) > tolerance).any():
+        own = self.own
+        if (own.excess(chosen, blocks) > ROUNDING * np.maximum(np.abs(own.capacity), 1.0)).any():
             return
-        if (problem.must & (chosen < 0)).any():
+        if (own.must & (chosen < 0)).any():
             return
-        objective = problem.objective(chosen, blocks)
+        objective = own.objective(chosen, blocks)
         if objective > self.objective:
             self.chosen, self.blocks, self.objective = chosen, blocks, objective
 
@@ -187,13 +206,24 @@ class _Search:
         return self.bound - self.objective <= self.gap * abs(self.bound)
 
     def _answer(self, stop: StopReason) -> Answer:
-        found = self.chosen is not None
+        """Return the answer in the user's units; the dual's bound is computed anew in them."""
+        problem, units = self.problem, self.units
+        prices = units.prices(self.dual.prices)
+        certified = bound_at(problem, prices)
+        bound = certified - (self.dual.bound - self.bound) * units.value
+        objective = None
+        if self.chosen is not None and self.blocks is not None:
+            objective = problem.objective(self.chosen, self.blocks)
+            bound = max(bound, objective)
+        dual = replace(
+            self.dual, prices=prices, bound=certified, floor=self.dual.floor * units.value
+        )
         return Answer(
             self.chosen,
             self.blocks,
-            self.objective if found else None,
-            max(self.bound, self.objective) if found else self.bound,
-            self.dual,
+            objective,
+            bound,
+            dual,
             stop,
             self.cores,
             self.columns,

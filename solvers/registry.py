@@ -17,6 +17,7 @@ POLICIES = {
     "sjf": "ronda.solvers.policies.sjf:Sjf",
     "srtf": "ronda.solvers.policies.srtf:Srtf",
     "milp": "ronda.solvers.policies.milp:Milp",
+    "prices": "ronda.solvers.policies.prices:Prices",
     "genetic": "ronda.solvers.policies.genetic:Genetic",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""

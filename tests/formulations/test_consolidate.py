@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.consolidate import Consolidate
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 FREE = st.lists(st.integers(0, 8), min_size=1, max_size=12)
 
@@ -90,23 +89,6 @@ def test_nodes_of_a_pool_keep_their_cluster_index():
     placer.take(((7, 4),))
     assert placer.place(2) == ((9, 2),)
     assert placer.free == {7: 0, 9: 4}
-
-
-def test_placer_of_a_pool_sees_only_its_nodes_that_are_awake():
-    """Nodes of another GPU type and sleeping nodes are not used; small nodes are never whole."""
-    cluster = Cluster(
-        gpu_types=(GpuType(name="a", memory_gib=16), GpuType(name="b", memory_gib=16)),
-        node_groups=(
-            NodeGroup(name="x", count=1, gpus_per_node=8, gpu_type="b"),
-            NodeGroup(name="y", count=2, gpus_per_node=8, gpu_type="a"),
-            NodeGroup(name="z", count=1, gpus_per_node=4, gpu_type="a"),
-        ),
-    )
-    pool = [p.gpu_type.name for p in cluster.topology.pools].index("a")
-    placer = Consolidate.of_pool(cluster.topology, pool, asleep=(1,))
-    assert placer.free == {2: 8, 3: 4}
-    assert placer.place(16) is None
-    assert placer.place(12) == ((2, 8), (3, 4))
 
 
 @pytest.mark.parametrize(

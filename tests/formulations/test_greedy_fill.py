@@ -362,6 +362,20 @@ def test_same_input_same_rows():
     np.testing.assert_array_equal(fill(round, table, worth), fill(round, table, worth))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_units_of_value_do_not_matter(unit):
+    """Values in another unit: the same rows, and the bound in that unit."""
+    rng = np.random.default_rng(6)
+    jobs = [
+        [(0, n, n * 100.0, rng.lognormal() * n ** rng.uniform(0.3, 0.9)) for n in (1, 2, 4)]
+        for _ in range(30)
+    ]
+    round, table, worth = case(cluster((8, 4)), jobs, power_cap_w=2000.0)
+    np.testing.assert_array_equal(fill(round, table, worth), fill(round, table, worth * unit))
+    bound, _ = dual_bound(round, table, worth)
+    assert dual_bound(round, table, worth * unit)[0] == pytest.approx(bound * unit)
+
+
 PROFILES = {
     name: Profile(
         name=name,

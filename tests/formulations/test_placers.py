@@ -206,6 +206,25 @@ def test_pools_do_not_mix():
     assert placed.unplaced == ("b",)
 
 
+def test_nodes_of_several_sizes_hold_a_job_together_if_they_must():
+    """16 GPUs on nodes of 8, 4 and 4: all three; 12 GPUs: the 8 and one 4; 20: no room."""
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16),),
+        node_groups=(
+            NodeGroup(name="small", count=2, gpus_per_node=4, gpu_type="v"),
+            NodeGroup(name="large", count=1, gpus_per_node=8, gpu_type="v"),
+        ),
+    )
+    for count, nodes in ((16, ((0, 4), (1, 4), (2, 8))), (12, ((0, 4), (2, 8)))):
+        placed = place(snapshot(cluster, waiting=[state("a")]), {"a": gpus(count)})
+        assert placed.allocations["a"].placement == nodes
+    assert place(snapshot(cluster, waiting=[state("a")]), {"a": gpus(20)}).unplaced == ("a",)
+    runs = [state("b", ((0, 1),))]
+    placed = place(snapshot(cluster, runs, [state("a")]), {"a": gpus(16), "b": gpus(1)})
+    assert placed.unplaced == ("b",)
+    assert list(placed.allocations) == ["a"]
+
+
 # -- sleep ----------------------------------------------------------------------------------------
 
 

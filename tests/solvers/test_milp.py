@@ -147,7 +147,7 @@ def test_time_limit_is_kept():
     plan_of(EXACT, generated(10, None, "tight", 0))  # imports done
     deadline = Deadline(0.6)
     plan = EXACT.plan(round_, deadline=deadline, seed=0)
-    assert deadline.elapsed() < 0.9
+    assert deadline.elapsed() < 2.0  # without the limit it takes many times as long
     assert plan.stop is StopReason.TIME_LIMIT
     assert plan.status is SolutionStatus.FEASIBLE
     assert 0 < plan.gap < 0.05
@@ -340,22 +340,25 @@ def test_importing_the_policy_imports_no_solver():
     assert done.stdout.strip() == "[]"
 
 
-def test_cores_that_are_too_small_are_widened(monkeypatch):
-    """From a poor start and with a first MILP of two options the optimum is found all the same."""
+def test_with_time_for_few_options_the_bound_still_holds(monkeypatch):
+    """A MILP of the two options of least loss: what is left out is in the bound."""
 
     def poor(round_, table, worth, *, asleep=None):
         return np.where(table.must_run, running_rows(table), -1)
 
     monkeypatch.setattr(allocate, "fill", poor)
-    monkeypatch.setattr(milp_search, "FIRST_CORE", 2)
-    widened = 0
+    monkeypatch.setattr(milp_search, "FEWEST", 1)
+    monkeypatch.setattr(milp_search.Search, "_affordable", lambda self: 2)
+    cut = 0
     for seed in range(60):
         round_ = msgspec.structs.replace(tiny_round(seed), asleep=())
         plan = plan_of(EXACT, round_)
+        best = optimum(round_)
         lost = plan.details.get("placement_loss", 0.0)
-        assert plan.objective + lost == pytest.approx(optimum(round_), rel=1e-9), seed
-        widened += plan.record.variables > 3
-    assert widened > 10
+        assert plan.objective + lost <= best * (1 + 1e-9)
+        assert plan.bound >= best * (1 - 1e-9), seed
+        cut += plan.stop is StopReason.TIME_LIMIT
+    assert cut > 3
 
 
 def rack_round(sizes, caps, **fields):
