@@ -15,6 +15,7 @@ import highspy
 import numpy as np
 from scipy.sparse import csc_array, vstack
 
+from ronda.formulations.normalised import BITS
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.shards import Ints, Losses
 
@@ -82,7 +83,7 @@ def solve_core(
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
-    unit = max(target, 1e-9 * float(worth)) or 1.0
+    unit = max(target, 1e-3 * float(worth)) or 1.0
     solver = _model(problem, prices, losses, columns, unit)
     solver.setOptionValue("random_seed", seed % 2**31)
     solver.setOptionValue("time_limit", max(seconds, 1e-3))
@@ -140,6 +141,8 @@ def _model(
     resources, blocks = len(problem.capacity), len(problem.block_value)
     fixed = np.delete(losses.best, columns.jobs)
     room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
+    # Normalised uses are rounded: what fits exactly must not fail by it.
+    room += 2.0 ** (1 - BITS) * np.maximum(np.abs(problem.capacity), 1.0)
     use = np.hstack([problem.use[:, columns.row], problem.block_use])
     scale = np.abs(use).max(axis=1, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
