@@ -14,6 +14,9 @@ from ronda.formulations.separable import Floats, Separable
 BITS = 30
 """Bits of precision that are kept: one part in 10^9."""
 
+MOST_PARTS, SAMPLE = 30, 1000
+"""Parts of the smallest use that are tried as a unit, on so many amounts before on all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Units:
@@ -44,7 +47,12 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     units = Units(
         value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
         use=np.array(
-            [_smallest(*rows) for rows in zip(problem.use, problem.block_use, strict=True)]
+            [
+                _unit(np.concatenate([use, block_use, [capacity]]))
+                for use, block_use, capacity in zip(
+                    problem.use, problem.block_use, problem.capacity, strict=True
+                )
+            ]
         ),
     )
     return (
@@ -64,13 +72,21 @@ def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _smallest(options: Floats, blocks: Floats) -> float:
-    """Return the smallest use that is not zero, 1 if there is none."""
-    least = np.inf
-    for use in (options, blocks):
-        size = np.abs(use)
-        least = min(least, float(size.min(where=size > 0, initial=np.inf)))
-    return least if np.isfinite(least) else 1.0
+def _unit(amounts: Floats) -> float:
+    """Return the unit of a resource: all amounts are whole in it, or the smallest one is 1."""
+    sizes = np.abs(amounts[amounts != 0])
+    if not len(sizes):
+        return 1.0
+    smallest = float(sizes.min())
+    for parts in range(1, MOST_PARTS + 1):
+        if _whole(sizes[:SAMPLE] * (parts / smallest)) and _whole(sizes * (parts / smallest)):
+            return smallest / parts
+    return smallest
+
+
+def _whole(numbers: Floats) -> bool:
+    """Tell whether numbers are whole but for rounding."""
+    return bool((np.abs(numbers - np.rint(numbers)) <= 1e-12 * numbers).all())
 
 
 def _kept(values: Floats) -> Floats:

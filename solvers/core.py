@@ -4,25 +4,27 @@ At prices p every plan falls short of the dual bound by exactly::
 
     sum_j loss_j(choice) + sum_b loss of blocks + sum_r p_r (what is left of r)
 
-All three sums have no negative terms. So the core minimises this shortfall over the options of
-least loss while all other jobs take their best one; and a plan that uses an option outside the
-core falls short by at least that option's loss. Both together bound the optimum.
+All three sums have no negative terms. So the core takes the options of least loss while all other
+jobs take their best one; and a plan that uses an option outside the core falls short by at least
+that option's loss. Both together bound the optimum. The MILP minimises the shortfall as the dual
+bound less the value, which is the same and needs no columns for what is left.
 """
 
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csc_array, vstack
 
-from ronda.formulations.normalised import BITS
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.shards import Ints, Losses
 
 HIGHS = {
     "output_flag": False,
     "threads": 1,
-    "mip_feasibility_tolerance": 1e-9,
+    "mip_feasibility_tolerance": 1e-8,
+    "primal_feasibility_tolerance": 1e-9,
     "mip_allow_restart": False,
     "mip_heuristic_run_rins": False,
 }
@@ -57,7 +59,7 @@ class CoreAnswer:
 
 def solve_core(
     problem: Separable,
-    prices: Floats,
+    bound: float,
     losses: Losses,
     *,
     target: float,
@@ -70,8 +72,8 @@ def solve_core(
 
     Parameters
     ----------
-    problem, prices, losses
-        The problem, the prices, and the options of the core.
+    problem, bound, losses
+        The problem, its dual bound, and the options of the core.
     target
         Shortfall that is good enough to stop at, in units of value.
     cutoff
@@ -79,12 +81,14 @@ def solve_core(
     nodes, seconds, seed
         Limits and random seed of the search.
     """
-    columns = _columns(problem, losses)
+    columns = _columns(losses)
+    if not len(columns.row) and not len(problem.block_value):  # nothing is open
+        return CoreAnswer(losses.best, np.zeros(0), np.inf, True, 0, 0)
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
     unit = max(target, 1e-3 * float(worth)) or 1.0
-    solver = _model(problem, prices, losses, columns, unit)
+    solver = _model(problem, bound, losses, columns, unit)
     solver.setOptionValue("random_seed", seed % 2**31)
     solver.setOptionValue("time_limit", max(seconds, 1e-3))
     solver.setOptionValue("mip_max_nodes", nodes)
@@ -112,71 +116,57 @@ class _Columns:
 
     jobs: Ints  # (F,) the free jobs
     job: Ints  # (C,) index into `jobs`
-    row: Ints  # (C,) row of the problem, never -1
-    loss: Floats  # (C,) less the loss of taking none, where none is allowed
-    none_loss: Floats  # (F,) loss of taking none; infinite where it is not in the core
-    first: Ints  # (F,) the best row (-1: none)
+    row: Ints  # (C,) row of the problem
+    may_wait: NDArray[np.bool_]  # (F,) whether taking none is in the core
 
 
-def _columns(problem: Separable, losses: Losses) -> _Columns:
+def _columns(losses: Losses) -> _Columns:
     jobs = np.unique(losses.job)
     place = np.searchsorted(jobs, losses.job)
-    first = losses.best[jobs]
-    none_loss = np.full(len(jobs), np.inf)
-    none_loss[first < 0] = 0.0
+    best = losses.best[jobs]
     none = losses.row < 0
-    none_loss[place[none]] = losses.loss[none]
-    with_best = np.flatnonzero(first >= 0)
-    job = np.concatenate([with_best, place[~none]])
-    row = np.concatenate([first[with_best], losses.row[~none]])
-    loss = np.concatenate([np.zeros(len(with_best)), losses.loss[~none]])
+    may_wait = best < 0
+    may_wait[place[none]] = True
+    taken = np.flatnonzero(best >= 0)
+    job = np.concatenate([taken, place[~none]])
+    row = np.concatenate([best[taken], losses.row[~none]])
     order = np.lexsort((row, job))
-    return _Columns(jobs, job[order], row[order], loss[order], none_loss, first)
+    return _Columns(jobs, job[order], row[order], may_wait)
 
 
 def _model(
-    problem: Separable, prices: Floats, losses: Losses, columns: _Columns, unit: float
+    problem: Separable, bound: float, losses: Losses, columns: _Columns, unit: float
 ) -> highspy.Highs:
-    """Build the MILP: options, blocks, and what is left of each resource as columns."""
+    """Build the MILP: the shortfall is the dual bound less the value of all jobs and blocks."""
     resources, blocks = len(problem.capacity), len(problem.block_value)
     fixed = np.delete(losses.best, columns.jobs)
-    room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
-    # Normalised uses are rounded: what fits exactly must not fail by it.
-    room += 2.0 ** (1 - BITS) * np.maximum(np.abs(problem.capacity), 1.0)
+    fixed = fixed[fixed >= 0]
+    room = problem.capacity - problem.use[:, fixed].sum(axis=1)
     use = np.hstack([problem.use[:, columns.row], problem.block_use])
     scale = np.abs(use).max(axis=1, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
     options, jobs = len(columns.row), len(columns.jobs)
-    allowed = np.isfinite(columns.none_loss)
-    base = np.where(allowed, columns.none_loss, 0.0)
-    gain = problem.block_value - prices @ problem.block_use
-    cost = np.concatenate([columns.loss - base[columns.job], -gain, prices * scale])
-    offset = float(base.sum() + (np.maximum(gain, 0.0) * problem.block_count).sum())
-    width = options + blocks + resources
+    width = options + blocks
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = width, resources + jobs
-    lp.col_cost_, lp.offset_ = cost / unit, offset / unit
+    lp.col_cost_ = -np.concatenate([problem.value[columns.row], problem.block_value]) / unit
+    lp.offset_ = (bound - float(problem.value[fixed].sum())) / unit
     lp.col_lower_ = np.zeros(width)
-    upper = np.concatenate([np.ones(options), problem.block_count, np.full(resources, np.inf)])
-    lp.col_upper_ = upper
-    lp.row_lower_ = np.concatenate([room / scale, np.where(allowed, 0.0, 1.0)])
+    lp.col_upper_ = np.concatenate([np.ones(options), problem.block_count])
+    least = np.where(columns.may_wait, 0.0, 1.0)
+    lp.row_lower_ = np.concatenate([np.full(resources, -highspy.kHighsInf), least])
     lp.row_upper_ = np.concatenate([room / scale, np.ones(jobs)])
     one_each = csc_array((np.ones(options), (columns.job, np.arange(options))), shape=(jobs, width))
-    top = csc_array(np.hstack([use / scale[:, None], np.eye(resources)]))
-    matrix = csc_array(vstack([top, one_each]))
+    matrix = csc_array(vstack([csc_array(use / scale[:, None]), one_each]))
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = matrix.indptr
     lp.a_matrix_.index_ = matrix.indices
     lp.a_matrix_.value_ = matrix.data
     whole, any_amount = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
     kinds = [whole if b else any_amount for b in problem.block_integer.tolist()]
-    lp.integrality_ = [whole] * options + kinds + [any_amount] * resources
+    lp.integrality_ = [whole] * options + kinds
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("mip_feasibility_tolerance", 1e-9),
-    ):
+    for name, value in HIGHS.items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)
     return solver

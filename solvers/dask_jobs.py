@@ -10,6 +10,7 @@ bit wherever the blocks live.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import dask.config
@@ -91,27 +92,21 @@ class DaskJobs:
     """
 
     def __init__(self, problem: Separable, client: Client, shards: int | None = None) -> None:
-        workers = sorted(client.nthreads())
+        workers = len(client.nthreads())
         if not workers:
             raise InputError("Dask cluster", "no worker", "at least one")
         if shards is not None and shards < 1:
             raise InputError("shards", f"{shards}", "at least 1")
         blocks = cut_blocks(problem)
-        count = min(shards or len(workers), len(blocks))
+        count = min(shards or workers, len(blocks))
         ends = [len(blocks) * i // count for i in range(count + 1)]
         self._client = client
         self._answered: list[Future] = []
         # The inputs belong into the task: data sent beforehand would be lost with its worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
             self._shards = [
-                client.submit(
-                    make_shard,
-                    blocks[ends[i] : ends[i + 1]],
-                    workers=[workers[i % len(workers)]],
-                    allow_other_workers=True,
-                    pure=False,
-                )
-                for i in range(count)
+                client.submit(make_shard, blocks[begin:end], pure=False)
+                for begin, end in pairwise(ends)
             ]
 
     def reply(self, prices: Floats) -> Reply:

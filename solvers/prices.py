@@ -35,7 +35,7 @@ WIDER = 4
 CORE_NODES = 200
 """Search-tree nodes of a core that does not yet hold all options that could matter."""
 
-ROUNDING = 1e-8
+ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
 
 
@@ -172,7 +172,7 @@ class _Search:
         complete = len(losses.loss) < most
         found = solve_core(
             self.own,
-            self.dual.prices,
+            self.dual.bound,
             losses,
             target=self.gap * abs(self.dual.bound),
             cutoff=shortfall,
