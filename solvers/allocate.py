@@ -1,10 +1,10 @@
 """Choosing every job's option by MILP, within a time limit and with a certified bound.
 
 HiGHS starts from the greedy choice at the dual prices of GPUs and watts
-(`ronda.formulations.greedy_fill`); the dual's bound D counts where HiGHS's own is weaker. If time is
-short the MILP has only as many options as it can be built and started with in time: those of least
-*loss*, by which any plan that uses them falls short of D. A plan outside it is worth at most D less
-the least loss left out.
+(`ronda.formulations.greedy_fill`); the dual's bound D counts where HiGHS's own is weaker. If time
+is short the MILP has only as many options as it can be built and started with in time: those of
+least *loss*, by which any plan that uses them falls short of D. A plan outside it is worth at most
+D less the least loss left out.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.choice import Choice
+from ronda.solvers.choice import Choice, named_prices
 from ronda.solvers.contract import Deadline
 from ronda.solvers.milp_search import PROOF, Search
 
@@ -79,7 +79,7 @@ def allocate(
         chosen=found,
         objective=objective,
         bound=max(dual, objective),
-        prices=_prices(round, named),
+        prices=named_prices(round, named),
         build_s=deadline.elapsed(),
         incumbents=((deadline.elapsed(), objective),) if sure else (),
         solver="prices",
@@ -153,18 +153,3 @@ def _only(chosen: Rows, jobs: Rows) -> Rows:
     kept = np.full_like(chosen, -1)
     kept[jobs] = chosen[jobs]
     return kept
-
-
-def _prices(round: Round, named: dict[str, float]) -> dict[str, float]:
-    """Return the prices by the model's constraint names: ``watts`` is the tighter power limit."""
-    prices = {name: price for name, price in named.items() if name != "watts"}
-    watt = named.get("watts")
-    if watt is None:
-        return prices
-    cap, energy = round.power_cap_w, round.energy_j
-    binds_cap = energy is None or (cap is not None and cap <= energy / round.window_s)
-    if cap is not None:
-        prices["power_cap"] = watt if binds_cap else 0.0
-    if energy is not None:
-        prices["energy_window"] = 0.0 if binds_cap else watt / round.window_s
-    return prices

@@ -5,6 +5,7 @@ import numpy as np
 from ronda.formulations.allocation_case import Case, make_case
 from ronda.formulations.allocation_reading import Conflict, shortages
 from ronda.formulations.options import OptionTable
+from ronda.formulations.regret import surpluses
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
 from ronda.instances.instance import Round
@@ -74,12 +75,20 @@ def allocate_by_prices(
         incumbents=((deadline.elapsed(), answer.objective),),
         solver="prices",
         message=_words(problem, answer, start),
+        surplus=_surplus(case, problem, answer),
     )
 
 
 def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
     """Return the value of one more GPU, node, watt or joule, by constraint name."""
     return dict(zip(problem.names, answer.dual.prices.tolist(), strict=True))
+
+
+def _surplus(case: Case, problem: Separable, answer: Answer) -> Floats:
+    """Return (K,) value less price of the table's options; -inf for those left out as beaten."""
+    surplus = np.full(len(case.table), -np.inf)
+    surplus[case.rows] = surpluses(problem, answer.dual.prices)
+    return surplus
 
 
 def _start(problem: Separable, prices: dict[str, float]) -> Floats | None:

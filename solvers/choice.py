@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation_reading import Conflict
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
+from ronda.formulations.regret import regrets
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.solvers.contract import Deadline
@@ -49,6 +50,9 @@ class Choice:
         Pairs (seconds since entry, objective).
     solver, message
         Who chose, and its own words.
+    surplus
+        (K,) value less price of every option at the prices, -inf for those that are out of the
+        question; None if the prices do not say.
     conflicts
         Why there is no solution, if there is none.
     """
@@ -67,11 +71,27 @@ class Choice:
     incumbents: tuple[tuple[float, float], ...] = ()
     solver: str = ""
     message: str = ""
+    surplus: Floats | None = None
     conflicts: tuple[Conflict, ...] = ()
 
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
         return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
+
+
+def named_prices(round: Round, named: dict[str, float]) -> dict[str, float]:
+    """Return the prices by the model's constraint names: ``watts`` is the tighter power limit."""
+    prices = {name: price for name, price in named.items() if name != "watts"}
+    watt = named.get("watts")
+    if watt is None:
+        return prices
+    cap, energy = round.power_cap_w, round.energy_j
+    binds_cap = energy is None or (cap is not None and cap <= energy / round.window_s)
+    if cap is not None:
+        prices["power_cap"] = watt if binds_cap else 0.0
+    if energy is not None:
+        prices["energy_window"] = 0.0 if binds_cap else watt / round.window_s
+    return prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +162,8 @@ def to_plan(
         more |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
     if placed.moved:
         more["moved"] = list(placed.moved)
+    if choice.surplus is not None:
+        more["regret"] = _regret(setting.table, choice.surplus, choice.chosen, placed.unplaced)
     return Plan(
         policy=setting.policy,
         allocations=placed.allocations,
@@ -154,6 +176,18 @@ def to_plan(
         record=_record(setting, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
+
+
+def _regret(
+    table: OptionTable, surplus: Floats, chosen: Rows, unplaced: tuple[str, ...]
+) -> dict[str, float]:
+    """Return by how much each job's lot, once placed, beats its next best; not if it has none."""
+    ids = [state.job.id for state in table.jobs]
+    if unplaced:
+        chosen = np.where(np.isin(ids, unplaced), -1, chosen)
+    found = regrets(table.start, surplus, table.must_run, chosen)
+    finite = np.isfinite(found).tolist()
+    return {i: r for i, r, known in zip(ids, found.tolist(), finite, strict=True) if known}
 
 
 def _fallback(

@@ -57,6 +57,20 @@ class Capability(Flag):
     PREEMPTS = auto()  # it may stop or change running jobs
     ENERGY = auto()  # it sees power caps and energy budgets when it chooses options
     OBJECTIVE = auto()  # its plans carry an objective that others can be compared on
+    PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
+
+
+OPTIMISING = (
+    Capability.BOUND
+    | Capability.WARM_START
+    | Capability.DEADLINE
+    | Capability.RANDOM
+    | Capability.ELASTIC
+    | Capability.PREEMPTS
+    | Capability.ENERGY
+    | Capability.OBJECTIVE
+)
+"""What policies can do that optimise an objective over all options of a round."""
 
 
 @runtime_checkable

@@ -128,7 +128,7 @@ policy_option = click.option(
     type=PolicyName(),
     default="milp",
     show_default=True,
-    help="Who decides: fifo, sjf, srtf, milp, genetic; parameters as in 'milp(gap=1e-3)'.",
+    help="Who decides: fifo, sjf, srtf, milp, prices, genetic; parameters as 'milp(gap=1e-3)'.",
 )
 seed_option = click.option(
     "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same result."

@@ -1,32 +1,28 @@
 """The evolutionary policy: options, values, search, placement."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import make_case
-from ronda.formulations.allocation_reading import Conflict, shortages
+from ronda.formulations.allocation_reading import shortages
 from ronda.formulations.genome import favourites, genes, within
 from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.limits import Floats, limits
-from ronda.formulations.objectives import minds_power, values
-from ronda.formulations.options import OptionTable, build
+from ronda.formulations.objectives import minds_power
+from ronda.formulations.options import OptionTable
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
-from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.solvers import stopping
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.choice import Choice, Setting, named_prices, reserve_s, to_plan
+from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 from ronda.solvers.genetic import Outcome, Settings, evolve
-from ronda.solvers.realise import realise
 from ronda.solvers.starts import rows_of, running_rows
-from ronda.solvers.versions import versions
 
-RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
-"""Seconds kept for placing the answer: measured 2 ms and 20 microseconds a job on one slow core."""
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +42,7 @@ class Genetic:
     """
 
     name: ClassVar[str] = "genetic"
-    capabilities: ClassVar[Capability] = (
-        Capability.BOUND
-        | Capability.WARM_START
-        | Capability.DEADLINE
-        | Capability.RANDOM
-        | Capability.ELASTIC
-        | Capability.PREEMPTS
-        | Capability.ENERGY
-        | Capability.OBJECTIVE
-    )
+    capabilities: ClassVar[Capability] = OPTIMISING
 
     objective: str = "rank"
     population: int = 64
@@ -85,53 +72,40 @@ class Genetic:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round by evolution."""
-        table = build(round, mind_power=True if minds_power(self.objective) else None)
-        worth = values(round, table, self.objective)
-        build_s = deadline.elapsed()
-        answer = self._answer(round, table, worth, deadline, seed, initial)
-        found = answer.found
-        record = SolveRecord(
+        setting = Setting.of(
+            self.name,
+            self.objective,
+            ("numpy", "deap"),
+            round=round,
             seed=seed,
-            build_s=build_s,
-            solve_s=deadline.elapsed() - build_s,
-            nodes=found.evaluations if found else 0,
-            options=len(table),
-            variables=len(found.genome) if found else 0,
-            incumbents=found.incumbents if found else ((deadline.elapsed(), answer.worth(worth)),),
-            solver="deap" if found else "prices",
-            versions={key: versions()[key] for key in ("ronda", "numpy", "deap")},
+            deadline=deadline,
         )
-        if answer.conflicts:
-            return self._fallback(round, answer.conflicts, record, deadline)
-        return self._plan(round, table, worth, answer, record, deadline)
+        choice, generations = self._choose(setting, deadline, initial)
+        return to_plan(setting, choice, deadline, {"generations": generations})
 
-    def _answer(
-        self,
-        round: Round,
-        table: OptionTable,
-        worth: Floats,
-        deadline: Deadline,
-        seed: int,
-        initial: Plan | None,
-    ) -> "_Answer":
-        """Return the best rows found, or why there can be none."""
-        bounds = limits(round, table)
+    def _choose(
+        self, setting: Setting, deadline: Deadline, initial: Plan | None
+    ) -> tuple[Choice, int]:
+        """Choose every job's option; also returns how many generations that took."""
+        round_, table, worth = setting.round, setting.table, setting.values
+        bounds = limits(round_, table)
         wishes = favourites(table, worth)
         if within(table, wishes, bounds):
-            best = float(worth[wishes[wishes >= 0]].sum())
-            return _Answer(wishes, best, StopReason.COMPLETE)
-        bound, prices = dual_bound(round, table, worth, sleeping=bool(bounds.node_w))
-        starts = [fill(round, table, worth), running_rows(table)]
+            best = _worth(wishes, worth)
+            return _without_search(wishes, best, best, StopReason.COMPLETE, {}, deadline), 0
+        bound, named = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
+        prices = named_prices(round_, named)
+        starts = [fill(round_, table, worth), running_rows(table)]
         if initial is not None:
             starts.append(rows_of(table, initial))
         for rows in starts:
-            proven = bound - worth[rows[rows >= 0]].sum() <= self.gap * abs(bound)
-            if proven and within(table, rows, bounds):
-                return _Answer(rows, bound, StopReason.GAP, prices)
-        pool = genes(table, worth, bounds, prices)
+            value = _worth(rows, worth)
+            if bound - value <= self.gap * abs(bound) and within(table, rows, bounds):
+                return _without_search(rows, value, bound, StopReason.GAP, prices, deadline), 0
+        pool = genes(table, worth, bounds, named)
         if not len(pool):
-            conflicts = shortages(make_case(round, table, worth))
-            return _Answer(pool.fixed, bound, StopReason.COMPLETE, prices, None, tuple(conflicts))
+            return _without_genes(setting, pool.fixed, bound, prices, deadline), 0
+        began = deadline.elapsed()
         found = evolve(
             pool,
             np.unique([pool.genome(rows) for rows in starts], axis=0),
@@ -141,99 +115,94 @@ class Genetic:
                 mutation=self.mutation,
                 tournament=self.tournament,
             ),
-            self._criterion(bound, deadline, len(table.jobs)),
-            seed=seed,
+            self._criterion(bound, deadline, table),
+            seed=setting.seed,
             deadline=deadline,
         )
-        return _Answer(pool.rows(found.genome), bound, found.stop, prices, found)
+        return self._found(pool.rows(found.genome), found, bound, prices, began, setting, deadline)
 
-    def _criterion(self, bound: float, deadline: Deadline, jobs: int) -> stopping.Criterion:
+    def _found(
+        self,
+        rows: Rows,
+        found: Outcome,
+        bound: float,
+        prices: dict[str, float],
+        began: float,
+        setting: Setting,
+        deadline: Deadline,
+    ) -> tuple[Choice, int]:
+        """Return what the search found, and its generations."""
+        value = _worth(rows, setting.values)
+        proven = bound - value <= self.gap * abs(bound)
+        choice = Choice(
+            chosen=rows,
+            objective=value,
+            bound=max(bound, value),
+            prices=prices,
+            stop=found.stop,
+            status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
+            build_s=began,
+            solve_s=deadline.elapsed() - began,
+            variables=len(found.genome),
+            nodes=found.evaluations,
+            incumbents=found.incumbents,
+            solver="deap",
+            message=f"{found.generations} generations",
+        )
+        return choice, found.generations
+
+    def _criterion(
+        self, bound: float, deadline: Deadline, table: OptionTable
+    ) -> stopping.Criterion:
         """Return when to stop."""
         return stopping.first_of(
             stopping.gap(bound, self.gap),
             stopping.generations(self.generations),
             stopping.stagnation(self.stagnation),
-            stopping.deadline(deadline, RESERVE_S + RESERVE_PER_JOB_S * jobs),
-        )
-
-    def _plan(
-        self,
-        round: Round,
-        table: OptionTable,
-        worth: Floats,
-        answer: "_Answer",
-        record: SolveRecord,
-        deadline: Deadline,
-    ) -> Plan:
-        """Place the answer; the plan's objective and gap are those of what is placed."""
-        began = deadline.elapsed()
-        placed = realise(
-            round, table, worth, answer.rows, save_energy=_energy_is_short(round, answer.prices)
-        )
-        ended = deadline.elapsed()
-        bound = max(answer.bound, placed.objective)
-        proven = bound - placed.objective <= self.gap * abs(bound)
-        details: dict[str, Any] = {"objective": self.objective}
-        if answer.found is not None:
-            details["generations"] = answer.found.generations
-        if placed.unplaced:
-            details |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
-        if placed.moved:
-            details["moved"] = list(placed.moved)
-        return Plan(
-            policy=self.name,
-            allocations=placed.allocations,
-            asleep=placed.asleep,
-            objective=placed.objective,
-            bound=bound,
-            stop=answer.stop,
-            status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
-            prices=answer.prices,
-            record=replace(record, extract_s=ended - began, total_s=ended),
-            details=details,
-        )
-
-    def _fallback(
-        self,
-        round: Round,
-        conflicts: tuple[Conflict, ...],
-        record: SolveRecord,
-        deadline: Deadline,
-    ) -> Plan:
-        """Keep what runs, and say which constraints conflict."""
-        return Plan(
-            policy=self.name,
-            allocations={s.job.id: s.allocation for s in round.running if s.allocation is not None},
-            stop=StopReason.INFEASIBLE,
-            status=SolutionStatus.FALLBACK,
-            record=replace(record, total_s=deadline.elapsed()),
-            details={
-                "objective": self.objective,
-                "conflicts": [
-                    {"constraints": list(c.constraints), "message": c.message} for c in conflicts
-                ],
-            },
+            stopping.deadline(deadline, reserve_s(table)),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Rows for all jobs, and what is known about them."""
-
-    rows: NDArray[np.int64]
-    bound: float
-    stop: StopReason
-    prices: dict[str, float] = field(default_factory=dict)
-    found: Outcome | None = None
-    conflicts: tuple[Conflict, ...] = ()
-
-    def worth(self, values: Floats) -> float:
-        """Return what the rows are worth together."""
-        return float(values[self.rows[self.rows >= 0]].sum())
+def _worth(rows: Rows, values: Floats) -> float:
+    """Return what rows (-1: none) are worth together."""
+    return float(values[rows[rows >= 0]].sum())
 
 
-def _energy_is_short(round: Round, prices: Mapping[str, float]) -> bool:
-    """Tell whether the energy budget, not the power cap, is what limits the round's watts."""
-    if round.energy_j is None or prices.get("watts", 0.0) <= 0:
-        return False
-    return round.power_cap_w is None or round.energy_j / round.window_s < round.power_cap_w
+def _without_search(
+    rows: Rows,
+    value: float,
+    bound: float,
+    stop: StopReason,
+    prices: dict[str, float],
+    deadline: Deadline,
+) -> Choice:
+    """Return a choice that needed no search: it is proven good enough."""
+    return Choice(
+        chosen=rows,
+        objective=value,
+        bound=max(bound, value),
+        prices=prices,
+        stop=stop,
+        status=SolutionStatus.OPTIMAL,
+        build_s=deadline.elapsed(),
+        incumbents=((deadline.elapsed(), value),),
+        solver="prices",
+        message="greedy choice at the dual prices",
+    )
+
+
+def _without_genes(
+    setting: Setting, fixed: Rows, bound: float, prices: dict[str, float], deadline: Deadline
+) -> Choice:
+    """Return the choice of a round in which nothing is left to choose, or why there is none."""
+    conflicts = shortages(make_case(setting.round, setting.table, setting.values))
+    if not conflicts:
+        value = _worth(fixed, setting.values)
+        return _without_search(fixed, value, bound, StopReason.COMPLETE, prices, deadline)
+    return Choice(
+        chosen=fixed,
+        stop=StopReason.INFEASIBLE,
+        status=SolutionStatus.NONE,
+        build_s=deadline.elapsed(),
+        conflicts=tuple(conflicts),
+    )

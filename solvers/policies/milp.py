@@ -9,7 +9,7 @@ from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.allocate import allocate
 from ronda.solvers.choice import Setting, reserve_s, to_plan
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 from ronda.solvers.starts import rows_of, running_rows
 
 
@@ -32,16 +32,7 @@ class Milp:
     """
 
     name: ClassVar[str] = "milp"
-    capabilities: ClassVar[Capability] = (
-        Capability.BOUND
-        | Capability.WARM_START
-        | Capability.DEADLINE
-        | Capability.RANDOM
-        | Capability.ELASTIC
-        | Capability.PREEMPTS
-        | Capability.ENERGY
-        | Capability.OBJECTIVE
-    )
+    capabilities: ClassVar[Capability] = OPTIMISING
 
     objective: str = "rank"
     gap: float = 1e-4

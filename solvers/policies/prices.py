@@ -9,7 +9,7 @@ from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.allocate_by_prices import allocate_by_prices
 from ronda.solvers.choice import Setting, reserve_s, to_plan
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +31,7 @@ class Prices:
     """
 
     name: ClassVar[str] = "prices"
-    capabilities: ClassVar[Capability] = (
-        Capability.BOUND
-        | Capability.WARM_START
-        | Capability.DEADLINE
-        | Capability.RANDOM
-        | Capability.ELASTIC
-        | Capability.PREEMPTS
-        | Capability.ENERGY
-        | Capability.OBJECTIVE
-    )
+    capabilities: ClassVar[Capability] = OPTIMISING
 
     objective: str = "rank"
     gap: float = 1e-4

@@ -126,3 +126,16 @@ def test_versions(ronda):
     assert {"cpu", "cores", "python", "machine"} <= fields["host"].keys()
     assert "highspy" in ronda("show-versions").stdout
     assert ronda("--version").stdout.startswith("ronda 0.1.0")
+
+
+def test_help_names_every_policy():
+    """The list in the help is written out, so that help needs no heavy import: it must be whole."""
+    from ronda.cli.params import policy_option
+    from ronda.solvers.registry import POLICIES
+
+    @policy_option
+    def command():
+        pass
+
+    (option,) = command.__click_params__
+    assert ", ".join(POLICIES) in option.help

@@ -66,7 +66,9 @@ def test_seed_decides_the_numbers():
     assert (reference(10, seed=3).value != reference(10, seed=4).value).all()
 
 
-@pytest.mark.parametrize(("arguments", "place"), [((0,), "jobs"), ((-5,), "jobs"), ((4, -1), "seed")])
+@pytest.mark.parametrize(
+    ("arguments", "place"), [((0,), "jobs"), ((-5,), "jobs"), ((4, -1), "seed")]
+)
 def test_impossible_arguments_are_refused(arguments, place):
     """The error names the argument."""
     with pytest.raises(InputError, match=place):

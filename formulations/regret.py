@@ -1,0 +1,57 @@
+"""What prices say about every choice: its surplus, and how far it is from the next best.
+
+At prices p the surplus of option k is its value less what it uses at these prices,
+``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice less
+that of the best of all its other options, not to run included: what it would lose at these prices
+if it had to do something else. It is negative if the job got something else than its favourite.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.separable import Floats, Separable
+
+Rows = NDArray[np.int64]
+
+
+def surpluses(problem: Separable, prices: Floats) -> Floats:
+    """Return (K,) value less price of every option.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    prices
+        (R,) price of one unit of each resource.
+    """
+    return np.asarray(problem.value - prices @ problem.use)
+
+
+def regrets(
+    start: Rows, surplus: Floats, must: NDArray[np.bool_], chosen: Rows
+) -> NDArray[np.float64]:
+    """Return (J,) the regret of every job; infinite for a job that has no other choice.
+
+    Parameters
+    ----------
+    start
+        (J + 1,) offsets of each job's options.
+    surplus
+        (K,) of every option; -inf for options that are out of the question.
+    must
+        (J,) whether the job must get one of its options: not to run is none of its choices.
+    chosen
+        (J,) row of each job's choice, -1 for not to run.
+    """
+    none = np.where(must, -np.inf, 0.0)
+    runs = chosen >= 0
+    own = none.copy()
+    own[runs] = surplus[chosen[runs]]
+    others = surplus.copy()
+    others[chosen[runs]] = -np.inf
+    best = np.where(runs, none, -np.inf)
+    filled = np.flatnonzero(start[1:] > start[:-1])
+    if len(filled):
+        best[filled] = np.maximum(best[filled], np.maximum.reduceat(others, start[filled]))
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(best), np.inf, own - best)

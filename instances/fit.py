@@ -1,0 +1,181 @@
+"""What a fit of speed or power to measurements is: parameters, errors, and named warnings.
+
+``ronda profile fit`` writes files of it; ``ronda.instances.profiles`` reads them and gives those
+that are packaged.
+"""
+
+from typing import Literal
+
+from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
+from ronda.instances.profile import Parametric, PowerCurve
+
+
+class FitErrors(Record, frozen=True, kw_only=True):
+    """How far a fit is from its measurements; all errors are relative, 0.01 is 1 %.
+
+    A row is *inside* if the other rows span the same ranges without it, and at the *edge* if not:
+    to predict an edge row from the others is to extrapolate.
+
+    Attributes
+    ----------
+    rows
+        Measurements.
+    mape
+        Mean absolute error of the fitted rows.
+    largest
+        The largest.
+    inside_rows
+        Rows inside that were left out of a fit once and predicted by it.
+    held_out_mape
+        Mean absolute error of these predictions; None: there is none.
+    edge_rows, edge_mape
+        The same for rows at the edge.
+    """
+
+    rows: Count
+    mape: NonNegative
+    largest: NonNegative
+    inside_rows: Index = 0
+    held_out_mape: NonNegative | None = None
+    edge_rows: Index = 0
+    edge_mape: NonNegative | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Held-out error of the rows inside over the fitted error; None where it has no meaning."""
+        if self.held_out_mape is None or self.mape <= 0.0:
+            return None
+        return self.held_out_mape / self.mape
+
+    @property
+    def all_held_out_mape(self) -> float | None:
+        """Mean absolute error of all rows that were left out once, inside or not."""
+        parts = ((self.inside_rows, self.held_out_mape), (self.edge_rows, self.edge_mape))
+        known = [(rows, error) for rows, error in parts if error is not None]
+        rows = sum(rows for rows, _ in known)
+        return sum(rows * error for rows, error in known) / rows if rows else None
+
+
+class FitParameter(Record, frozen=True, kw_only=True):
+    """One parameter of a fit.
+
+    Attributes
+    ----------
+    name
+        Field of the model.
+    value
+        Its value.
+    state
+        ``fitted``; ``fixed`` from outside or because nothing was measured that could tell;
+        ``at-bound``: the fit would go beyond what is possible.
+    std_error
+        Standard error of a fitted one (from the curvature at the optimum); None: unknown.
+    """
+
+    name: Name
+    value: float
+    state: Literal["fitted", "fixed", "at-bound"] = "fitted"
+    std_error: NonNegative | None = None
+
+
+class FitRemark(Record, frozen=True, kw_only=True):
+    """A named warning.
+
+    Attributes
+    ----------
+    code
+        Its name, as ``phi-fixed``; ``docs/fitting.md`` lists them.
+    message
+        What was found, with rows, and what was done.
+    """
+
+    code: Name
+    message: str
+
+
+class Residual(Record, frozen=True, kw_only=True):
+    """One measurement beside its predictions, in seconds per iteration or watts per GPU.
+
+    Attributes
+    ----------
+    row
+        Line in the file.
+    at
+        Where it was measured, as ``gpus``, ``nodes``, ``local_batch``, ``clock``; or ``speed``.
+    measured, fitted
+        What was measured, and what the fit says.
+    held_out
+        What a fit without this row says.
+    inside
+        Whether the other rows span the same ranges.
+    """
+
+    row: Index
+    at: dict[str, float]
+    measured: Positive
+    fitted: NonNegative
+    held_out: NonNegative | None = None
+    inside: bool = True
+
+
+class Fit(Record, frozen=True, kw_only=True):
+    """A model of one application on one type of GPU, fitted to measurements.
+
+    Attributes
+    ----------
+    name
+        By which it is found.
+    kind
+        What was fitted.
+    application, gpu_type
+        Of what, on which GPU.
+    batch
+        Batch size of a power curve, if the measurements had one.
+    throughput, power
+        The model; one of the two.
+    measured
+        By axis the smallest and the largest value measured: beyond it the model extrapolates.
+    errors, parameters, remarks
+        How far to trust it.
+    residuals
+        Every measurement; left out of the packaged ones.
+    source, licence, citation
+        Where the measurements come from.
+    """
+
+    name: Name
+    kind: Literal["throughput", "power"]
+    application: Name
+    gpu_type: Name
+    batch: Positive | None = None
+    throughput: Parametric | None = None
+    power: PowerCurve | None = None
+    measured: dict[str, tuple[float, float]]
+    errors: FitErrors
+    parameters: tuple[FitParameter, ...]
+    remarks: tuple[FitRemark, ...] = ()
+    residuals: tuple[Residual, ...] = ()
+    source: str = ""
+    licence: str = ""
+    citation: str = ""
+
+    def __post_init__(self) -> None:
+        """Hold kind and model together."""
+        model = self.throughput if self.kind == "throughput" else self.power
+        if model is None or (self.throughput is not None and self.power is not None):
+            raise ValueError(f"a fit of {self.kind} holds that model and no other")
+
+
+class Fits(Record, frozen=True, kw_only=True):
+    """A file of fits.
+
+    Attributes
+    ----------
+    format
+        Version of the file format.
+    fits
+        In any order; names are unique.
+    """
+
+    format: Literal["ronda/fits/1"] = "ronda/fits/1"
+    fits: tuple[Fit, ...]

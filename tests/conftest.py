@@ -1,0 +1,49 @@
+"""Instances that tests of several folders share."""
+
+import pytest
+
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.instance import Instance
+from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.profile import PowerCurve, Profile, Rigid
+
+
+def rigid_job(name, submit_s, gpus, work):
+    """Return a rigid job of known size."""
+    return Job(
+        id=name,
+        submit_s=submit_s,
+        profile="rigid",
+        gpus=gpus,
+        estimate=Estimate(work=work),
+        truth=Truth(work=work),
+    )
+
+
+@pytest.fixture
+def two_nodes():
+    """Three rigid jobs on two nodes of 4 GPUs: 100 W a host, 10 W an idle GPU, 60 W a busy one."""
+    return Instance(
+        name="two-nodes",
+        cluster=Cluster(
+            gpu_types=(GpuType(name="G", memory_gib=16.0, idle_w=10.0),),
+            node_groups=(
+                NodeGroup(
+                    name="n", count=2, gpus_per_node=4, gpu_type="G", host_idle_w=100.0, sleep_w=5.0
+                ),
+            ),
+        ),
+        profiles={
+            "rigid": Profile(
+                name="rigid",
+                throughput={"G": Rigid()},
+                power={"G": PowerCurve(a_w=10.0, b_w=50.0)},
+            )
+        },
+        jobs=(
+            rigid_job("a", 0.0, 2, 100.0),
+            rigid_job("b", 0.0, 8, 50.0),
+            rigid_job("c", 10.0, 1, 10.0),
+        ),
+        costs=Costs(restart_s=5.0),
+    )
