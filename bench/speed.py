@@ -2,11 +2,17 @@
 
 Every measurement has a process of its own and prints one JSON line with the same fields for all
 cases: `case, jobs, gpus, options, total_s, build_s, solve_s, gap, baseline_s, ratio,
-peak_rss_mib`; null where a case has no such number. The cases:
+peak_rss_mib`; null where a case has no such number. `ratio` is baseline_s / total_s: how many
+times faster than the baseline. All is on one thread. The cases:
 
 =========  ========================================================  ===========================
 case       total_s                                                   baseline_s
 =========  ========================================================  ===========================
+`prices`   the price engine on the reference round of that many      with --baseline: one Pyomo
+           jobs, from the first random number to the certificate     model in HiGHS, to the same
+                                                                     gap, at most --limit s
+`build`    options, values and arrays of a generated round, without  none
+           solving it
 `import`   ``import ronda``, median of 7 fresh processes             of ``import numpy``
 `read`     reading a file of that many jobs, validation included     parsing the same bytes with
                                                                      the standard library's json
@@ -19,22 +25,23 @@ case       total_s                                                   baseline_s
 
 import argparse
 import json
-import statistics
+import math
+import os
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import msgspec
-
+from ronda.bench.provenance import host
 from ronda.bench.runner import peak_rss_mib
 from ronda.bench.specs import parse_seeds
-from ronda.instances.budget import Budget
+from ronda.bench.speed_ask import Ask
+from ronda.bench.speed_parts import measure_driver, measure_engine, measure_import, measure_read
+from ronda.bench.speed_prices import measure_build, measure_prices
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Instance
+from ronda.solvers.versions import versions
 
 FIELDS = (
     "case",
@@ -50,137 +57,32 @@ FIELDS = (
     "peak_rss_mib",
 )
 
-USUAL_JOBS = {"import": "0", "read": "100000", "engine": "100000", "driver": "200"}
+USUAL_JOBS = {
+    "prices": "64,256,1024,4096,16384,65536",
+    "build": "1024,4096",
+    "import": "0",
+    "read": "100000",
+    "engine": "100000",
+    "driver": "200",
+}
 
-TRACE_NODES = 133
-"""Nodes of 8 GPUs that the cluster of the Venus trace had."""
+OPTIONS = {
+    "prices": ("baseline", "gap", "limit_s", "seed"),
+    "build": ("seed",),
+    "read": ("trace",),
+    "engine": ("trace",),
+}
+"""Fields of `Ask` that mean something for a case, besides the number of jobs."""
 
+MOST_JOBS = 10_000_000
+"""More jobs than this are taken for a slip of the pen."""
 
-def measure_import(jobs: int, trace: Path | None) -> dict[str, Any]:
-    """Time the import in fresh processes, as the process itself sees it."""
-    return {
-        "total_s": statistics.median(_import_s("ronda") for _ in range(7)),
-        "baseline_s": statistics.median(_import_s("numpy") for _ in range(7)),
-    }
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM")}
+"""Environment that keeps numpy's linear algebra on one thread."""
 
-
-def _import_s(name: str) -> float:
-    """Return the seconds that an import takes in a fresh process."""
-    code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(done.stdout)
-
-
-def measure_read(jobs: int, trace: Path | None) -> dict[str, Any]:
-    """Time the reading of an instance file."""
-    from ronda.instances.files import read, write
-
-    instance = rigid_trace(jobs, trace)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "instance.json"
-        write(instance, path)
-        began = time.perf_counter()
-        read(path)
-        total_s = time.perf_counter() - began
-        began = time.perf_counter()
-        json.loads(path.read_bytes())
-        baseline_s = time.perf_counter() - began
-    return {
-        "jobs": len(instance.jobs),
-        "gpus": instance.cluster.gpus,
-        "total_s": total_s,
-        "baseline_s": baseline_s,
-    }
-
-
-def measure_engine(jobs: int, trace: Path | None) -> dict[str, Any]:
-    """Time FIFO over a whole rigid trace."""
-    from ronda.solvers.rolling_horizon import run
-
-    instance = rigid_trace(jobs, trace)
-    began = time.perf_counter()
-    schedule = run(instance, "fifo", time_limit_s=None)
-    return {
-        "jobs": len(instance.jobs),
-        "gpus": instance.cluster.gpus,
-        "total_s": time.perf_counter() - began,
-        "solve_s": sum(record.solve_s for record in schedule.rounds),
-        "rounds": len(schedule.rounds),
-    }
-
-
-def measure_driver(jobs: int, trace: Path | None) -> dict[str, Any]:
-    """Time the driver's share of rounds with about `jobs` live jobs, under SRTF."""
-    from ronda.instances import generate
-    from ronda.solvers.rolling_horizon import run
-
-    instance = generate.horizon(2 * jobs, max(8, jobs // 2 // 8 * 8), "balanced", 0)
-    # All but one in four are there from the start, so that the number of live jobs passes `jobs`.
-    early = tuple(
-        msgspec.structs.replace(job, submit_s=0.0 if k % 4 else job.submit_s)
-        for k, job in enumerate(instance.jobs)
-    )
-    jobs_by_time = tuple(sorted(early, key=lambda job: job.submit_s))
-    # Without budgets: under these some jobs, as requested, would have to wait for ever.
-    crowded = msgspec.structs.replace(instance, jobs=jobs_by_time, budget=Budget())
-    records = [
-        record
-        for record in run(crowded, "srtf", time_limit_s=None).rounds
-        if 0.8 * jobs <= record.waiting + record.running <= 1.2 * jobs
-    ]
-    if not records:
-        raise InputError("--jobs", str(jobs), "a number of live jobs that the horizon reaches")
-    return {
-        "gpus": crowded.cluster.gpus,
-        "total_s": statistics.fmean(record.overhead_s for record in records),
-        "baseline_s": statistics.fmean(record.solve_s for record in records),
-        "rounds": len(records),
-    }
-
-
-def rigid_trace(jobs: int, trace: Path | None) -> Instance:
-    """Return a rigid instance: the first jobs of a Helios log, or random ones at 0.9 load."""
-    if trace is not None:
-        from ronda.instances.traces.helios import read_helios
-
-        whole = read_helios(trace, nodes=TRACE_NODES)
-        return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
-    return _random_trace(jobs)
-
-
-def _random_trace(jobs: int) -> Instance:
-    """Return rigid jobs with the mix of sizes of a research cluster, on 128 nodes of 8 GPUs."""
-    import numpy as np
-
-    from ronda.instances.job import Estimate, Job, Truth
-    from ronda.instances.profile import rigid_profile
-    from ronda.instances.traces.rigid import V100_NODE, make_cluster
-
-    rng = np.random.default_rng(0)
-    cluster = make_cluster(V100_NODE, 128)
-    gpus = rng.choice([1, 2, 4, 8, 16, 32], jobs, p=[0.6, 0.12, 0.1, 0.12, 0.04, 0.02])
-    work_s = np.clip(np.rint(rng.lognormal(6.0, 1.8, jobs)), 1.0, 604_800.0)
-    span_s = float((gpus * work_s).sum()) / (0.9 * cluster.gpus)
-    submit_s = np.sort(np.rint(rng.uniform(0.0, span_s, jobs)))
-    name = V100_NODE.gpu.name
-    made = tuple(
-        Job(
-            id=f"j{k}",
-            submit_s=at,
-            profile="rigid",
-            gpus=n,
-            estimate=Estimate(work=work),
-            truth=Truth(work=work),
-        )
-        for k, (at, n, work) in enumerate(
-            zip(submit_s.tolist(), gpus.tolist(), work_s.tolist(), strict=True)
-        )
-    )
-    profiles = {"rigid": rigid_profile(name)}
-    return Instance(name=f"random-{jobs}", cluster=cluster, profiles=profiles, jobs=made)
-
-
-CASES: dict[str, Callable[[int, Path | None], dict[str, Any]]] = {
+CASES: dict[str, Callable[[Ask], dict[str, Any]]] = {
+    "prices": measure_prices,
+    "build": measure_build,
     "import": measure_import,
     "read": measure_read,
     "engine": measure_engine,
@@ -188,19 +90,88 @@ CASES: dict[str, Callable[[int, Path | None], dict[str, Any]]] = {
 }
 
 
-def measure(case: str, jobs: int, trace: Path | None) -> dict[str, Any]:
+def measure(case: str, ask: Ask) -> dict[str, Any]:
     """Carry out one measurement in this process and return its line."""
-    found = CASES[case](jobs, trace)
-    line: dict[str, Any] = dict.fromkeys(FIELDS) | {"case": case, "jobs": jobs} | found
-    line["peak_rss_mib"] = round(peak_rss_mib(), 1)
+    found = CASES[case](ask)
+    line: dict[str, Any] = dict.fromkeys(FIELDS) | {"case": case, "jobs": ask.jobs} | found
+    if line["peak_rss_mib"] is None:
+        line["peak_rss_mib"] = round(peak_rss_mib(), 1)
     if line["baseline_s"]:
-        line["ratio"] = line["total_s"] / line["baseline_s"]
-    return line
+        line["ratio"] = line["baseline_s"] / line["total_s"]
+    return line | {"host": host(), "versions": versions()}
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print one line for each number of jobs; return the exit code."""
-    parser = argparse.ArgumentParser(
+def measure_apart(case: str, ask: Ask) -> int:
+    """Carry out one measurement in a process of its own, which prints the line.
+
+    Returns
+    -------
+    int
+        The exit code; anything but 0 the process has explained.
+
+    Raises
+    ------
+    InputError
+        If the process is killed, as it is for want of memory.
+    """
+    words = [sys.executable, "-m", "ronda.bench.speed", case, "--here", "--jobs", str(ask.jobs)]
+    for name in OPTIONS.get(case, ()):
+        value = getattr(ask, name)
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not None and value is not False:
+            words += [_flag(name), str(value)]
+    code = subprocess.run(words, env=os.environ | ONE_THREAD, check=False).returncode
+    if code < 0:
+        raise InputError("--jobs", f"{ask.jobs}: killed by signal {-code}", "fewer, or more memory")
+    return code
+
+
+def asks(given: argparse.Namespace) -> list[Ask]:
+    """Return the measurements that were asked for.
+
+    Raises
+    ------
+    InputError
+        If a number makes no sense, or an option does not belong to the case.
+    """
+    options = {
+        field.name: value
+        for field in fields(Ask)
+        if field.name != "jobs" and (value := getattr(given, field.name)) is not None
+    }
+    for name in options:
+        if name not in OPTIONS.get(given.case, ()):
+            fit = ", ".join(case for case, own in OPTIONS.items() if name in own)
+            raise InputError(_flag(name), f"case {given.case}", f"one of the cases {fit}")
+    sizes = parse_seeds(given.jobs or USUAL_JOBS[given.case], "--jobs")
+    if not (given.case == "import" or sizes[0] >= 1) or sizes[-1] > MOST_JOBS:
+        raise InputError("--jobs", given.jobs, f"numbers from 1 to {MOST_JOBS:,}")
+    found = [Ask(jobs, **options) for jobs in sizes]
+    if not 0 < found[0].gap < 1:
+        raise InputError("--gap", f"{found[0].gap:g}", "a share above 0 and below 1")
+    if not 0 < found[0].limit_s < math.inf:
+        raise InputError("--limit", f"{found[0].limit_s:g}", "seconds above 0")
+    if found[0].seed < 0:
+        raise InputError("--seed", f"{found[0].seed}", "0 or more")
+    return found
+
+
+def _flag(name: str) -> str:
+    """Return what a field of `Ask` is called on the command line."""
+    return f"--{name.removesuffix('_s')}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end with exit code 2."""
+        self.exit(2, f"error: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
         prog="python -m ronda.bench.speed",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -208,24 +179,35 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--jobs", help="one number or several: 1024,16384")
     parser.add_argument("--trace", type=Path, help="a log of Helios in place of random jobs")
+    parser.add_argument(
+        "--baseline", action="store_true", default=None, help="measure the monolithic model, too"
+    )
+    parser.add_argument("--gap", type=float, help="relative gap to reach (default: 1e-4)")
+    parser.add_argument(
+        "--limit", dest="limit_s", type=float, help="seconds for the baseline (default: 600)"
+    )
+    parser.add_argument("--seed", type=int, help="of what is generated (default: 0)")
     parser.add_argument("--here", action="store_true", help="measure in this very process")
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print one line for each number of jobs; return the exit code."""
+    given = _parser().parse_args(arguments)
+    code = 0
     try:
-        sizes = parse_seeds(given.jobs or USUAL_JOBS[given.case], "--jobs")
-        for jobs in sizes:
+        for ask in asks(given):
             if given.here:
-                print(json.dumps(measure(given.case, jobs, given.trace)), flush=True)
-                continue
-            words = [sys.executable, "-m", "ronda.bench.speed", given.case, "--here"]
-            words += ["--jobs", str(jobs)]
-            words += ["--trace", str(given.trace)] if given.trace else []
-            code = subprocess.run(words, check=False).returncode
-            if code:
-                return code
+                print(json.dumps(measure(given.case, ask)), flush=True)
+            else:
+                code = code or measure_apart(given.case, ask)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    return 0
+    except MemoryError:
+        print("error: --jobs: not enough memory for so many", file=sys.stderr)
+        return 1
+    return code
 
 
 if __name__ == "__main__":

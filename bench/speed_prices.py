@@ -8,6 +8,7 @@ engine first, so that the peak of memory is its own.
 """
 
 import time
+from itertools import pairwise
 from typing import Any
 
 from ronda.bench.certificate import Claim, certify
@@ -116,7 +117,7 @@ def measure_build(ask: Ask) -> dict[str, Any]:
     clock.append(time.perf_counter())
     problem = separable(case)
     clock.append(time.perf_counter())
-    steps = [after - before for before, after in zip(clock, clock[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(clock)]
     tell(f"build: {ask.jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
     return {
         "gpus": round_.cluster.gpus,

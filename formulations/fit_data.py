@@ -61,7 +61,7 @@ class Steps:
     @property
     def single(self) -> Mask:
         """Rows without synchronisation: one GPU."""
-        return self.gpus == 1
+        return np.asarray(self.gpus == 1)
 
     @property
     def in_node(self) -> Mask:

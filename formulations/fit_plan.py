@@ -137,9 +137,8 @@ def _plan_sync(
         sizes = np.unique(steps.gpus[rows])
         if not len(sizes) and not {alpha, beta} <= known.keys():
             other, there = ("n", "across nodes") if kind == "r" else ("r", "in one node")
-            for name, source in ((alpha, f"alpha_{other}_s"), (beta, f"beta_{other}_s")):
-                if name not in known:
-                    copied[name] = source
+            pairs = {alpha: f"alpha_{other}_s", beta: f"beta_{other}_s"}
+            copied |= {name: source for name, source in pairs.items() if name not in known}
             message = f"no row synchronises {where}; taken to be as {there}"
             remarks.append(FitRemark(code=f"{code}-unmeasured", message=message))
         elif len(sizes) == 1 and not {alpha, beta} & known.keys():

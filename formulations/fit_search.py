@@ -117,7 +117,7 @@ def search(
     high = box.upper - best.x <= _NEAR * box.scale
     x = np.where(low, box.lower, np.where(high, box.upper, best.x))
     at_bound = np.asarray(low | high)
-    covariance = _covariance(best.jac, float(best.cost), at_bound)
+    covariance = _covariance(np.asarray(best.jac), float(best.cost), at_bound)
     return Found(x, float(best.cost), covariance, at_bound)
 
 

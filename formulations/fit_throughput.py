@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ronda.formulations.fit_data import Floats, Steps, take
+from ronda.formulations.fit_data import Floats, Rows, Steps, take
 from ronda.formulations.fit_plan import GAMMA, NAMES, Plan, inside, plan
 from ronda.formulations.fit_report import errors, folds, outliers, poor, residuals, weak
 from ronda.formulations.fit_search import LEAST, Box, Found, search
@@ -107,8 +107,8 @@ def predict(model: Parametric, steps: Steps) -> Floats:
 
 
 def _without(
-    steps: Steps, part: np.ndarray, known: Mapping[str, float], starts: int, seed: int
-) -> Floats:  # type: ignore[type-arg]
+    steps: Steps, part: Rows, known: Mapping[str, float], starts: int, seed: int
+) -> Floats:
     """Return predictions of some rows by a fit without them; NaN where the rest is too little."""
     left = np.ones(len(steps), dtype=bool)
     left[part] = False
@@ -141,9 +141,9 @@ def _search(steps: Steps, scheme: Plan, starts: int, seed: int, polish: int | No
 
 def _scales(steps: Steps) -> dict[str, float]:
     """Return the unit of every parameter: one in which it is about 1."""
-    step, batch = float(np.median(steps.step_s / steps.passes)), float(np.median(steps.local_batch))
-    unit = {name: step for name in NAMES}
-    return {**unit, "beta_c_s": step / batch, "gamma": 1.0, "phi": 1.0}
+    step = float(np.median(steps.step_s / steps.passes))
+    batch = float(np.median(steps.local_batch))
+    return {**dict.fromkeys(NAMES, step), "beta_c_s": step / batch, "gamma": 1.0, "phi": 1.0}
 
 
 def _model(x: Floats, steps: Steps, scheme: Plan) -> Parametric:
@@ -180,7 +180,7 @@ def _parameters(
     for name in NAMES:
         value = float(getattr(model, name))
         source = scheme.copied.get(name, name)
-        if name in scheme.fixed or source in scheme.copied or source != name:
+        if name in scheme.fixed or source != name:
             made.append(FitParameter(name=name, value=value, state="fixed"))
             continue
         at = scheme.free.index(name)

@@ -1,8 +1,9 @@
 """A separable problem in units of its own, so that the user's units cannot change the answer.
 
-Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits, by
-rounding. Solvers branch on such bits. Here every resource is measured in its smallest use and
-values in the largest one, and the quotients keep 30 bits, which rounding does not reach.
+Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits,
+by rounding. Solvers branch on such bits. Here every resource is measured in its smallest use, or in
+the part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
+quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact.
 """
 
 from dataclasses import dataclass, replace

@@ -105,7 +105,8 @@ class RackPower:
         chosen = inside & ~drowsy
         if watts > 0:
             chosen = lowest_bits(chosen, min(chosen.bit_count(), int(left // watts)))
-        left -= watts * chosen.bit_count()
+        # Less than idle power on one node is no reserve for others: the job may not go there.
+        left -= max(watts, 0.0) * chosen.bit_count()
         for node in bits(drowsy):
             need = watts + self._wake_w[node]
             if need <= left:

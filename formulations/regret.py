@@ -4,6 +4,7 @@ At prices p the surplus of option k is its value less what it uses at these pric
 ``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice less
 that of the best of all its other options, not to run included: what it would lose at these prices
 if it had to do something else. It is negative if the job got something else than its favourite.
+Options that another one of the job beats (worth as much, and no more of anything) do not count.
 """
 
 import numpy as np

@@ -77,7 +77,8 @@ def remaining_s(round: Round, state: JobState) -> float:
     """Return how many seconds a job still needs as requested, restarts included.
 
     A running job needs what is left of its pause and of its work; a stopped job also the restart
-    that it will pay and what it owes of an earlier one. Infinite if its size is not known or no pool suits it.
+    that it will pay and what it owes of an earlier one. Infinite if its size is not known or no
+    pool suits it.
     """
     work = state.remaining_at(round.now_s)
     if work is None:

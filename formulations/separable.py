@@ -95,7 +95,7 @@ class Separable:
             )
 
     def objective(self, chosen: NDArray[np.int64], blocks: Floats) -> float:
-        """Return the value of an answer: the option of each job (-1: none), how many of each block."""
+        """Return the value of an answer: each job's option (-1: none) and so many blocks."""
         rows = chosen[chosen >= 0]
         return float(self.value[rows].sum() + self.block_value @ blocks)
 

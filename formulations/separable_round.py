@@ -92,7 +92,7 @@ class _Rows:
 
 
 def _gpu_rows(made: _Rows) -> None:
-    """GPUs of each pool, and its whole nodes where that says more."""
+    """Add the GPUs of each pool, and its whole nodes where that says more."""
     case = made.case
     for p, pool in enumerate(case.table.pools):
         own = case.pool == p
@@ -109,7 +109,7 @@ def _gpu_rows(made: _Rows) -> None:
 
 
 def _power_row(made: _Rows) -> None:
-    """The tighter of power cap and energy window, in watts or joules."""
+    """Add the tighter of power cap and energy window, in watts or joules."""
     round_ = made.case.round
     if round_.watts is None:
         return
@@ -121,7 +121,7 @@ def _power_row(made: _Rows) -> None:
 
 
 def _rack_rows(made: _Rows) -> None:
-    """Jobs draw in the racks of their pool; each capped rack bounds what is drawn below it."""
+    """Let jobs draw in the racks of their pool; each capped rack bounds what is drawn below it."""
     case = made.case
     if not case.racks:
         return
@@ -131,8 +131,9 @@ def _rack_rows(made: _Rows) -> None:
     for p in np.unique(case.pool).tolist():
         name = case.table.pools[p].name
         row = made.add(f"rack_share[{name}]", np.where(case.pool == p, case.extra_w, 0.0), 0.0)
-        for (pool, _), block in ((pair, b) for pair, b in blocks.items() if pair[0] == name):
-            made.block_use[row, block] = -1.0
+        for (pool, _), block in blocks.items():
+            if pool == name:
+                made.block_use[row, block] = -1.0
     racks = case.round.cluster.topology.racks
     for cap in case.racks:
         row = made.add(f"rack_power[{cap.name}]", np.zeros(len(case.rows)), cap.cap_w)

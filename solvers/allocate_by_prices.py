@@ -39,7 +39,8 @@ def allocate_by_prices(
         As for `ronda.solvers.prices.solve_separable`.
     start
         Prices of an earlier round, by name; those of resources that are not in this round are
-        ignored, and missing ones begin at zero. Empty: none.
+        ignored, and missing ones begin at zero. Prices of watts and joules take each other's
+        place. Empty: none.
     reserve_s
         Seconds that must be left on return.
     """
@@ -48,13 +49,14 @@ def allocate_by_prices(
     if conflicts:
         return _nothing(table, StopReason.INFEASIBLE, deadline.elapsed(), tuple(conflicts))
     problem = separable(case)
+    carried = _carried(problem, start, round.window_s)
     build_s = deadline.elapsed()
     answer = solve_separable(
         problem,
         gap=gap,
         deadline=deadline.sooner(reserve_s + HIGHS_RETURNS_LATE_S),
         seed=seed,
-        start=_start(problem, start),
+        start=_start(problem, carried),
     )
     if answer.chosen is None or answer.objective is None:
         return _without(case, answer, deadline, build_s)
@@ -74,7 +76,7 @@ def allocate_by_prices(
         nodes=answer.nodes,
         incumbents=((deadline.elapsed(), answer.objective),),
         solver="prices",
-        message=_words(problem, answer, start),
+        message=_words(problem, answer, carried, start),
         surplus=_surplus(case, problem, answer),
     )
 
@@ -91,22 +93,47 @@ def _surplus(case: Case, problem: Separable, answer: Answer) -> Floats:
     return surplus
 
 
-def _start(problem: Separable, prices: dict[str, float]) -> Floats | None:
-    """Return earlier prices in the order of this problem's resources, None without any."""
-    if not any(name in prices for name in problem.names):
+POWER = ("power_cap", "energy_window")
+"""The names of the one row for the tighter limit on power, in watts and in joules."""
+
+
+def _carried(problem: Separable, prices: dict[str, float], window_s: float) -> dict[str, float]:
+    """Return the earlier prices that still have a meaning, by the names of this problem.
+
+    A watt throughout the window is `window_s` joules: where the cap takes the place of the energy
+    budget as the tighter limit, or the other way round, its price is converted.
+    """
+    known = {name: prices[name] for name in problem.names if name in prices}
+    for now, before, factor in zip(POWER, POWER[::-1], (window_s, 1 / window_s), strict=True):
+        if now in problem.names and not known.get(now) and prices.get(before):
+            known[now] = prices[before] * factor
+    return known
+
+
+def _start(problem: Separable, carried: dict[str, float]) -> Floats | None:
+    """Return earlier prices in the order of the resources, NaN for new ones; None without any."""
+    if not any(carried.values()):
         return None
-    return np.array([prices.get(name, 0.0) for name in problem.names])
+    return np.array([carried.get(name, np.nan) for name in problem.names])
 
 
-def _words(problem: Separable, answer: Answer, start: dict[str, float]) -> str:
+def _words(
+    problem: Separable, answer: Answer, carried: dict[str, float], earlier: dict[str, float]
+) -> str:
     """Say what was done, and what was carried over."""
-    kept = [name for name in problem.names if name in start]
-    new = [name for name in problem.names if name not in start]
-    carried = "prices from scratch"
-    if kept:
-        carried = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
+    said = "prices from scratch"
+    if any(carried.values()):
+        new = [name for name in problem.names if name not in carried]
+        said = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
+        said += "".join(
+            f", {now} from {before}"
+            for now, before in zip(POWER, POWER[::-1], strict=True)
+            if carried.get(now) and not earlier.get(now)
+        )
+    elif earlier:
+        said += " (nothing was scarce before)" if not any(earlier.values()) else ""
     return (
-        f"{carried}; {answer.dual.evaluations} evaluations, {answer.cores} cores of at most "
+        f"{said}; {answer.dual.evaluations} evaluations, {answer.cores} cores of at most "
         f"{answer.columns} options"
     )
 

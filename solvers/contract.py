@@ -69,8 +69,9 @@ OPTIMISING = (
     | Capability.PREEMPTS
     | Capability.ENERGY
     | Capability.OBJECTIVE
+    | Capability.PRICES
 )
-"""What policies can do that optimise an objective over all options of a round."""
+"""What policies can do that optimise an objective over all options of a round, by its prices."""
 
 
 @runtime_checkable

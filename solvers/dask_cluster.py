@@ -4,21 +4,23 @@ import asyncio
 import logging
 import re
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import dask.config
 from dask.distributed import Client, LocalCluster
-from distributed.comm import connect as dial
+from distributed.comm.core import connect as dial
 from distributed.utils import silence_logging_cmgr
+from distributed.versions import VersionMismatchWarning
 
 from ronda.instances.errors import InputError
 
-CONNECT_S = 4.0
+CONNECT_S = 3.0
 """Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
 
-ADDRESS = re.compile(r"(tcp://)?[^/\s]+:\d{1,5}")
+ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 
 
 @contextmanager
@@ -74,15 +76,19 @@ def _local(workers: int) -> LocalCluster:
 def _reach(address: str) -> Client:
     """Connect to a scheduler and see that it has a worker."""
     end = time.monotonic() + CONNECT_S
-    place, start = f"Dask scheduler {address}", "a scheduler, started by: dask scheduler"
-    if not ADDRESS.fullmatch(address):
+    place = f"Dask scheduler {address}"
+    parts = ADDRESS.fullmatch(address)
+    if not parts or int(parts["port"]) > LAST_PORT:
         raise InputError(place, "no address", "one like tcp://127.0.0.1:8786")
     try:
-        with ThreadPoolExecutor(1) as thread:  # there may be a loop in this one already
+        with ThreadPoolExecutor(1) as thread:  # there may be an event loop in this one already
             thread.submit(asyncio.run, _greet(address)).result()
-        client = Client(address, timeout=max(0.1, end - time.monotonic()), set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(place, f"no answer within {CONNECT_S:g} s ({error})", start) from error
+        with warnings.catch_warnings():  # of pandas, say, which a worker has not loaded
+            warnings.simplefilter("ignore", VersionMismatchWarning)
+            client = Client(address, timeout=max(0.1, end - time.monotonic()), set_as_default=False)
+    except Exception as error:  # what is no scheduler may answer anything
+        found = f"no scheduler that answers within {CONNECT_S:g} s"
+        raise InputError(place, found, "one, started by: dask scheduler") from error
     try:
         client.wait_for_workers(1, timeout=max(0.1, end - time.monotonic()))
     except TimeoutError as error:
@@ -94,6 +100,6 @@ def _reach(address: str) -> Client:
 
 
 async def _greet(address: str) -> None:
-    """See that a scheduler answers: the client itself would wait for ever for one that is silent."""
+    """See that a scheduler answers: the client would wait for ever for one that is silent."""
     comm = await asyncio.wait_for(dial(address, timeout=CONNECT_S), CONNECT_S)
     comm.abort()

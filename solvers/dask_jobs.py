@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import dask.config
-import numpy as np
 from dask.distributed import CancelledError, Client, Future, KilledWorker, wait
 
 from ronda.formulations.separable import Floats, Separable
@@ -27,6 +26,9 @@ comes back within a few."""
 
 POLL_S = 2.0
 """Seconds between two looks whether there are workers at all."""
+
+KEPT = 8
+"""Questions after which their answers are let go; a lost worker's are worked out once more."""
 
 T = TypeVar("T")
 
@@ -53,23 +55,6 @@ class Shard:
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss in the shard, none above `limit`."""
         return join_losses([b.losses(prices, limit, most) for b in self.blocks], most)
-
-
-def make_shard(blocks: list[Block]) -> Shard:
-    """Return a shard of blocks that came over the network.
-
-    Arrays are put at addresses that suit their numbers: numpy adds other ones in pieces, which
-    rounds differently.
-    """
-    return Shard(tuple(_aligned(block) for block in blocks))
-
-
-def _aligned(block: Block) -> Block:
-    start, value, use, must = (
-        np.require(array, requirements=["A", "C"])
-        for array in (block.start, block.value, block.use, block.must)
-    )
-    return Block(block.first_job, block.first_row, start, value, use, must)
 
 
 class DaskJobs:
@@ -101,13 +86,11 @@ class DaskJobs:
         count = min(shards or workers, len(blocks))
         ends = [len(blocks) * i // count for i in range(count + 1)]
         self._client = client
-        self._answered: list[Future] = []
+        self._answered: list[Future[Any]] = []
         # The inputs belong into the task: data sent beforehand would be lost with its worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
-            self._shards = [
-                client.submit(make_shard, blocks[begin:end], pure=False)
-                for begin, end in pairwise(ends)
-            ]
+            parts = [tuple(blocks[begin:end]) for begin, end in pairwise(ends)]
+            self._shards = client.map(Shard, parts, pure=False)
 
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs take at prices (R,)."""
@@ -122,25 +105,32 @@ class DaskJobs:
         """Ask all shards the same and return their answers, in the order of jobs.
 
         Dask sends nothing within 10 ms of the message before. So the question goes out as one
-        message, and what was answered is let go only with the shards: it is small.
+        message, and to let go of what was answered, which is a message too, waits for a few more.
         """
         try:
             asked = self._client.map(question, self._shards, pure=False, **options)
             self._wait(asked)
             answers: list[T] = self._client.gather(asked)
             self._answered += asked
+            if len(self._answered) >= KEPT * len(asked):
+                self._answered.clear()
         except KilledWorker as error:
             raise ClusterError(
-                f"Dask cluster: found workers that died one after another ({error}); expected "
-                "memory enough for a shard"
+                "Dask cluster: found workers that died of the same question one after another; "
+                "expected memory enough for a shard"
             ) from error
         except (CancelledError, OSError) as error:
             raise ClusterError(
-                f"Dask cluster: found no scheduler any more ({error}); expected it to last"
+                "Dask cluster: found no scheduler any more; expected it to last"
+            ) from error
+        except (ImportError, RuntimeError) as error:
+            raise ClusterError(
+                "Dask cluster: found that it cannot load what it was sent; expected the same "
+                "version of ronda for its scheduler, its workers and this process"
             ) from error
         return answers
 
-    def _wait(self, asked: list[Future]) -> None:
+    def _wait(self, asked: "list[Future[Any]]") -> None:
         """Wait for answers as long as there is a worker, or one may come back."""
         seen = time.monotonic()
         while True:

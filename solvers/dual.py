@@ -23,6 +23,10 @@ from ronda.solvers.shards import Jobs, LocalJobs
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
 
+DRIFT, LEAST_DRIFT = 0.1, 1e-3
+"""How far prices are expected to be from those of an earlier, similar problem: a share of them, and
+for low ones a share of what all jobs are worth together, over the number of resources."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dual:
@@ -104,7 +108,7 @@ def solve_dual(
     deadline
         By when to stop with the best prices so far.
     start
-        (R,) prices to start from, per unit.
+        (R,) prices to start from, per unit; NaN where there is none.
     """
     ask = Prices(problem, jobs)
     value, slope = ask(np.zeros(len(problem.capacity)))
@@ -118,13 +122,14 @@ def solve_dual(
     model = _Planes(len(slope), ceiling)
     model.add(np.zeros_like(slope), value, slope)
     best, at = value, np.zeros_like(slope)
-    if start is not None:
-        at = np.clip(start * ask.scale, 0.0, ceiling)
+    radius = np.full_like(slope, ceiling)
+    if start is not None and (start > 0).any():
+        known = np.isfinite(start)
+        at = np.where(known, np.clip(start * ask.scale, 0.0, ceiling), 0.0)
         best, slope = ask(at)
         model.add(at, best, slope)
-        radius = np.maximum(0.1 * at, 1e-3 * ceiling / len(slope))
-    else:
-        radius = np.full_like(slope, ceiling)
+        near = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
+        radius = np.where(known, near, radius)
     floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
     stalled = 0
     while stalled < PATIENCE and not deadline.over():

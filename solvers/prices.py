@@ -19,6 +19,7 @@ from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.core import solve_core
 from ronda.solvers.dual import Dual, bound_at, solve_dual
+from ronda.solvers.labels import best_within
 from ronda.solvers.repair import without_excess
 from ronda.solvers.shards import Ints, Jobs, LocalJobs
 
@@ -34,6 +35,13 @@ WIDER = 4
 
 CORE_NODES = 200
 """Search-tree nodes of a core that does not yet hold all options that could matter."""
+
+FEW_JOBS, MOST_NEAR = 256, 400
+"""Up to so many jobs with up to so many alternatives are decided without a MILP."""
+
+NEAREST, FURTHER = 2e-4, 3.0
+"""Shortfall, relative to the bound, within which answers are looked for first, and the factor from
+one to the next."""
 
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
@@ -99,7 +107,7 @@ def solve_separable(
     seed
         Of the core's search.
     start
-        (R,) prices of an earlier, similar problem.
+        (R,) prices of an earlier, similar problem; NaN for resources that it did not have.
     jobs
         Makes whoever answers for the jobs of the (normalised) problem; by default this process.
 
@@ -154,6 +162,8 @@ class _Search:
         self._offer(best, self.dual.blocks)
         if self.chosen is None:
             self._offer(without_excess(self.own, best, self.dual.blocks), self.dual.blocks)
+        if self.own.jobs <= FEW_JOBS and not self._certified() and self._near():
+            return self._answer(StopReason.GAP if self._certified() else StopReason.COMPLETE)
         most = FIRST_CORE * max(1, resources)
         while not self._certified():
             if self.deadline.over():
@@ -164,6 +174,34 @@ class _Search:
         if self.chosen is None:
             return self._answer(StopReason.INFEASIBLE)
         return self._answer(StopReason.GAP if self._certified() else StopReason.COMPLETE)
+
+    def _near(self) -> bool:
+        """Look for the best answer within more and more of the bound; tells whether that is all.
+
+        All answers within a shortfall are weighed (`ronda.solvers.labels`): so if there is none,
+        the bound sinks by it.
+        """
+        dual = self.dual
+        within = max(2.0 * self.gap, NEAREST) * abs(dual.bound)
+        while within < abs(dual.bound) and not self.deadline.over():
+            within = min(within, dual.bound - self.objective)
+            losses = self.jobs.losses(dual.prices, within, MOST_NEAR)
+            if len(losses.loss) == MOST_NEAR:
+                return False
+            found = best_within(self.own, dual.prices, losses, within)
+            if found is None:
+                return False
+            self.cores += 1
+            self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
+            self.nodes += found.labels
+            if found.chosen is not None and found.blocks is not None:
+                self._offer(found.chosen, found.blocks)
+            shortfall = dual.bound - self.objective
+            self.bound = min(self.bound, dual.bound - min(shortfall, within))
+            if shortfall <= within or self._certified():
+                return True
+            within *= FURTHER
+        return False
 
     def _widen(self, most: int) -> bool:
         """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""

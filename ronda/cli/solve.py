@@ -19,6 +19,7 @@ from ronda.cli.params import (
 if TYPE_CHECKING:
     from ronda.instances.instance import Round
     from ronda.instances.plan import Plan
+    from ronda.solvers.explanation import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
@@ -30,6 +31,7 @@ ROWS = 40
     examples=(
         "ronda solve round.json --policy milp --time-limit 1",
         "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
+        "ronda solve round.json --policy prices --explain j03",
         "ronda solve - < round.json > plan.json",
     ),
 )
@@ -45,6 +47,12 @@ ROWS = 40
 )
 @seed_option
 @click.option(
+    "--explain",
+    multiple=True,
+    metavar="JOB",
+    help="Say by prices why a job got what it got (again for more jobs).",
+)
+@click.option(
     "--out", type=Target(), metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
 )
 @force_option
@@ -56,6 +64,7 @@ def command(
     policy: str,
     time_limit: float,
     seed: int,
+    explain: tuple[str, ...],
     out: Path | None,
     force: bool,
     as_json: bool,
@@ -65,6 +74,7 @@ def command(
     ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
     line of JSON, so that any program can use ronda as its solver.
     """
+    from ronda.cli.explanation import explainable, why_of
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import refuse_existing
     from ronda.instances.check import check
@@ -74,21 +84,30 @@ def command(
 
     refuse_existing(out, force=force)
     round_ = load_round(source)
+    made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)
-    plan = solve(round_, policy, deadline=deadline, seed=seed)
+    plan = solve(round_, made, deadline=deadline, seed=seed)
     found = check(round_, plan)
+    why = why_of(round_, plan, made, explain)
     if out is not None:
         write(plan, out)
     if as_json:
-        _emit(round_, plan, seed, len(found), deadline)
-    elif source == "-" and out is None:
+        _emit(round_, plan, seed, len(found), deadline, why)
+    elif source == "-" and out is None and not explain:
         _print_plan(plan)
     else:
-        _show(round_, plan, deadline)
+        _show(round_, plan, deadline, why)
     return _verdict(source, plan, [str(v) for v in found])
 
 
-def _emit(round_: "Round", plan: "Plan", seed: int, violations: int, deadline: Any) -> None:
+def _emit(
+    round_: "Round",
+    plan: "Plan",
+    seed: int,
+    violations: int,
+    deadline: Any,
+    why: "list[Explanation]",
+) -> None:
     """Print the answer for programs."""
     from ronda.cli.output import emit
 
@@ -117,6 +136,7 @@ def _emit(round_: "Round", plan: "Plan", seed: int, violations: int, deadline: A
             "violations": violations,
             "message": record.message,
         }
+        | ({"explanation": why} if why else {})
     )
 
 
@@ -142,7 +162,7 @@ def _verdict(source: str, plan: "Plan", violations: list[str]) -> int:
     return 1 if violations or infeasible else 0
 
 
-def _show(round_: "Round", plan: "Plan", deadline: Any) -> None:
+def _show(round_: "Round", plan: "Plan", deadline: Any, why: "list[Explanation]") -> None:
     """Print the answer for people."""
     from ronda.cli.output import display, table
 
@@ -153,6 +173,10 @@ def _show(round_: "Round", plan: "Plan", deadline: Any) -> None:
     parts = [_plan_table(round_, plan), facts]
     if plan.prices:
         parts.append(_price_table(plan))
+    if why:
+        from ronda.cli.explanation import explained
+
+        parts += [part for one in why for part in explained(one)]
     display(*parts)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ronda.formulations.placers import place
@@ -399,6 +399,7 @@ def test_nothing_moves_when_all_fit_in_place(history):
             assert placed.moved == placed.unplaced == ()
 
 
+@example(jobs=[(1, 0.0), (16, 9.0)], caps=[800, 800, 800], asleep=set(), may_sleep=True)
 @given(
     st.lists(st.tuples(st.sampled_from([1, 2, 4, 8, 16]), st.floats(0, 200)), max_size=8),
     st.lists(st.integers(800, 4000), min_size=3, max_size=3),

@@ -1,0 +1,173 @@
+"""Power curves that share the shape of their rise: model, derivatives, bounds and spread.
+
+Curve j is ``a_j + A_j (cos t min(s, s0) + sin t max(s^3 - s0^3, 0))``: the knee s0 and the angle t
+(``tan t = c/b``) are shared, a_j and A_j are its own. One curve alone is the plain
+``a + b min(s, s0) + c max(s^3 - s0^3, 0)``.
+
+The parameters of a search are ``[s0, t, a_1 .. a_J, A_1 .. A_J]``, watts as shares of the largest
+measurement; what is fixed from outside is left out of the search, not of this order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.formulations.fit_data import Floats, Mask, Rows
+from ronda.formulations.fit_search import LEAST, Box, Found, search
+from ronda.instances.profile import PowerCurve
+
+# The knee may lie so far up, so that at least a little of the range is above it; 1 is the end.
+_LAST_START = 0.98
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Measured curves: arrays of shape (R,), one entry a row.
+
+    Attributes
+    ----------
+    speed, power_w
+        What was measured.
+    curve
+        To which curve it belongs, 0 to `count` - 1.
+    count
+        Number of curves.
+    fixed
+        Values of ``a_w`` (of all curves), ``s0`` and ``angle`` (t) that are known.
+    """
+
+    speed: Floats
+    power_w: Floats
+    curve: Rows
+    count: int
+    fixed: Mapping[str, float]
+
+    @property
+    def unit(self) -> float:
+        """Watts of 1 in the search."""
+        return float(self.power_w.max())
+
+    @property
+    def whole(self) -> Floats:
+        """(2 + 2 J,) all parameters, fixed ones in place and 0 elsewhere."""
+        x = np.zeros(2 + 2 * self.count)
+        x[0], x[1] = self.fixed.get("s0", 0.0), self.fixed.get("angle", 0.0)
+        x[2 : 2 + self.count] = self.fixed.get("a_w", 0.0) / self.unit
+        return x
+
+    @property
+    def free(self) -> Mask:
+        """(2 + 2 J,) which of them are searched for."""
+        free = np.ones(2 + 2 * self.count, dtype=bool)
+        free[0], free[1] = "s0" not in self.fixed, "angle" not in self.fixed
+        free[2 : 2 + self.count] = "a_w" not in self.fixed
+        return free
+
+
+def fit_family(family: Family, starts: int, seed: int, polish: int | None) -> Found:
+    """Return the best parameters of a family; `x` and `at_bound` have all, fixed ones as bound."""
+    free = family.free
+
+    def fill(x: Floats) -> Floats:
+        whole = family.whole
+        whole[free] = x
+        return whole
+
+    found = search(
+        lambda x: _residuals(fill(x), family),
+        _box(family, starts, seed),
+        jacobian=lambda x: _jacobian(fill(x), family)[:, free],
+        polish=polish,
+    )
+    covariance = np.zeros((len(free), len(free)))
+    covariance[np.ix_(free, free)] = found.covariance
+    at_bound = np.ones(len(free), dtype=bool)
+    at_bound[free] = found.at_bound
+    return Found(fill(found.x), found.cost, covariance, at_bound)
+
+
+def curve_of(x: Floats, family: Family, j: int) -> PowerCurve:
+    """Return curve j of a family."""
+    s0, angle, a, rise = _own(x, family, j)
+    return PowerCurve(
+        a_w=a * family.unit,
+        b_w=rise * np.cos(angle) * family.unit,
+        c_w=rise * np.sin(angle) * family.unit,
+        s0=s0,
+    )
+
+
+def spread_of(found: Found, family: Family, j: int) -> dict[str, float | None]:
+    """Return the standard errors of curve j by parameter; None: fixed or at a bound."""
+    _, angle, _, rise = _own(found.x, family, j)
+    at = {"s0": 0, "t": 1, "a": 2 + j, "A": 2 + family.count + j}
+    cov = found.covariance
+    pair = [at["t"], at["A"]]
+    own = cov[np.ix_(pair, pair)]
+    slopes = {
+        "b_w": np.array([-rise * np.sin(angle), np.cos(angle)]),
+        "c_w": np.array([rise * np.cos(angle), np.sin(angle)]),
+    }
+    stuck = found.at_bound
+    errors: dict[str, float | None] = {
+        name: float(np.sqrt(max(slope @ own @ slope, 0.0))) * family.unit
+        for name, slope in slopes.items()
+    }
+    if stuck[at["t"]]:  # all of the rise is on one side of the knee
+        errors["c_w" if angle < 1.0 else "b_w"] = None
+    errors["a_w"] = None if stuck[at["a"]] else float(np.sqrt(cov[at["a"], at["a"]])) * family.unit
+    errors["s0"] = None if stuck[at["s0"]] else float(np.sqrt(cov[0, 0]))
+    return errors
+
+
+def _own(x: Floats, family: Family, j: int) -> tuple[float, float, float, float]:
+    """Return s0, t, a_j and A_j."""
+    return float(x[0]), float(x[1]), float(x[2 + j]), float(x[2 + family.count + j])
+
+
+def _parts(x: Floats, family: Family) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return below the knee, above it, the rise of both, A of every row, and power."""
+    s0, angle = x[0], x[1]
+    a, rise = x[2 : 2 + family.count][family.curve], x[2 + family.count :][family.curve]
+    below = np.minimum(family.speed, s0)
+    above = np.maximum(family.speed**3 - s0**3, 0.0)
+    shape = np.cos(angle) * below + np.sin(angle) * above
+    return below, above, np.asarray(shape), rise, np.maximum(a + rise * shape, LEAST)
+
+
+def _residuals(x: Floats, family: Family) -> Floats:
+    """Return log(predicted / measured)."""
+    return np.asarray(np.log(_parts(x, family)[-1] * family.unit / family.power_w))
+
+
+def _jacobian(x: Floats, family: Family) -> Floats:
+    """Return the (R, 2 + 2 J) derivatives of `_residuals`."""
+    below, above, shape, rise, power = _parts(x, family)
+    s0, angle = x[0], x[1]
+    rows = np.arange(len(family.speed))
+    slopes = np.zeros((len(rows), len(x)))
+    beyond = family.speed > s0
+    slopes[:, 0] = rise * np.where(beyond, np.cos(angle) - 3.0 * np.sin(angle) * s0**2, 0.0)
+    slopes[:, 1] = rise * (np.cos(angle) * above - np.sin(angle) * below)
+    slopes[rows, 2 + family.curve] = 1.0
+    slopes[rows, 2 + family.count + family.curve] = shape
+    return np.asarray(slopes / power[:, None])
+
+
+def _box(family: Family, starts: int, seed: int) -> Box:
+    """Return bounds, scales and starts of the free parameters."""
+    rng = np.random.default_rng(seed)
+    count, free = family.count, family.free
+    second = [np.unique(family.speed[family.curve == j])[1] for j in range(count)]
+    knee = min(float(min(second)), _LAST_START)  # b needs two speeds up to the knee
+    size = 2 + 2 * count
+    lower, upper = np.zeros(size), np.full(size, np.inf)
+    lower[0], upper[0], upper[1] = knee, 1.0, np.pi / 2
+    drawn = np.empty((starts, size))
+    drawn[:, 0] = rng.uniform(knee, 1.0, starts)
+    drawn[:, 1] = rng.uniform(0.1, 1.5, starts)
+    drawn[:, 2 : 2 + count] = rng.uniform(0.0, 0.6, (starts, count))
+    drawn[:, 2 + count :] = rng.uniform(0.3, 2.0, (starts, count))
+    scale = np.where(np.arange(size) == 0, 0.1, 1.0)
+    return Box(lower[free], upper[free], scale[free], drawn[:, free])

@@ -1,0 +1,84 @@
+"""``ronda solve --explain``: why a job got what it got."""
+
+import json
+
+import pytest
+
+
+def last(done):
+    """Return the JSON object that a command printed."""
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp", "genetic(generations=3)"])
+def test_words_for_people(policy, folder, ronda):
+    """Prices, the job's lot, a comparison, and the table of options."""
+    done = ronda("solve", "round.json", "--policy", policy, "--explain", "j03")
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.stdout.split())
+    assert "j03: " in text
+    assert "GPU of default/A100 cost" in text
+    assert "than it costs" in text
+    assert "not to run: 0" in text
+    assert "surplus" in text
+
+
+def test_json_has_the_explanation(folder, ronda):
+    """One entry a job, in the order asked; surplus = worth - costs, the chosen one marked."""
+    words = ("solve", "round.json", "--policy", "prices", "--explain", "j05", "--explain", "j03")
+    fields = last(ronda(*words, "--json"))
+    assert [one["job"] for one in fields["explanation"]] == ["j05", "j03"]
+    for one in fields["explanation"]:
+        assert sum(o["chosen"] for o in one["options"]) == 1
+        for o in one["options"]:
+            costs = o["gpu_cost"] + o["power_cost"]
+            assert o["surplus"] == pytest.approx(o["worth"] - costs, abs=1e-12)
+        for price in one["prices"]:
+            assert price["each"] == fields["prices"][price["name"]]
+
+
+def test_without_explain_nothing_is_added(folder, ronda):
+    """The object has no such field."""
+    fields = last(ronda("solve", "round.json", "--policy", "prices", "--json"))
+    assert "explanation" not in fields
+
+
+def test_policy_without_prices_is_refused(folder, ronda):
+    """One line that names the policies that have prices; nothing is written."""
+    done = ronda("solve", "round.json", "--policy", "fifo", "--explain", "j03", "--out", "p.json")
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "fifo" in done.stderr
+    assert "milp, prices" in done.stderr
+    assert not (folder / "p.json").exists()
+
+
+def test_unknown_job_is_refused_with_near_matches(folder, ronda):
+    """One line with the ids that could have been meant, before anything is solved."""
+    done = ronda("solve", "round.json", "--policy", "prices", "--explain", "j3")
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "j03" in done.stderr
+
+
+def test_infeasible_round_is_not_explained(folder, ronda):
+    """The error says that no plan exists, not that a job is dear."""
+    round_ = json.loads((folder / "round.json").read_text())
+    for state in round_["running"]:
+        state["job"]["preemptible"] = False
+    round_["power_cap_w"] = 4000.0  # 3.5 kW are idle
+    (folder / "small.json").write_text(json.dumps(round_))
+    job = round_["running"][0]["job"]["id"]
+    done = ronda("solve", "small.json", "--policy", "prices", "--explain", job, "--json")
+    assert done.exit_code == 1
+    assert "no plan keeps every limit" in done.stderr
+    assert "explanation" not in json.loads(done.stdout.splitlines()[-1])
+
+
+def test_from_stdin_the_words_take_the_place_of_the_plan(folder, ronda):
+    """A program that asks for reasons gets them with --json; a person gets words."""
+    text = (folder / "round.json").read_bytes()
+    done = ronda("solve", "-", "--policy", "prices", "--explain", "j03", input=text)
+    assert done.exit_code == 0, done.output
+    assert "j03: " in done.stdout
