@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import dask.config
 from dask.distributed import CancelledError, Client, Future, KilledWorker, wait
+from distributed.client import ClosedClientError
 
 from ronda.formulations.separable import Floats, Separable
 from ronda.instances.errors import InputError, RondaError
@@ -119,7 +120,7 @@ class DaskJobs:
                 "Dask cluster: found workers that died of the same question one after another; "
                 "expected memory enough for a shard"
             ) from error
-        except (CancelledError, OSError) as error:
+        except (CancelledError, ClosedClientError, OSError) as error:
             raise ClusterError(
                 "Dask cluster: found no scheduler any more; expected it to last"
             ) from error

@@ -130,12 +130,14 @@ def solve_dual(
         model.add(at, best, slope)
         near = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
         radius = np.where(known, near, radius)
-    floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
-    stalled = 0
-    while stalled < PATIENCE and not deadline.over():
-        if best - floor <= tolerance * abs(best):
-            break
+    floor, stalled = -np.inf, 0
+    while True:
         low, point = model.lowest(np.maximum(at - radius, 0.0), np.minimum(at + radius, ceiling))
+        floor = low
+        if _on_edge(point, at, radius, ceiling):  # the box hides lower values: look without it
+            floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
+        if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or deadline.over():
+            break
         value, slope = ask(point)
         model.add(point, value, slope)
         if best - value >= 0.3 * (best - low):
@@ -145,9 +147,16 @@ def solve_dual(
         stalled = 0 if best - value > 0.01 * tolerance * abs(best) else stalled + 1
         if value < best:
             best, at = value, point
-        floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
     prices = ask.unscaled(at)
     return Dual(prices, best, floor, ask.evaluations, ask.blocks_at(prices))
+
+
+def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
+    """Tell whether a point is on an edge of the box that is no limit of the prices themselves."""
+    slack = 1e-9 * ceiling
+    low = (point <= at - radius + slack) & (at - radius > 0.0)
+    high = (point >= at + radius - slack) & (at + radius < ceiling)
+    return bool((low | high).any())
 
 
 def bound_at(problem: Separable, prices: Floats) -> float:
@@ -184,8 +193,8 @@ class _Planes:
 
     def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
         """Return the least value of the model in a box, and where."""
-        for r in range(self._n):
-            self._lp.changeColBounds(r, float(low[r]) / self._unit, float(high[r]) / self._unit)
+        unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
+        self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
         self._lp.run()
         solution = np.array(self._lp.getSolution().col_value)
         return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)

@@ -80,8 +80,8 @@ def best_within(
     fixed = losses.best.copy()
     fixed[jobs] = -1
     room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
-    room = room + ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
-    found = _sweep(stages, room, prices, shortfall)
+    excess = ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
+    found = _sweep(stages, room, excess, prices, shortfall)
     if found is None or found[0] is None:
         return None if found is None else Near(None, None, found[1])
     chosen = losses.best.copy()
@@ -119,11 +119,14 @@ def _block_stages(problem: Separable, prices: Floats, shortfall: float) -> list[
 
 
 def _sweep(
-    stages: list[_Stage], room: Floats, prices: Floats, shortfall: float
+    stages: list[_Stage], room: Floats, excess: Floats, prices: Floats, shortfall: float
 ) -> tuple[list[int] | None, int] | None:
     """Return what each stage takes in the best answer (None: no answer), and how many labels."""
-    least, most = _ahead(stages)
+    least, most = _ahead(stages, len(room))
+    limit = room + excess
     loss, use = np.zeros(1), np.zeros((len(room), 1))
+    if (least[0] > limit).any() or prices @ np.maximum(room - most[0], 0.0) > shortfall:
+        return None, 0
     last = _finest(stages)
     steps: list[tuple[Ints, Ints]] = []
     labels = 0
@@ -138,7 +141,7 @@ def _sweep(
         use = (use[:, :, None] + stage.use[:, None, :]).reshape(len(room), -1)
         unused = np.maximum(room[:, None] - use - most[s + 1][:, None], 0.0)
         kept = loss + prices @ unused <= shortfall
-        kept &= (use + least[s + 1][:, None] <= room[:, None]).all(axis=0)
+        kept &= (use + least[s + 1][:, None] <= limit[:, None]).all(axis=0)
         at = np.flatnonzero(kept)
         at = at[_unbeaten(loss[at], use[:, at], prices, last)]
         loss, use = loss[at], use[:, at]
@@ -148,9 +151,8 @@ def _sweep(
     return _back(stages, steps, int(np.argmin(loss - prices @ use))), labels
 
 
-def _ahead(stages: list[_Stage]) -> tuple[list[Floats], list[Floats]]:
+def _ahead(stages: list[_Stage], resources: int) -> tuple[list[Floats], list[Floats]]:
     """Return the least and the most that the stages from each on can use."""
-    resources = len(stages[0].use) if stages else 0
     least, most = [np.zeros(resources)], [np.zeros(resources)]
     for stage in reversed(stages):
         least.append(least[-1] + stage.use.min(axis=1))

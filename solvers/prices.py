@@ -39,9 +39,12 @@ CORE_NODES = 200
 FEW_JOBS, MOST_NEAR = 256, 400
 """Up to so many jobs with up to so many alternatives are decided without a MILP."""
 
-NEAREST, FURTHER = 2e-4, 3.0
+NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
 """Shortfall, relative to the bound, within which answers are looked for first, and the factor from
-one to the next."""
+one to the next: the usual one, and the one below which it is left to the MILP."""
+
+FEW_LABELS, QUICKLY = 500, 10.0
+"""After so few labels the next shortfall may be larger by this factor."""
 
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
@@ -178,34 +181,41 @@ class _Search:
     def _near(self) -> bool:
         """Look for the best answer within more and more of the bound; tells whether that is all.
 
-        All answers within a shortfall are weighed (`ronda.solvers.labels`): so if there is none,
-        the bound sinks by it.
+        All answers within a shortfall are weighed (`ronda.solvers.labels`): if there is none, the
+        bound sinks by it. Should they be too many, the next attempt goes less far.
         """
-        dual = self.dual
-        within = max(2.0 * self.gap, NEAREST) * abs(dual.bound)
-        while within < abs(dual.bound) and not self.deadline.over():
-            within = min(within, dual.bound - self.objective)
-            losses = self.jobs.losses(dual.prices, within, MOST_NEAR)
-            if len(losses.loss) == MOST_NEAR:
-                return False
-            found = best_within(self.own, dual.prices, losses, within)
-            if found is None:
-                return False
-            self.cores += 1
-            self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
-            self.nodes += found.labels
-            if found.chosen is not None and found.blocks is not None:
-                self._offer(found.chosen, found.blocks)
-            shortfall = dual.bound - self.objective
-            self.bound = min(self.bound, dual.bound - min(shortfall, within))
-            if shortfall <= within or self._certified():
+        scale = abs(self.dual.bound)
+        done, factor = max(2.0 * self.gap, NEAREST) * scale / FURTHER, FURTHER
+        while done * factor < scale and factor > LEAST_FURTHER and not self.deadline.over():
+            within = min(done * factor, self._shortfall())
+            labels = self._weigh(within)
+            if labels is None:
+                factor = factor**0.5
+                continue
+            if self._shortfall() <= within or self._certified():
                 return True
-            within *= FURTHER
+            done, factor = within, QUICKLY if labels < FEW_LABELS else min(factor, FURTHER)
         return False
+
+    def _weigh(self, within: float) -> int | None:
+        """Weigh all answers within a shortfall; returns with how many labels, None if too many."""
+        losses = self.jobs.losses(self.dual.prices, within, MOST_NEAR)
+        if len(losses.loss) == MOST_NEAR:
+            return None
+        found = best_within(self.own, self.dual.prices, losses, within)
+        if found is None:
+            return None
+        self.cores += 1
+        self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
+        self.nodes += found.labels
+        if found.chosen is not None and found.blocks is not None:
+            self._offer(found.chosen, found.blocks)
+        self.bound = min(self.bound, self.dual.bound - min(self._shortfall(), within))
+        return found.labels
 
     def _widen(self, most: int) -> bool:
         """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""
-        shortfall = self.dual.bound - self.objective
+        shortfall = self._shortfall()
         losses = self.jobs.losses(self.dual.prices, shortfall, most)
         complete = len(losses.loss) < most
         found = solve_core(
@@ -223,7 +233,7 @@ class _Search:
         self.nodes += found.nodes
         if found.chosen is not None and found.blocks is not None:
             self._offer(found.chosen, found.blocks)
-        least = min(found.least, losses.next_loss, self.dual.bound - self.objective)
+        least = min(found.least, losses.next_loss, self._shortfall())
         if np.isfinite(least):
             self.bound = min(self.bound, self.dual.bound - least)
         return complete and found.proven
@@ -238,6 +248,10 @@ class _Search:
         objective = own.objective(chosen, blocks)
         if objective > self.objective:
             self.chosen, self.blocks, self.objective = chosen, blocks, objective
+
+    def _shortfall(self) -> float:
+        """Return by how much the answer so far is below what the prices prove."""
+        return self.dual.bound - self.objective
 
     def _certified(self) -> bool:
         """Tell whether the gap that was asked for is proven."""

@@ -307,6 +307,9 @@ def test_outside_cluster_gives_the_same_plan_and_its_loss_is_one_line():
             with pytest.raises(ClusterError, match="no scheduler any more") as caught:
                 jobs.reply(np.zeros(2))
             assert "\n" not in str(caught.value)
+            client.close()  # as it does itself a few seconds after it lost its scheduler
+            with pytest.raises(ClusterError, match="no scheduler any more"):
+                jobs.reply(np.zeros(2))
 
 
 def test_cluster_that_stays_without_workers_is_an_error(monkeypatch):
