@@ -175,15 +175,16 @@ def _without_search(
     stop: StopReason,
     prices: dict[str, float],
     deadline: Deadline,
+    status: SolutionStatus = SolutionStatus.OPTIMAL,
 ) -> Choice:
-    """Return a choice that needed no search: it is proven good enough."""
+    """Return a choice that needed no search: it is proven good enough, or all that there is."""
     return Choice(
         chosen=rows,
         objective=value,
         bound=max(bound, value),
         prices=prices,
         stop=stop,
-        status=SolutionStatus.OPTIMAL,
+        status=status,
         build_s=deadline.elapsed(),
         incumbents=((deadline.elapsed(), value),),
         solver="prices",
@@ -198,7 +199,9 @@ def _without_genes(
     conflicts = shortages(make_case(setting.round, setting.table, setting.values))
     if not conflicts:
         value = _worth(fixed, setting.values)
-        return _without_search(fixed, value, bound, StopReason.COMPLETE, prices, deadline)
+        return _without_search(
+            fixed, value, bound, StopReason.COMPLETE, prices, deadline, SolutionStatus.FEASIBLE
+        )
     return Choice(
         chosen=fixed,
         stop=StopReason.INFEASIBLE,
