@@ -129,7 +129,7 @@ def _engine(axes: Axes, points: Sequence[Point]) -> None:
     axes.plot(jobs, total_s, color=colour(0), marker="o", label="price engine", zorder=3)
     for p in points:
         axes.annotate(
-            f"{p.total_s:.2g} s",
+            _seconds(p.total_s),
             (p.jobs, p.total_s),
             (4, -13),
             textcoords="offset points",
@@ -154,7 +154,7 @@ def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
         for p, seconds in zip(own, times, strict=True):
             more = "" if reached else "> "
             axes.annotate(
-                f"{seconds:.2g} s, {more}{seconds / p.total_s:.0f}×",
+                f"{_seconds(seconds)}, {more}{seconds / p.total_s:.0f}×",
                 (p.jobs, seconds),
                 (-5, 6),
                 textcoords="offset points",
@@ -162,6 +162,11 @@ def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
                 color=colour(1),
                 ha="right",
             )
+
+
+def _seconds(value: float) -> str:
+    """Write seconds with two digits, or all that stand before the point."""
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -20,6 +20,15 @@ from ronda.instances.errors import InputError
 CONNECT_S = 3.0
 """Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
 
+LOCAL = {
+    # Workers that hand every piece of memory back at once spend half their time on getting it.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    # A worker that dies is started again by its nanny. The cluster would give up the place of one
+    # that is not back after 15 s, or that dies again and is just not there at that moment.
+    "distributed.deploy.lost-worker-timeout": "1000 days",
+}
+"""What a cluster that is started here does differently from Dask's defaults."""
+
 ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 
 
@@ -51,7 +60,11 @@ def connect(address: str | None = None, workers: int = 2) -> Iterator[Client]:
     # What Dask has to say about lost workers is for its own log: the engine goes on or raises.
     with silence_logging_cmgr(level=logging.CRITICAL):
         if address is None:
-            with _local(workers) as cluster, Client(cluster, set_as_default=False) as client:
+            with (
+                dask.config.set(LOCAL),
+                _local(workers) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
                 yield client
         else:
             with _reach(address) as client:
@@ -60,17 +73,15 @@ def connect(address: str | None = None, workers: int = 2) -> Iterator[Client]:
 
 def _local(workers: int) -> LocalCluster:
     """Start processes that listen on the loopback device only, at free ports."""
-    # Workers that hand every piece of memory back at once spend half their time on getting it.
-    with dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}):
-        return LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # for metrics: no dashboard
-            silence_logs=logging.CRITICAL,
-        )
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # for metrics: no dashboard
+        silence_logs=logging.CRITICAL,
+    )
 
 
 def _reach(address: str) -> Client:
