@@ -58,7 +58,7 @@ class Columns:
     def __init__(
         self, path: str | Path, names: dict[str, tuple[str, ...]], frame: pd.DataFrame
     ) -> None:
-        self._path, self._names, self._frame = path, names, frame
+        self.path, self._names, self._frame = path, names, frame
         self._headers: dict[str, str] = frame.attrs["headers"]
 
     @property
@@ -69,6 +69,12 @@ class Columns:
     def has(self, column: str) -> bool:
         """Return whether the table has a column."""
         return column in self._headers
+
+    def without(self, rows: Mask) -> "Columns":
+        """Return the table without some rows."""
+        rest = self._frame[~rows]
+        rest.attrs["headers"] = self._headers
+        return Columns(self.path, self._names, rest)
 
     def first(self, *columns: str) -> str:
         """Return the first of some columns that the table has.
@@ -82,12 +88,12 @@ class Columns:
             if self.has(column):
                 return column
         wanted = " or ".join(repr(name) for column in columns for name in self._names[column][:2])
-        raise InputError(f"{self._path}, header", self._known(), f"a column {wanted}")
+        raise InputError(f"{self.path}, header", self._known(), f"a column {wanted}")
 
     def missing(self, column: str, remedy: str) -> InputError:
         """Return the error that a column is missing, with another way than to add it."""
         return InputError(
-            f"{self._path}, header", self._known(), f"a column {column!r}, or {remedy}"
+            f"{self.path}, header", self._known(), f"a column {column!r}, or {remedy}"
         )
 
     def _known(self) -> str:
@@ -96,7 +102,7 @@ class Columns:
 
     def numbers(self, column: str) -> Floats:
         """Return a column of finite numbers."""
-        return to_number(self._path, self._as_written(column), self._headers[column]).to_numpy()
+        return to_number(self.path, self._as_written(column), self._headers[column]).to_numpy()
 
     def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
         """Return a column of numbers above 0; where it is missing, the default if there is one."""
@@ -110,7 +116,7 @@ class Columns:
 
     def refuse(self, column: str, bad: Mask, expected: str) -> None:
         """Refuse the first row where `bad` holds, if any."""
-        refuse(self._path, self._as_written(column), bad, self._headers[column], expected)
+        refuse(self.path, self._as_written(column), bad, self._headers[column], expected)
 
     def _as_written(self, column: str) -> pd.DataFrame:
         """Return the table with a column under its own header, for errors."""

@@ -35,6 +35,8 @@ class Steps:
         Seconds of a whole iteration, all passes included.
     sync_s
         Seconds of `step_s` that did nothing but synchronise; None: not measured.
+    skipped
+        Rows of the file that say 0 for "not measured" and are not among these.
     """
 
     place: str
@@ -48,6 +50,7 @@ class Steps:
     clock: Floats
     step_s: Floats
     sync_s: Floats | None = None
+    skipped: int = 0
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -8,10 +8,12 @@ The parameters of a search are ``[s0, t, a_1 .. a_J, A_1 .. A_J]``, watts as sha
 measurement; what is fixed from outside is left out of the search, not of this order.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 
 from ronda.formulations.fit_data import Floats, Mask, Rows
 from ronda.formulations.fit_search import LEAST, Box, Found, search
@@ -19,6 +21,8 @@ from ronda.instances.profile import PowerCurve
 
 # The knee may lie so far up, so that at least a little of the range is above it; 1 is the end.
 _LAST_START = 0.98
+# Starts keep this distance from bounds.
+_MARGIN = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +69,53 @@ class Family:
         return free
 
 
-def fit_family(family: Family, starts: int, seed: int, polish: int | None) -> Found:
-    """Return the best parameters of a family; `x` and `at_bound` have all, fixed ones as bound."""
+def fit_family(family: Family, starts: int, polish: int) -> Found:
+    """Return the best parameters of a family; `x` and `at_bound` have all, fixed ones as bound.
+
+    As a function of the knee the cost has a kink at every measured speed, so a search is caught
+    between two of them. Therefore searches start from `starts` places of the knee between
+    measured speeds, each with the non-negative least squares of every curve for that knee; the
+    best `polish` of them are searched from.
+    """
+    free = family.free
+    knees = _knees(family, starts) if free[0] else [float(family.fixed["s0"])]
+    first = np.array([_start(family, knee)[free] for knee in knees])
+    return _search(family, _box(family, first), polish)
+
+
+def _start(family: Family, knee: float) -> Floats:
+    """Return the parameters of a knee that linear least squares of relative errors gives.
+
+    Every curve is fitted alone, then the angles' median is given to all and they are fitted again.
+    """
+    x = family.whole
+    x[0] = knee
+    below = np.minimum(family.speed, knee)
+    above = np.maximum(family.speed**3 - knee**3, 0.0)
+    if "angle" not in family.fixed:
+        alone = [_levels(family, j, np.stack([below, above])) for j in range(family.count)]
+        b, c = np.median([rise for _, rise in alone], axis=0)
+        x[1] = np.arctan2(c, b) if b + c > 0.0 else np.pi / 4
+    shape = np.cos(x[1]) * below + np.sin(x[1]) * above
+    for j in range(family.count):
+        x[2 + j], (x[2 + family.count + j],) = _levels(family, j, shape[None, :])
+    return x
+
+
+def _levels(family: Family, j: int, shapes: Floats) -> tuple[float, Floats]:
+    """Return a and the non-negative factors of some shapes (rows) that suit curve j best."""
+    own = family.curve == j
+    power = family.power_w[own] / family.unit
+    basis = shapes[:, own].T / power[:, None]
+    if "a_w" in family.fixed:
+        a = family.fixed["a_w"] / family.unit
+        return a, nnls(basis, 1.0 - a / power)[0]
+    found = nnls(np.column_stack([1.0 / power, basis]), np.ones_like(power))[0]
+    return float(found[0]), found[1:]
+
+
+def _search(family: Family, box: Box, polish: int) -> Found:
+    """Return the best free parameters in their places among all."""
     free = family.free
 
     def fill(x: Floats) -> Floats:
@@ -76,7 +125,7 @@ def fit_family(family: Family, starts: int, seed: int, polish: int | None) -> Fo
 
     found = search(
         lambda x: _residuals(fill(x), family),
-        _box(family, starts, seed),
+        box,
         jacobian=lambda x: _jacobian(fill(x), family)[:, free],
         polish=polish,
     )
@@ -87,13 +136,32 @@ def fit_family(family: Family, starts: int, seed: int, polish: int | None) -> Fo
     return Found(fill(found.x), found.cost, covariance, at_bound)
 
 
+def _least_knee(family: Family) -> float:
+    """Return the second slowest speed of some curve: b needs two speeds up to the knee."""
+    second = [np.unique(family.speed[family.curve == j])[1] for j in range(family.count)]
+    return min(float(min(second)), _LAST_START)
+
+
+def _knees(family: Family, count: int) -> list[float]:
+    """Return so many places for the knee, between measured speeds."""
+    low = _least_knee(family)
+    speeds = np.unique(np.clip(family.speed, low, 1.0))
+    speeds = np.unique(np.concatenate([speeds, [low, 1.0]]))
+    between = (speeds[1:] + speeds[:-1]) / 2.0
+    if len(between) > count:
+        chosen = np.linspace(0, len(between) - 1, count).round().astype(int)
+        return [float(x) for x in between[chosen]]
+    more = np.linspace(low, 1.0, count - len(between) + 2)[1:-1]
+    return [float(x) for x in np.sort(np.concatenate([between, more]))]
+
+
 def curve_of(x: Floats, family: Family, j: int) -> PowerCurve:
     """Return curve j of a family."""
     s0, angle, a, rise = _own(x, family, j)
     return PowerCurve(
         a_w=a * family.unit,
-        b_w=rise * np.cos(angle) * family.unit,
-        c_w=rise * np.sin(angle) * family.unit,
+        b_w=rise * math.cos(angle) * family.unit,
+        c_w=rise * math.sin(angle) * family.unit,
         s0=s0,
     )
 
@@ -155,19 +223,14 @@ def _jacobian(x: Floats, family: Family) -> Floats:
     return np.asarray(slopes / power[:, None])
 
 
-def _box(family: Family, starts: int, seed: int) -> Box:
-    """Return bounds, scales and starts of the free parameters."""
-    rng = np.random.default_rng(seed)
-    count, free = family.count, family.free
-    second = [np.unique(family.speed[family.curve == j])[1] for j in range(count)]
-    knee = min(float(min(second)), _LAST_START)  # b needs two speeds up to the knee
-    size = 2 + 2 * count
+def _box(family: Family, starts: Floats) -> Box:
+    """Return bounds and scales of the free parameters, and starts moved within the bounds."""
+    free = family.free
+    size = 2 + 2 * family.count
     lower, upper = np.zeros(size), np.full(size, np.inf)
-    lower[0], upper[0], upper[1] = knee, 1.0, np.pi / 2
-    drawn = np.empty((starts, size))
-    drawn[:, 0] = rng.uniform(knee, 1.0, starts)
-    drawn[:, 1] = rng.uniform(0.1, 1.5, starts)
-    drawn[:, 2 : 2 + count] = rng.uniform(0.0, 0.6, (starts, count))
-    drawn[:, 2 + count :] = rng.uniform(0.3, 2.0, (starts, count))
+    lower[0], upper[0], upper[1] = _least_knee(family), 1.0, np.pi / 2
     scale = np.where(np.arange(size) == 0, 0.1, 1.0)
-    return Box(lower[free], upper[free], scale[free], drawn[:, free])
+    lower, upper = lower[free], upper[free]
+    margin = _MARGIN * scale[free]  # a start on a bound may stay there
+    within = np.clip(starts, lower + margin, upper - margin)
+    return Box(lower, upper, scale[free], within)

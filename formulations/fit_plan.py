@@ -181,29 +181,25 @@ def inside(steps: Steps) -> Mask:
     The ranges are those of GPUs, local batch and clock, and whether two local batches were
     measured without synchronisation, two sizes in one node and two across nodes.
     """
-    whole = _coverage(steps, np.ones(len(steps), dtype=bool))
-    found = np.empty(len(steps), dtype=bool)
-    for k in range(len(steps)):
-        rest = np.ones(len(steps), dtype=bool)
-        rest[k] = False
-        found[k] = _coverage(steps, rest) == whole
-    return found
+    edge = np.zeros(len(steps), dtype=bool)
+    everywhere = np.ones(len(steps), dtype=bool)
+    for values in (steps.gpus, steps.local_batch, steps.clock):
+        end = (values == values.min()) | (values == values.max())
+        edge |= end & _sole(values, everywhere)[0]
+    for values, rows in (
+        (steps.local_batch, steps.single),
+        (steps.gpus, steps.in_node),
+        (steps.gpus, steps.across),
+    ):
+        sole, different = _sole(values, rows)
+        if different <= 2:
+            edge |= sole
+    return np.asarray(~edge)
 
 
-def _coverage(steps: Steps, rows: Mask) -> tuple[float, ...]:
-    """Return what some rows cover, as numbers to compare."""
-
-    def span(values: Floats) -> tuple[float, float]:
-        return (float(values.min()), float(values.max())) if len(values) else (np.inf, -np.inf)
-
-    def several(values: Floats) -> int:
-        return min(2, len(np.unique(values)))
-
-    return (
-        *span(steps.gpus[rows]),
-        *span(steps.local_batch[rows]),
-        *span(steps.clock[rows]),
-        several(steps.local_batch[rows & steps.single]),
-        several(steps.gpus[rows & steps.in_node]),
-        several(steps.gpus[rows & steps.across]),
-    )
+def _sole(values: Floats, rows: Mask) -> tuple[Mask, int]:
+    """Return (R,) which of some rows have a value of their own, and how many values there are."""
+    found, at, counts = np.unique(values[rows], return_inverse=True, return_counts=True)
+    sole = np.zeros(len(values), dtype=bool)
+    sole[rows] = counts[at] == 1
+    return sole, len(found)

@@ -19,14 +19,14 @@ from ronda.formulations.fit_family import Family, curve_of, fit_family, spread_o
 from ronda.formulations.fit_report import errors, folds, outliers, poor, residuals, weak
 from ronda.formulations.power import gpu_power_w
 from ronda.instances.errors import InputError
-from ronda.instances.fit import Fit, FitParameter, FitRemark
+from ronda.instances.fit import Fit, FitParameter, FitRemark, batch_suffix
 from ronda.instances.profile import PowerCurve
 
-STARTS = 32
-"""Random starts of a search."""
+STARTS = 48
+"""Places of the knee from which a search starts."""
 
-POLISHED = 8
-"""Of them, how many are searched from when rows are left out."""
+POLISHED = 12
+"""Of them, how many are searched from without holding the knee."""
 
 NAMES = ("a_w", "b_w", "c_w", "s0")
 """Parameters of `ronda.instances.profile.PowerCurve`."""
@@ -56,18 +56,15 @@ class Settings:
     shared
         Whether the batch sizes share one shape; otherwise each is fitted alone.
     starts
-        Random starts.
+        Places of the knee from which a search starts.
     seed
-        Of the starts and of the rows that are left out: same seed, same fits.
-    polish
-        Search from so many of the starts; None: all.
+        Of the rows that are left out together: same seed, same fits.
     """
 
     fixed: Mapping[str, float]
     shared: bool
     starts: int
     seed: int
-    polish: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +129,7 @@ def fit_power(
     out = np.full(len(table), np.nan)
     parts = _parts(found, seed) if held_out else []
     for k, part in enumerate(parts):
-        _predict(table, found, part, replace(how, polish=POLISHED), out)
+        _predict(table, found, part, how, out)
         tell(0.1 + 0.9 * (k + 1) / len(parts))
     return tuple(
         _fit(table, curve, own, out[curve.rows]) for curve, own in zip(found, made, strict=True)
@@ -208,7 +205,7 @@ def _fit_group(
     rows = np.concatenate([curve.rows for curve in group])
     which = np.repeat(np.arange(len(group)), [len(curve.rows) for curve in group])
     family = Family(table.speed[rows], table.power_w[rows], which, len(group), fixed)
-    best = fit_family(family, how.starts, how.seed, how.polish)
+    best = fit_family(family, how.starts, POLISHED)
     for j, curve in enumerate(group):
         spread = {k: v for k, v in spread_of(best, family, j).items() if k not in fixed}
         made[curve.batch] = Made(curve_of(best.x, family, j), spread, "angle" in fixed)
@@ -246,9 +243,8 @@ def _fit(table: Watts, curve: Curve, made: Made, out: Floats) -> Fit:
     lent = _BORROWED if made.borrowed else ()
     odd = (*curve.remarks, *lent, *weak(parameters))
     remarks = (*odd, *outliers(row, power, fitted), *poor(found))
-    size = f"-b{curve.batch:g}" if curve.batch else ""
     return Fit(
-        name=f"{table.application}-{table.gpu_type}{size}",
+        name=f"{table.application}-{table.gpu_type}{batch_suffix(curve.batch)}",
         kind="power",
         application=table.application,
         gpu_type=table.gpu_type,

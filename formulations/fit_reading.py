@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ronda.formulations.fit_columns import APPLICATION, POWER, THROUGHPUT, Columns, read_table
+from ronda.formulations.fit_columns import APPLICATION, GPU, POWER, THROUGHPUT, Columns, read_table
 from ronda.formulations.fit_data import Floats, Steps, Watts
 from ronda.instances.errors import InputError
+from ronda.instances.traces.table import refuse
 
 MOST_SPEED = 1.25
 """A relative speed may be above 1 by the noise of its reference, not by more."""
 
+_TIMES = ("step_s", "iters_per_s", "samples_per_s")
 # B / (n m) may miss a limit on the local batch by rounding.
 _ROUNDING = 1e-9
 
@@ -34,12 +36,15 @@ class Reading:
     max_local_batch
         To count gradient passes where the table has no such column: as few as keep the local
         batch within it. None: one pass.
+    skip_zero
+        Leave out rows with a time or rate of 0, as some tables write "not measured".
     """
 
     model: str | None = None
     gpu_type: str = "GPU"
     gpus_per_node: int | None = None
     max_local_batch: float | None = None
+    skip_zero: bool = False
 
 
 def kind_of(path: str | Path) -> str:
@@ -91,6 +96,7 @@ def _steps(
     place: str, columns: Columns, application: str, gpu_type: str, reading: Reading
 ) -> Steps:
     """Return the iterations of one application."""
+    columns, skipped = _measured(columns, reading)
     gpus = columns.positive(columns.first("gpus"), whole=True)
     batch, passes = _batch(columns, gpus, reading)
     step_s = _step_s(columns, gpus * passes * batch)
@@ -113,7 +119,18 @@ def _steps(
         clock=clock,
         step_s=step_s,
         sync_s=sync_s,
+        skipped=skipped,
     )
+
+
+def _measured(columns: Columns, reading: Reading) -> tuple[Columns, int]:
+    """Return the rows that were measured, and how many were not."""
+    if not reading.skip_zero:
+        return columns, 0
+    zero = columns.numbers(columns.first(*_TIMES)) == 0.0
+    if zero.all():
+        raise InputError(str(columns.path), "no row with a time or rate above 0", "measurements")
+    return columns.without(zero), int(zero.sum())
 
 
 def _nodes(columns: Columns, gpus: Floats, reading: Reading) -> Floats:
@@ -143,7 +160,7 @@ def _batch(columns: Columns, gpus: Floats, reading: Reading) -> tuple[Floats, Fl
 
 def _step_s(columns: Columns, samples: Floats) -> Floats:
     """Return the seconds of an iteration of so many samples, from times or rates."""
-    which = columns.first("step_s", "iters_per_s", "samples_per_s")
+    which = columns.first(*_TIMES)
     value = columns.positive(which)
     if which == "step_s":
         return value
@@ -186,6 +203,10 @@ def _parts(
 ) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Yield (application, GPU type, rows) in the order of the table."""
     headers = frame.attrs["headers"]
+    for column in (*APPLICATION, *GPU):
+        if column in headers:
+            own = frame[[column, "row"]].rename(columns={column: headers[column]})
+            refuse(path, own, (frame[column] == "").to_numpy(), headers[column], "a name")
     present = [column for column in APPLICATION if column in headers]
     if present:
         names = frame[present].agg("-".join, axis=1)
@@ -200,7 +221,7 @@ def _parts(
     for (application, gpu_type), part in frame.groupby([names, gpus], sort=False):
         if wanted in (None, application):
             part.attrs["headers"] = headers
-            yield str(application) or "application", str(gpu_type) or reading.gpu_type, part
+            yield str(application), str(gpu_type), part
 
 
 def _wanted(path: str | Path, names: pd.Series, word: str) -> str:

@@ -82,7 +82,7 @@ def outliers(row: Rows, measured: Floats, fitted: Floats) -> list[FitRemark]:
 def weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
     """Warn of fitted parameters that could as well be anything from 0 to twice their value."""
     loose = [
-        f"{p.name} = {p.value:.3g} ± {p.std_error:.2g}"
+        f"{p.name} = {p.value:.3g} ± {_spread(p.value, p.std_error)}"
         for p in parameters
         if p.state == "fitted" and p.std_error is not None and p.std_error > abs(p.value) > 0.0
     ]
@@ -95,6 +95,11 @@ def weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
             "range may be good, the parameters by themselves are not",
         )
     ]
+
+
+def _spread(value: float, error: float) -> str:
+    """Write a standard error; one far beyond the value only says that nothing is known."""
+    return "anything" if error > 100.0 * abs(value) else f"{error:.2g}"
 
 
 def poor(found: FitErrors) -> list[FitRemark]:

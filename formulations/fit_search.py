@@ -22,7 +22,7 @@ LEAST = 1e-12
 """Predictions are kept above this share of the measurements' scale: a logarithm needs it."""
 
 # A parameter nearer to its bound than this, in units of its own scale, lies on it.
-_NEAR = 1e-6
+_NEAR = 1e-4
 # Directions flatter than this, relative to the steepest, count as this flat: finite, but hopeless.
 _FLAT = 1e-8
 

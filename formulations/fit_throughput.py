@@ -15,7 +15,7 @@ from ronda.formulations.fit_report import errors, folds, outliers, poor, residua
 from ronda.formulations.fit_search import LEAST, Box, Found, search
 from ronda.formulations.throughput import phases
 from ronda.instances.errors import InputError
-from ronda.instances.fit import Fit, FitParameter
+from ronda.instances.fit import Fit, FitParameter, FitRemark
 from ronda.instances.profile import Parametric
 
 STARTS = 32
@@ -80,6 +80,7 @@ def fit_throughput(
     found_errors = errors(steps.step_s, fitted, out, surrounded)
     parameters = _parameters(model, found, steps, scheme)
     remarks = (
+        *_skipped(steps),
         *scheme.remarks,
         *weak(parameters),
         *outliers(steps.row, steps.step_s, fitted),
@@ -98,6 +99,14 @@ def fit_throughput(
         remarks=remarks,
         residuals=residuals(steps.row, axes, steps.step_s, fitted, out, surrounded),
     )
+
+
+def _skipped(steps: Steps) -> tuple[FitRemark, ...]:
+    """Say how many rows of the file were not measured."""
+    if not steps.skipped:
+        return ()
+    message = f"{steps.skipped} rows say 0, which is taken for not measured, and were left out"
+    return (FitRemark(code="skipped-rows", message=message),)
 
 
 def predict(model: Parametric, steps: Steps) -> Floats:

@@ -12,7 +12,6 @@ from typing import Literal
 from ronda.formulations.fit_power import fit_power
 from ronda.formulations.fit_reading import Reading, kind_of, read_steps, read_watts
 from ronda.formulations.fit_throughput import fit_throughput
-from ronda.instances.errors import InputError
 from ronda.instances.fit import Fit, Fits
 
 Progress = Callable[[str, float], None]
@@ -113,17 +112,3 @@ def _power(path: str | Path, reading: Reading, how: Fitting, tell: Progress) -> 
 def _share(tell: Progress, name: str, k: int, count: int) -> Callable[[float], None]:
     """Return the progress of part k of so many."""
     return lambda share: tell(name, (k + share) / count)
-
-
-def the_only(fits: Fits, place: str) -> Fit:
-    """Return the only fit of a table.
-
-    Raises
-    ------
-    InputError
-        If there are several.
-    """
-    if len(fits.fits) != 1:
-        names = ", ".join(fit.name for fit in fits.fits[:6])
-        raise InputError(place, f"{len(fits.fits)} fits ({names})", "one")
-    return fits.fits[0]

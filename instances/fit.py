@@ -118,6 +118,11 @@ class Residual(Record, frozen=True, kw_only=True):
     inside: bool = True
 
 
+def batch_suffix(batch: float | None) -> str:
+    """Return what the name of a fit says of its batch size; nothing if it has none."""
+    return f"-b{batch:.12g}" if batch else ""
+
+
 class Fit(Record, frozen=True, kw_only=True):
     """A model of one application on one type of GPU, fitted to measurements.
 
@@ -158,6 +163,11 @@ class Fit(Record, frozen=True, kw_only=True):
     source: str = ""
     licence: str = ""
     citation: str = ""
+
+    @property
+    def family(self) -> str:
+        """The name without batch size: that of all power curves of an application on a GPU."""
+        return self.name.removesuffix(batch_suffix(self.batch))
 
     def __post_init__(self) -> None:
         """Hold kind and model together."""

@@ -24,7 +24,7 @@ FILE = "profiles.json"
 
 
 def fitted(word: str = "") -> tuple[Fit, ...]:
-    """Return the packaged fits whose name contains a word, ordered by name."""
+    """Return the packaged fits whose name contains a word, ordered by it."""
     return tuple(fit for fit in _packaged() if word in fit.name)
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "export": "ronda.cli.export",
     "explain": "ronda.cli.explain",
     "instances": "ronda.cli.instances",
+    "profile": "ronda.cli.profile",
     "show-versions": "ronda.cli.versions",
     "completion": "ronda.cli.completion",
 }
