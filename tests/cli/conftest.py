@@ -12,15 +12,15 @@ from ronda.instances.files import write
 def folder(tmp_path, two_nodes, monkeypatch):
     """A working directory with an instance, a round, and nothing else."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     write(two_nodes, tmp_path / "two-nodes.json")
     write(generate.round(12, None, "balanced", 0), tmp_path / "round.json")
     return tmp_path
 
 
 @pytest.fixture
-def ronda():
-    """Run the command line in this process."""
+def ronda(monkeypatch):
+    """Run the command line in this process, on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
 
     def call(*words, **options):
         return CliRunner().invoke(cli, [str(word) for word in words], prog_name="ronda", **options)
