@@ -105,7 +105,7 @@ def _skipped(steps: Steps) -> tuple[FitRemark, ...]:
     """Say how many rows of the file were not measured."""
     if not steps.skipped:
         return ()
-    message = f"{steps.skipped} rows say 0, which is taken for not measured, and were left out"
+    message = f"rows of 0, taken for not measured and left out: {steps.skipped}"
     return (FitRemark(code="skipped-rows", message=message),)
 
 
