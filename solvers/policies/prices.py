@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.objectives import minds_power
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.allocate_by_prices import allocate_by_prices
-from ronda.solvers.choice import Setting, reserve_s, to_plan
-from ronda.solvers.contract import OPTIMISING, Capability, Deadline
+from ronda.solvers.choice import Choice, Setting, reserve_s
+from ronda.solvers.contract import Deadline
+from ronda.solvers.policies.optimising import Optimising
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
+class Prices(Optimising):
     """Let prices of GPUs and watts choose every job's option, to a certified gap.
 
     The same model as `milp`, solved by the price engine (`ronda.solvers.prices`): the Lagrangian
@@ -31,39 +30,23 @@ class Prices:
     """
 
     name: ClassVar[str] = "prices"
-    capabilities: ClassVar[Capability] = OPTIMISING
-
-    objective: str = "rank"
-    gap: float = 1e-4
-    elastic: bool = True
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
-        if not 0 < self.gap < 1:
-            raise InputError("prices: gap", f"{self.gap:g}", "a number above 0 and below 1")
-        minds_power(self.objective)  # refuses an unknown objective
+        """Refuse a gap that prices alone cannot promise."""
+        super().__post_init__()
+        if not self.gap:
+            raise InputError("prices: gap", "0", "a number above 0 and below 1")
 
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Decide a round by prices."""
-        setting = Setting.of(
-            self.name,
-            self.objective,
-            ("numpy", "highspy"),
-            round=round,
-            seed=seed,
-            deadline=deadline,
-            elastic=self.elastic,
-        )
-        choice = allocate_by_prices(
-            round,
+    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose by prices, beginning with those of the last plan."""
+        return allocate_by_prices(
+            setting.round,
             setting.table,
             setting.values,
             deadline=deadline,
             gap=self.gap,
-            seed=seed,
+            seed=setting.seed,
             start={} if initial is None else initial.prices,
             reserve_s=reserve_s(setting.table),
         )
-        return to_plan(setting, choice, deadline)
