@@ -6,8 +6,9 @@ The kind of a file is told by its ``"format"`` field. ``docs/formats.md`` is the
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +27,8 @@ from ronda.instances.validate import (
     normal,
     validate,
 )
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 KINDS: dict[str, type[Document]] = {
     "ronda/instance/1": Instance,
@@ -84,9 +87,32 @@ def decode(data: bytes, place: str) -> Document:
     InputError
         As `read`.
     """
-    text = storage.unpack(data, place)
+    obj = parse(storage.unpack(data, place), place, KINDS)
+    found = cross_problems(obj)
+    if found:
+        raise as_error(place, found)
+    return obj
+
+
+def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
+    """Return the object that a JSON text holds, of the kind that its ``"format"`` names.
+
+    Parameters
+    ----------
+    text
+        JSON.
+    place
+        What to call the text in errors.
+    kinds
+        The type of each format that is expected.
+
+    Raises
+    ------
+    InputError
+        If anything in it is unknown, missing or of a wrong type, or stands twice.
+    """
     try:
-        kind = _kind(text, place)
+        kind = _kind(text, place, kinds)
         obj = msgspec.json.decode(text, type=kind)
         _refuse_repeated_fields(text)
     except msgspec.ValidationError as error:
@@ -99,9 +125,6 @@ def decode(data: bytes, place: str) -> Document:
         ) from None
     except _RepeatedFieldError as error:
         raise as_error(place, [error.problem]) from None
-    found = cross_problems(obj)
-    if found:
-        raise as_error(place, found)
     return obj
 
 
@@ -147,26 +170,26 @@ def fingerprint(obj: Document) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def _kind(text: bytes, place: str) -> type[Document]:
+def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
     """Return the type that a document's format names."""
     try:
         found = msgspec.json.decode(text, type=_Head).format
     except msgspec.ValidationError:
         value = msgspec.json.decode(text)
         raise InputError(place, show(value, 40), "a JSON object with a field format") from None
-    known = "one of " + ", ".join(KINDS)
+    known = "one of " + ", ".join(kinds)
     if found is msgspec.UNSET:
         raise InputError(place, "no field format", f"that field: {known}")
-    if not isinstance(found, str) or found not in KINDS:
+    if not isinstance(found, str) or found not in kinds:
         newer = isinstance(found, str) and found.rpartition("/")[0] in {
-            f.rpartition("/")[0] for f in KINDS
+            f.rpartition("/")[0] for f in kinds
         }
         remedy = " (a newer ronda may read it)" if newer else ""
         raise InputError(f"{place}, format", show(found), known + remedy)
-    return KINDS[found]
+    return kinds[found]
 
 
-def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[Document]) -> Problem:
+def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.Struct]) -> Problem:
     """Explain a validation error by the document's own values."""
     try:
         document = json.loads(text)

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ronda.instances import canonical, storage
-from ronda.instances.diagnose import mismatch, syntax
+from ronda.instances import canonical, files, storage
 from ronda.instances.errors import InputError
 from ronda.instances.fit import Fit, Fits
-from ronda.instances.problem import as_error
 from ronda.instances.profile import Profile
 
 FILE = "profiles.json"
@@ -83,19 +81,11 @@ def decode(data: bytes, place: str) -> Fits:
     InputError
         As `read`.
     """
-    text = storage.unpack(data, place)
-    try:
-        plain = msgspec.json.decode(text)
-        found = msgspec.convert(plain, type=Fits)
-    except msgspec.ValidationError as error:
-        raise as_error(place, [mismatch(error, plain, Fits)]) from None
-    except (msgspec.DecodeError, ValueError):
-        raise as_error(place, [syntax(text)]) from None
+    found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if "format" not in plain or twice:
-        what = f"the name {twice[0]!r} twice" if twice else "no field 'format'"
-        raise InputError(place, what, "a file that `ronda profile fit` wrote")
+    if twice:
+        raise InputError(place, f"the name {twice[0]!r} twice", "each name once")
     return found
 
 

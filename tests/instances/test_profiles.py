@@ -81,7 +81,7 @@ def test_what_is_written_can_be_read(suffix, tmp_path):
         ('"mape":0.02', '"mape":-1', "mape"),
         ('"mape":0.02', '"mape":"2 %"', "mape"),
         ('"rows":10', '"rows":10,"colour":1', "colour"),
-        ('"format":"ronda/fits/1",', "", "no field 'format'"),
+        ('"format":"ronda/fits/1",', "", "no field format"),
         ("ronda/fits/1", "ronda/plan/1", "format"),
         ('"app-G-b8"', '"app-G"', "'app-G' twice"),
         ('"kind":"power"', '"kind":"throughput"', "fits[1]"),
