@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.hesrpt import rank_values
 from ronda.formulations.options import OptionTable
-from ronda.formulations.outlook import Outlook, outlook
+from ronda.formulations.outlook import Outlook, horizon_s, outlook
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 
@@ -67,7 +67,7 @@ def values(
     """
     form = _form(objective)
     chosen = {name: default for name, (default, _, _) in form.parameters.items()}
-    horizon_s = max(10.0 * round.length_s, 600.0)
+    lasts_s = horizon_s(round)
     for name, value in params.items():
         least, greatest = _range(objective, form, name)
         if value is None:
@@ -76,10 +76,10 @@ def values(
             expected = f"a number from {least:g} to {greatest:g}"
             raise InputError(f"objective {objective}({name})", f"{value}", expected)
         if name == "horizon_s":
-            horizon_s = float(value)
+            lasts_s = float(value)
         else:
             chosen[name] = float(value)
-    return form.value(outlook(round, table, horizon_s), **chosen)
+    return form.value(outlook(round, table, lasts_s), **chosen)
 
 
 def minds_power(objective: str) -> bool:
@@ -182,7 +182,7 @@ def deadlines(o: Outlook, best_effort: float) -> Floats:
     now, jobs = o.round.now_s, o.table.jobs
     due = np.array([np.inf if s.job.deadline_s is None else s.job.deadline_s for s in jobs]) - now
     slack = due - o.over_jobs(np.minimum, o.left_s)
-    scale = max(10.0 * o.round.length_s, 600.0)
+    scale = horizon_s(o.round)
     urgency = scale / (scale + np.maximum(slack, 0.0))
     on_time = (o.left_s <= o.by_row(due)) & np.isfinite(o.by_row(due))
     speed = o.rate / o.by_row(o.most_rate)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
-from ronda.instances.job import JobState
+from ronda.instances.job import Costs, JobState
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -54,6 +54,11 @@ class Outlook:
     def over_jobs(self, reduce: np.ufunc, column: Floats) -> Floats:
         """Return (J,) a (K,) column reduced over each job's rows, NaN for jobs without rows."""
         return _over_jobs(self.table, reduce, column)
+
+
+def horizon_s(round: Round) -> float:
+    """Return the seconds that an allocation is expected to last at most: ten rounds, or 600 s."""
+    return max(10.0 * round.length_s, 600.0)
 
 
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
@@ -109,18 +114,26 @@ def pause_s(round: Round, table: OptionTable) -> Floats:
     What is left of the pause for its current row; else a start or a restart.
     """
     costs = [state.job.costs or round.costs for state in table.jobs]
-    whole = [
-        c.restart_s if s.started else c.start_s for s, c in zip(table.jobs, costs, strict=True)
-    ]
+    whole = [_whole_s(s, c) for s, c in zip(table.jobs, costs, strict=True)]
     pause = np.array(whole, dtype=float)[table.job]
     for j, (state, cost) in enumerate(zip(table.jobs, costs, strict=True)):
-        if cost.restart_by_gpus and state.started:
+        in_place = state.allocation is not None and cost.scale_s is not None
+        if cost.restart_by_gpus and state.started and not in_place:
             own = slice(table.start[j], table.start[j + 1])
             pause[own] = [cost.restart(n) for n in table.gpus[own].tolist()]
     running = np.flatnonzero(table.current)
     ready = np.array([state.since_s for state in table.jobs], dtype=float)[table.job[running]]
     pause[running] = np.maximum(ready - round.now_s, 0.0)
     return pause
+
+
+def _whole_s(state: JobState, costs: Costs) -> float:
+    """Return the seconds of a start, of a restart, or of scaling a running job in place."""
+    if not state.started:
+        return costs.start_s
+    if state.allocation is not None and costs.scale_s is not None:
+        return costs.scale_s
+    return costs.restart_s
 
 
 def _remaining(round: Round, table: OptionTable, least_rate: Floats) -> Floats:

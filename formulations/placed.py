@@ -19,6 +19,8 @@ class Placed:
         Jobs for which no room was found, in the order of the choice.
     moved
         Jobs whose option is what they run on, but whose nodes had to change.
+    moved_gpus
+        GPUs of the moved jobs that are on another node than before.
     asleep
         Nodes to put, or leave, asleep; None: as they are.
     """
@@ -26,6 +28,7 @@ class Placed:
     allocations: dict[str, Allocation]
     unplaced: tuple[str, ...]
     moved: tuple[str, ...]
+    moved_gpus: int
     asleep: tuple[int, ...] | None
 
 
@@ -59,7 +62,7 @@ def assemble(
 ) -> Placed:
     """Return the answer in the order of the choice."""
     allocations: dict[str, Allocation] = {}
-    moved = []
+    moved, moved_gpus = [], 0
     for job, option in chosen.items():
         placement = placements.get(job)
         if placement is None:
@@ -70,12 +73,15 @@ def assemble(
             continue
         if kept is not None:
             moved.append(job)
+            before = dict(kept.placement)
+            moved_gpus += sum(max(0, gpus - before.get(node, 0)) for node, gpus in placement)
         allocations[job] = Allocation(option=option, placement=placement)
     used = {node for allocation in allocations.values() for node, _ in allocation.placement}
     return Placed(
         allocations,
         tuple(job for job in chosen if job not in allocations),
         tuple(moved),
+        moved_gpus,
         _sleepers(round, used, may_sleep=may_sleep, awake=awake),
     )
 

@@ -18,6 +18,7 @@ def place(
     *,
     may_sleep: bool = False,
     awake: Mapping[int, int] | None = None,
+    migrate: bool = True,
 ) -> Placed:
     """Put every chosen option on nodes.
 
@@ -41,6 +42,8 @@ def place(
         With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
         squeezed into so many; those left over stay awake without a job. Pools that are not named
         keep no idle node awake.
+    migrate
+        Whether running jobs whose option has not changed may move to make room.
 
     Returns
     -------
@@ -72,7 +75,9 @@ def place(
         nodes = PoolNodes(topology, pool, round.asleep)
         position = {node: i for i, node in enumerate(nodes.nodes)}
         requests = [
-            _request(order, jobs[order], chosen[jobs[order]], held, states, position, round)
+            _request(
+                order, jobs[order], chosen[jobs[order]], held, states, position, round, migrate
+            )
             for order in orders
         ]
         if awake is not None and pool in awake:
@@ -93,6 +98,7 @@ def _request(
     states: Mapping[str, JobState],
     position: Mapping[int, int],
     round: Round,
+    migrate: bool,
 ) -> Request:
     """Return what a job asks of its pool."""
     kept = held[job]
@@ -103,7 +109,7 @@ def _request(
         span=option.span,
         extra_w=option.power_w / option.gpus - idle_w,
         held=() if kept is None else tuple((position[n], g) for n, g in kept.placement),
-        pinned=kept is not None and not states[job].job.preemptible,
+        pinned=kept is not None and not (migrate and states[job].job.preemptible),
     )
 
 

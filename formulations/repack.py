@@ -1,12 +1,15 @@
 """Place all jobs of a pool: in place, else repacked, else the most important ones."""
 
-from collections import Counter
+from collections import defaultdict
 
 from ronda.formulations.bit_sets import bits
 from ronda.formulations.block_packing import Packing
 from ronda.formulations.pieces import Request
 from ronda.formulations.pool_nodes import PoolNodes
 from ronda.formulations.rack_power import RackPower
+
+_JOB = 1 << 20
+"""What a job that stays counts beside a GPU that stays: more than all GPUs of a node."""
 
 
 def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = None) -> Packing:
@@ -61,35 +64,42 @@ def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None)
 
 
 def _match(packing: Packing, requests: list[Request]) -> None:
-    """Exchange equal nodes so that many jobs are where they already were.
+    """Exchange equal nodes so that as many jobs as possible are where they already were.
 
     Only nodes of one group (hence of one rack) whose jobs are all movable and below a node in
-    size are exchanged, greedily by the number of jobs that would stay.
+    size are exchanged. Who stands where is a linear assignment (Jonker and Volgenant), so the
+    number of jobs that stay is the largest for this packing; ties go to more GPUs that stay, then
+    to nodes that are awake, then to the fewest exchanges.
     """
+    from scipy.optimize import linear_sum_assignment
+
     nodes = packing.nodes
     loose = {r.order: r for r in requests if not r.pinned and len(packing.at[r.order]) == 1}
     tied = {
         node for order, pieces in packing.at.items() if order not in loose for node, _ in pieces
     }
-    overlap: Counter[tuple[int, int]] = Counter()
+    stays: defaultdict[tuple[int, int], int] = defaultdict(int)
+    filled = set()
     for order, request in loose.items():
-        if len(request.held) != 1:
-            continue
-        (source, _), (target, _) = request.held[0], packing.at[order][0]
-        same_group = nodes.group[source] == nodes.group[target]
-        if same_group and not {source, target} & tied and nodes.usable >> source & 1:
-            overlap[target, source] += 1
+        target = packing.at[order][0][0]
+        filled.add(target)
+        if len(request.held) == 1:
+            stays[target, request.held[0][0]] += _JOB + request.gpus
+    open_to_all = [n for n in bits(nodes.usable) if n not in tied]
     renamed: dict[int, int] = {}
-    for (target, source), _ in sorted(overlap.items(), key=lambda item: (-item[1], item[0])):
-        if target not in renamed and source not in renamed.values():
-            renamed[target] = source
-    # Close the chains: a node whose name is taken gets the name at the chain's open end.
-    for end in [source for source in renamed.values() if source not in renamed]:
-        back = {source: target for target, source in renamed.items()}
-        first = end
-        while first in back:
-            first = back[first]
-        renamed[end] = first
+    for group in {nodes.group[n] for n in open_to_all}:
+        members = [n for n in open_to_all if nodes.group[n] == group]
+        worth = [
+            [
+                4 * stays.get((target, source), 0)
+                + 2 * (target in filled and nodes.awake >> source & 1)
+                + (target == source)
+                for source in members
+            ]
+            for target in members
+        ]
+        targets, sources = linear_sum_assignment(worth, maximize=True)
+        renamed |= {members[t]: members[s] for t, s in zip(targets, sources, strict=True)}
     for order in loose:
         node, gpus = packing.at[order][0]
         packing.at[order] = [(renamed.get(node, node), gpus)]

@@ -156,14 +156,16 @@ def to_plan(
         setting.table,
         setting.values,
         choice.chosen,
-        save_energy=choice.prices.get("energy_window", 0.0) > 0,
+        watt_value=choice.prices.get("energy_window", 0.0) * setting.round.window_s,
     )
     if placed.unplaced:
-        more |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
+        more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
     if placed.moved:
-        more["moved"] = list(placed.moved)
+        more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.surplus is not None:
-        more["regret"] = _regret(setting.table, choice.surplus, choice.chosen, placed.unplaced)
+        more["regret"] = _regret(
+            setting.table, choice.surplus, choice.chosen, tuple(placed.unplaced)
+        )
     return Plan(
         policy=setting.policy,
         allocations=placed.allocations,

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation_case import extra_w
 from ronda.formulations.allocation_reading import awake_for
 from ronda.formulations.awake import may_sleep, node_classes, rack_caps
+from ronda.formulations.defragment import idle_w, loss_of_moves
 from ronda.formulations.options import OptionTable, option
 from ronda.formulations.placed import Placed
 from ronda.formulations.placers import place
+from ronda.formulations.waiting import reasons
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation
 
@@ -19,6 +21,9 @@ Rows = NDArray[np.int64]
 
 ROUNDING = 1e-9
 """Relative rounding allowed against a power limit."""
+
+OVER = "the nodes that must be awake leave too little of the power limit"
+"""Why a job found a place but is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +38,31 @@ class Realised:
         Value of what is placed.
     lost
         Value of what was chosen but is not placed.
-    unplaced, moved
-        Jobs that were chosen but found no room (on nodes, or in the power limit); jobs that keep
-        their option but change nodes.
+    unplaced
+        Jobs that were chosen but found no room, on nodes or in the power limit, and why.
+    moved, moved_gpus
+        Jobs that keep their option but change nodes, and how many of their GPUs do.
     """
 
     allocations: dict[str, Allocation]
     asleep: tuple[int, ...] | None
     objective: float
     lost: float
-    unplaced: tuple[str, ...]
+    unplaced: dict[str, str]
     moved: tuple[str, ...]
+    moved_gpus: int
 
 
 def realise(
-    round: Round, table: OptionTable, values: Floats, chosen: Rows, *, save_energy: bool
+    round: Round, table: OptionTable, values: Floats, chosen: Rows, *, watt_value: float
 ) -> Realised:
     """Put a choice on nodes and decide which nodes sleep.
 
     Nodes sleep only if power or energy is limited, and then no more of those that are awake than
-    needed to stay within the limit, as waking takes time; with `save_energy` all that no job uses.
-    Should jobs need more nodes awake than their GPUs fill, those of least value per watt are left
-    out until the limit holds.
+    needed to stay within the limit, as waking takes time. If energy that is not used now is worth
+    something later, all nodes sleep that no job uses, and running jobs move together where that
+    pays (see `ronda.formulations.defragment`). Should jobs need more nodes awake than their GPUs
+    fill, those of least value per watt are left out until the limit holds.
 
     Parameters
     ----------
@@ -62,8 +70,8 @@ def realise(
         The round, its options and (K,) what they are worth.
     chosen
         (J,) row of each job, -1 for none.
-    save_energy
-        Whether energy that is not used now is worth something later.
+    watt_value
+        Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
     """
     rows = chosen[chosen >= 0]
     order = np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))
@@ -71,7 +79,7 @@ def realise(
     extra = extra_w(table)
     kept = rows
     while True:
-        placed = _place(round, table, kept, float(extra[kept].sum()), save_energy=save_energy)
+        placed = _place(round, table, values, kept, float(extra[kept].sum()), watt_value)
         done = np.array([_id(table, k) in placed.allocations for k in kept.tolist()], dtype=bool)
         over_w = _over_w(round, placed, float(extra[kept[done]].sum()))
         fewer = _shed(table, values, extra, kept[done], over_w)
@@ -80,13 +88,15 @@ def realise(
         kept = fewer
     there = kept[done]
     gone = np.setdiff1d(rows, there)
+    why = reasons(round, {_id(table, k): option(table, k) for k in kept.tolist()}, placed)
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=float(values[there].sum()),
         lost=float(values[gone].sum()),
-        unplaced=tuple(_id(table, k) for k in gone.tolist()),
+        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in gone.tolist()},
         moved=placed.moved,
+        moved_gpus=placed.moved_gpus,
     )
 
 
@@ -95,15 +105,24 @@ def _id(table: OptionTable, k: int) -> str:
 
 
 def _place(
-    round: Round, table: OptionTable, rows: Rows, extra: float, *, save_energy: bool
+    round: Round, table: OptionTable, values: Floats, rows: Rows, extra: float, watt_value: float
 ) -> Placed:
-    """Place rows, the most important first; jobs move together as far as nodes must sleep."""
+    """Place rows, the most important first; jobs move together if nodes must sleep or it pays."""
     chosen = {_id(table, k): option(table, k) for k in rows.tolist()}
     if not may_sleep(round):
         return place(round, chosen)
     gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-    awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=save_energy)
-    return place(round, chosen, may_sleep=True, awake=awake)
+    awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=watt_value > 0)
+    packed = place(round, chosen, may_sleep=True, awake=awake)
+    if watt_value <= 0 or not packed.moved:
+        return packed
+    loose = place(round, chosen, may_sleep=True)
+    if loose.unplaced or _over_w(round, loose, extra) > 0:
+        return packed
+    more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
+    loss = loss_of_moves(round, table, values, rows, packed.moved)
+    loss -= loss_of_moves(round, table, values, rows, loose.moved)
+    return packed if watt_value * more_w > loss else loose
 
 
 def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) -> dict[int, int]:
@@ -140,11 +159,7 @@ def _over_w(round: Round, placed: Placed, extra: float) -> float:
     """Return by how many watts the placed jobs exceed the round's limit."""
     if round.watts is None:
         return 0.0
-    topology = round.cluster.topology
-    base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    asleep = list(round.asleep if placed.asleep is None else placed.asleep)
-    base[asleep] = topology.sleep_w[asleep]
-    return float(base.sum()) + extra - round.watts * (1 + ROUNDING)
+    return idle_w(round, placed.asleep) + extra - round.watts * (1 + ROUNDING)
 
 
 def _shed(table: OptionTable, values: Floats, extra: Floats, rows: Rows, over_w: float) -> Rows:

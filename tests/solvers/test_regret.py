@@ -134,7 +134,7 @@ def test_chosen_job_without_room_is_told_apart():
     plan = solve(round_, "prices")
     job = max(plan.allocations, key=lambda i: plan.details["regret"][i])
     gone = {i: a for i, a in plan.allocations.items() if i != job}
-    details = plan.details | {"regret": {}, "unplaced": [job]}
+    details = plan.details | {"regret": {}, "unplaced": {job: "no room"}}
     crowded = msgspec.structs.replace(plan, allocations=gone, details=details)
     (one,) = explain_jobs(round_, crowded, [job])
     assert one.reason is Reason.NO_ROOM
