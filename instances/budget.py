@@ -1,6 +1,7 @@
-"""What a cluster may draw: power caps and energy budgets over time."""
+"""What a cluster may draw, and what energy costs, over time."""
 
 from bisect import bisect_right
+from typing import Literal
 
 from ronda.instances.base import NonNegative, Positive, Record
 
@@ -23,6 +24,11 @@ class StepSeries(Record, frozen=True, kw_only=True):
         """Return the value that holds at `time_s`."""
         return self.values[max(0, bisect_right(self.times_s, time_s) - 1)]
 
+    def changes_at(self, time_s: float) -> bool:
+        """Tell whether the value changes at `time_s`."""
+        k = bisect_right(self.times_s, time_s)
+        return k > 0 and self.times_s[k - 1] == time_s
+
     def next_change(self, time_s: float) -> float | None:
         """Return the first time after `time_s` at which the value changes, or None."""
         k = bisect_right(self.times_s, time_s)
@@ -30,10 +36,22 @@ class StepSeries(Record, frozen=True, kw_only=True):
 
 
 class EnergyBudget(Record, frozen=True, kw_only=True):
-    """Energy that accrues evenly and is carried over when it is not spent.
+    """Energy for a horizon: paced across it, and carried over while it is not spent.
 
-    By time t the cluster may have used at most ``credit_j + joules * t / horizon_s``; after the
-    horizon the accrual goes on at the same rate, so that every job can end.
+    How much may have been used by time t depends on the pacing; an overspend is impossible under
+    each of them. After the horizon the budget grows by ``joules / horizon_s`` a second for ever,
+    so that every job can end.
+
+    =========  ====================================================================================
+    pacing     by time t < horizon_s the cluster may have used
+    =========  ====================================================================================
+    even       ``credit_j + joules t / horizon_s``
+    series     ``credit_j`` and the share of ``joules`` that `accrual` gives until t
+    price      likewise, with the reciprocal of the energy price: even in money
+    carbon     likewise, with the reciprocal of the carbon intensity: even in grams
+    demand     ``credit_j + joules``, less what the idle cluster will still draw; rounds get more
+               of it while more jobs are live than on average (see `ronda.solvers.pacing`)
+    =========  ====================================================================================
 
     Attributes
     ----------
@@ -46,25 +64,28 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     window_s
         How far ahead one round may spend: a round at t gets what will have accrued by
         ``t + window_s`` and is not spent yet.
+    pacing
+        The rule by which the budget is paced across the horizon.
+    accrual
+        With the pacing "series": the rate of accrual in any unit; over the horizon it is scaled
+        to `joules`.
     """
 
     joules: Positive
     horizon_s: Positive
     window_s: Positive = 3600.0
     credit_j: NonNegative = 0.0
+    pacing: Literal["even", "series", "price", "carbon", "demand"] = "even"
+    accrual: StepSeries | None = None
 
     @property
     def sustained_w(self) -> float:
         """Power in watts that can be drawn for ever."""
         return self.joules / self.horizon_s
 
-    def allowed_by(self, time_s: float) -> float:
-        """Return the joules that may have been used by `time_s`."""
-        return self.credit_j + self.sustained_w * time_s
-
 
 class Budget(Record, frozen=True, kw_only=True):
-    """Limits on the whole cluster (hosts, idle and busy GPUs, sleeping nodes).
+    """Limits on the whole cluster (hosts, idle and busy GPUs, sleeping nodes), and energy's costs.
 
     Attributes
     ----------
@@ -72,7 +93,20 @@ class Budget(Record, frozen=True, kw_only=True):
         Power that is never exceeded, as a step series.
     energy
         Energy budget of the horizon.
+    energy_price_per_j
+        Price of a joule in any currency, as a step series (0.10 a kWh is 2.78e-8).
+    carbon_g_per_j
+        Carbon intensity: grams of CO2 equivalent a joule, as a step series (400 g a kWh: 1.11e-4).
     """
 
     power_cap_w: StepSeries | None = None
     energy: EnergyBudget | None = None
+    energy_price_per_j: StepSeries | None = None
+    carbon_g_per_j: StepSeries | None = None
+
+    @property
+    def series(self) -> tuple[StepSeries, ...]:
+        """Everything that changes with time: at each change the driver asks for a decision."""
+        accrual = None if self.energy is None else self.energy.accrual
+        found = (self.power_cap_w, accrual, self.energy_price_per_j, self.carbon_g_per_j)
+        return tuple(series for series in found if series is not None)

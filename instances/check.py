@@ -49,7 +49,7 @@ truth              the instance knows the job's true work
 progress           each segment's work is the integral of the true rate (1e-6 relative)
 work               the segments' work adds up to the true work (1e-6 relative)
 sleep              nodes sleep within the horizon, and not twice at once
-accounting         each part of the energy is the exact integral (1e-9 of the total)
+accounting         each part of the energy, its cost and its carbon are the exact integrals (1e-9)
 =================  =================================================================
 """
 

@@ -72,7 +72,7 @@ class Histories:
         """Return why the job may not run like this; the expected rate is the scheduler's own."""
         option = segment.option
         faults = self.examiner.placement(option, segment.placement)
-        verdict = self.examiner.verdict(job, option, None if faults else len(segment.placement))
+        verdict = self.examiner.verdict(job, option, None if faults else segment.placement)
         return [*faults, *verdict.faults, *self.examiner.option_power(option, verdict)]
 
     def _delays(self, job: Job, outcome: JobOutcome) -> list[Fault]:
@@ -89,7 +89,7 @@ class Histories:
             if before is None or not same(before, segment):
                 owed_s = 0.0 if before is None else min(pause_s, max(0.0, ready_s - before.end_s))
                 pause_s = owed_s
-                pause_s += _delay(costs, segment, first=before is None, progressed=progressed)
+                pause_s += _delay(costs, segment, before, progressed=progressed)
                 ready_s = self._awake_s(segment) + pause_s
             never = segment.resume_s == segment.end_s
             if segment.resume_s < ready_s - SECOND and not never:
@@ -144,7 +144,7 @@ class Histories:
     ) -> tuple[float, float]:
         """Return the work done in so many seconds after `done`, and its largest rate."""
         option = segment.option
-        pace = self.examiner.verdict(job, option, len(segment.placement)).actual
+        pace = self.examiner.verdict(job, option, segment.placement).actual
         assert pace is not None  # legality has been checked
         if truth.curve is None:
             return pace.samples_per_s * seconds, pace.samples_per_s
@@ -193,13 +193,18 @@ def same(before: Segment, after: Segment) -> bool:
     )
 
 
-def _delay(costs: Costs, segment: Segment, *, first: bool, progressed: bool) -> float:
-    """Return the pause that a new allocation must make; before any progress the cheaper one."""
+def _delay(costs: Costs, segment: Segment, before: Segment | None, *, progressed: bool) -> float:
+    """Return the pause that a new allocation must make; before any progress the cheaper one.
+
+    Where the job held other GPUs until then, scaling in place will do if its costs know that.
+    """
     restart_s = costs.restart_s
     for up_to, seconds in costs.restart_by_gpus:
         restart_s = seconds
         if segment.option.gpus <= up_to:
             break
-    if first:
+    if before is None:
         return costs.start_s
+    if costs.scale_s is not None and before.end_s == segment.start_s:
+        restart_s = costs.scale_s
     return restart_s if progressed else min(costs.start_s, restart_s)

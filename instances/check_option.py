@@ -1,5 +1,6 @@
 """Whether one job may run in one way on these nodes: all that needs no look at other jobs."""
 
+from collections import Counter
 from typing import NamedTuple
 
 from ronda.instances.check_physics import Pace, Physics
@@ -24,9 +25,10 @@ class Verdict(NamedTuple):
         Rules that it breaks.
     claimed
         Pace over the smallest number of nodes, which the option's rate must agree with; None if
-        the option is faulty.
+        the option is faulty. With span "cluster" several nodes count as being in several racks,
+        if those of the pool are.
     actual
-        Pace over the nodes of its placement.
+        Pace over the nodes, and racks, of its placement.
     power_w
         Watts that the option must claim.
     """
@@ -52,6 +54,8 @@ class Examiner:
         self.pools = topology.pools
         self.node_pool: list[int] = topology.node_pool.tolist()
         self.node_rack: list[int] = topology.node_rack.tolist()
+        where = set(zip(self.node_pool, self.node_rack, strict=True))
+        self.pool_racks = Counter(pool for pool, _ in where)
         self._physics: dict[tuple[str, str], Physics] = {}
         self._verdicts: dict[tuple[object, ...], Verdict] = {}
 
@@ -84,8 +88,11 @@ class Examiner:
             found.append(Fault("span", "spread over several racks, not in one"))
         return found
 
-    def verdict(self, job: Job, option: Option, nodes: int | None) -> Verdict:
-        """Return what is to be said about a job's option on so many nodes (None: the fewest)."""
+    def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
+        """Return what is to be said about a job's option in a place (None: as it promises)."""
+        reach = None
+        if placement is not None:
+            reach = len(placement), len({self.node_rack[node] for node, _ in placement})
         key = (
             job.profile,
             job.gpus,
@@ -100,13 +107,13 @@ class Examiner:
             option.clock,
             option.batch,
             option.width,
-            nodes,
+            reach,
         )
         verdict = self._verdicts.get(key)
         if verdict is None:
             if len(self._verdicts) >= REMEMBERED:
                 self._verdicts.clear()
-            verdict = self._verdicts[key] = self._judge(job, option, nodes)
+            verdict = self._verdicts[key] = self._judge(job, option, reach)
         return verdict
 
     def option_power(self, option: Option, verdict: Verdict) -> list[Fault]:
@@ -141,15 +148,18 @@ class Examiner:
         since then does not make it wrong.
         """
         faults = self.placement(option, placement)
-        verdict = self.verdict(state.job, option, None if faults else len(placement))
+        verdict = self.verdict(state.job, option, None if faults else placement)
         faults += verdict.faults
         faults += self.option_power(option, verdict)
         if not kept:
             faults += self.rate(state, option, verdict)
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
-    def _judge(self, job: Job, option: Option, nodes: int | None) -> Verdict:
-        """Work a verdict out: first what the job may use at all, then size, then physics."""
+    def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:
+        """Work a verdict out: first what the job may use at all, then size, then physics.
+
+        `reach` is the number of nodes and of racks, if they are known.
+        """
         faults = self._entitlement(job, option)
         if faults:
             return Verdict(tuple(faults))
@@ -158,9 +168,11 @@ class Examiner:
         if faults:
             return Verdict(tuple(faults))
         fewest = -(-option.gpus // self.pools[option.pool].gpus_per_node)
+        several = option.span == "cluster" and fewest > 1
+        promised = fewest, self.pool_racks[option.pool] if several else 1
         claimed, actual = (
-            physics.pace(option.gpus, n, option.batch, option.clock, option.width)
-            for n in (fewest, nodes or fewest)
+            physics.pace(option.gpus, nodes, option.batch, option.clock, option.width, racks)
+            for nodes, racks in (promised, reach or promised)
         )
         if isinstance(claimed, Fault):
             return Verdict((claimed,))

@@ -52,7 +52,9 @@ class Physics:
         self.profile, self.gpu_type = profile, gpu_type
         self.model = profile.throughput[gpu_type.name]
 
-    def pace(self, gpus: int, nodes: int, batch: float, clock: float, width: int) -> Pace | Fault:
+    def pace(
+        self, gpus: int, nodes: int, batch: float, clock: float, width: int, racks: int = 1
+    ) -> Pace | Fault:
         """Return how fast the option runs, or why it cannot.
 
         A step of global batch B on n GPUs makes p passes (p - 1 gradient accumulations) of local
@@ -69,6 +71,8 @@ class Physics:
             GPUs, and over how many nodes they are spread.
         batch, clock, width
             Global batch, relative clock, models fused (for the memory).
+        racks
+            Over how many racks the nodes are spread.
         """
         model = self.model
         if isinstance(model, Rigid):
@@ -95,7 +99,7 @@ class Physics:
                 f"{self.gpu_type.memory_gib:g} GiB of {self.gpu_type.name}",
             )
         if isinstance(model, Parametric):
-            return _parametric(model, gpus, nodes, batch, clock, passes[0])
+            return _parametric(model, gpus, (nodes, racks), batch, clock, passes[0])
         assert measured is not None
         return _tabular(model, measured, gpus, batch, clock, passes)
 
@@ -192,9 +196,14 @@ def _tabular(
 
 
 def _parametric(
-    model: Parametric, gpus: int, nodes: int, batch: float, clock: float, passes: int
+    model: Parametric, gpus: int, reach: tuple[int, int], batch: float, clock: float, passes: int
 ) -> Pace | Fault:
-    """Return the pace by the fitted model."""
+    """Return the pace by the fitted model; `reach` is the number of nodes and of racks."""
+    nodes, racks = reach
+    alpha, beta = model.alpha_n_s, model.beta_n_s
+    if racks > 1:
+        alpha = alpha if model.alpha_x_s is None else model.alpha_x_s
+        beta = beta if model.beta_x_s is None else model.beta_x_s
     local = batch / (gpus * passes)
     grad = (model.alpha_c_s + model.beta_c_s * local) * _slowdown(model.phi, clock)
     if gpus == 1:
@@ -202,7 +211,7 @@ def _parametric(
     elif nodes == 1:
         sync = model.alpha_r_s + model.beta_r_s * (gpus - 2)
     else:
-        sync = model.alpha_n_s + model.beta_n_s * (gpus - 2)
+        sync = alpha + beta * (gpus - 2)
     longer = max(grad, sync)
     if longer == 0:
         return Fault("options", "the profile says that a step takes no time at all")

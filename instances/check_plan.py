@@ -43,14 +43,16 @@ def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]
     idle_w: list[float] = topology.gpu_idle_w.tolist()
     everything = np.ones(len(idle_w), dtype=bool)
     allocations = plan.allocations.values()
+    wake = waking_w(round, round.asleep, asleep)
+    still = waking_w(round, round.waking, asleep)
 
     def watts(mask: NDArray[np.bool_]) -> float:
         counted: list[bool] = mask.tolist()
         return float(base[mask].sum()) + sum(extra_w(a, idle_w, counted) for a in allocations)
 
-    found = cluster_violations(round, watts(everything))
+    found = cluster_violations(round, watts(everything), wake)
     for rack, cap_w, mask in capped_racks(round.cluster):
-        found += rack_violations(rack, cap_w, watts(mask))
+        found += rack_violations(rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
     return found
 
 
@@ -150,6 +152,27 @@ def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
     return base
 
 
+def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the (N,) watts that waking nodes draw on top of their idle power.
+
+    Parameters
+    ----------
+    round
+        The round.
+    before
+        Nodes of it that sleep, or are waking, before the plan.
+    asleep
+        The nodes that sleep under the plan.
+    """
+    topology = round.cluster.topology
+    waking = np.zeros(len(topology.wake_w))
+    if not before:
+        return waking
+    woken = sorted(set(before) - set(asleep))
+    waking[woken] = topology.wake_w[woken] * (topology.wake_s[woken] > 0)
+    return waking
+
+
 def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool]) -> float:
     """Return what a job adds to the power of the idle GPUs that it takes, on some of the nodes.
 
@@ -195,15 +218,28 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
     return False
 
 
-def cluster_violations(round: Round, watts: float) -> list[Violation]:
-    """Compare the cluster's power with the round's power cap and energy."""
+def cluster_violations(round: Round, watts: float, waking: NDArray[np.float64]) -> list[Violation]:
+    """Compare the cluster's power with the round's power cap and energy.
+
+    Parameters
+    ----------
+    round
+        With the limits.
+    watts
+        What the cluster draws once woken nodes are awake.
+    waking
+        (N,) what the nodes that are woken draw on top until then.
+    """
     found = []
-    cap_w = round.power_cap_w
-    if cap_w is not None and exceeds(watts, cap_w):
-        found.append(Violation("power", "cluster", f"draws {watts:.6g} W of {cap_w:.6g} W"))
-    if round.energy_j is not None and exceeds(watts * round.window_s, round.energy_j):
+    cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
+    if cap_w is not None and exceeds(at_first, cap_w):
+        found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
+    wake_s = np.minimum(round.cluster.topology.wake_s, round.window_s)
+    joules = watts * round.window_s + float(waking @ wake_s)
+    if round.energy_j is not None and exceeds(joules, round.energy_j):
+        waking_too = f" and {joules - watts * round.window_s:.6g} J to wake" if waking.any() else ""
         message = (
-            f"{watts:.6g} W for {round.window_s:g} s use {watts * round.window_s:.6g} J "
+            f"{watts:.6g} W for {round.window_s:g} s{waking_too} use {joules:.6g} J "
             f"of {round.energy_j:.6g} J"
         )
         found.append(Violation("energy", "cluster", message))

@@ -9,11 +9,17 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.instances.check_budget import (
+    cap_violations,
+    energy_violations,
+    first_above,
+    price_violations,
+)
 from ronda.instances.check_plan import capped_racks
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Energy, Schedule
-from ronda.instances.violation import ACCOUNTING, RELATIVE, Violation
+from ronda.instances.violation import ACCOUNTING, Violation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,9 +95,10 @@ def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violatio
     found += _node_violations(flat, topology)
     everything = np.ones(len(topology.node_gpus), dtype=bool)
     times, power = power_steps(flat, topology, everything, schedule.end_s)
-    found += _cap_violations(instance, times, power, schedule.end_s)
-    found += _budget_violations(instance, times, power, schedule.end_s)
+    found += cap_violations(instance, times, power, schedule.end_s)
+    found += energy_violations(instance, times, power, schedule.end_s)
     found += _rack_violations(instance.cluster, flat, schedule.end_s)
+    found += price_violations(instance, schedule, times, power)
     return found + _accounting_violations(schedule, energy(flat, topology, schedule.end_s))
 
 
@@ -150,14 +157,32 @@ def power_steps(
         (N,) the nodes to count; a job's power is spread evenly over its GPUs.
     end_s
         Changes from here on are left out.
+
+    Notes
+    -----
+    A node that was woken draws its ``wake_w`` on top until it is awake.
     """
     idle_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     each_w = flat.power_w / flat.gpus
     gained = flat.count * (each_w[flat.segment] - topology.gpu_idle_w[flat.node])
     extra = np.bincount(flat.segment, weights=gained * mask[flat.node], minlength=len(flat.start_s))
     saved = ((topology.sleep_w - idle_w) * mask)[flat.sleeper]
-    time = np.concatenate(([0.0], flat.resume_s, flat.end_s, flat.sleep_start_s, flat.sleep_end_s))
-    change = np.concatenate(([float(idle_w[mask].sum())], extra, -extra, saved, -saved))
+    woken_s = flat.sleep_end_s
+    waking = (topology.wake_w * mask)[flat.sleeper]
+    time = np.concatenate(
+        (
+            [0.0],
+            flat.resume_s,
+            flat.end_s,
+            flat.sleep_start_s,
+            woken_s,
+            woken_s,
+            awake_s(flat, topology),
+        )
+    )
+    change = np.concatenate(
+        ([float(idle_w[mask].sum())], extra, -extra, saved, -saved, waking, -waking)
+    )
     order = np.argsort(time, kind="stable")
     time, power = time[order], np.cumsum(change[order])
     last = np.append(time[1:] != time[:-1], True)
@@ -165,35 +190,14 @@ def power_steps(
     return time[kept], power[kept]
 
 
-def _cap_violations(
-    instance: Instance, times: Floats, power: Floats, end_s: float
-) -> list[Violation]:
-    """Return the first time at which the power is above the cap."""
-    cap = instance.budget.power_cap_w
-    if cap is None:
-        return []
-    changes = np.array(cap.times_s)
-    moments = np.union1d(times, changes[changes < end_s])
-    watts = power[np.searchsorted(times, moments, side="right") - 1]
-    k = np.maximum(np.searchsorted(changes, moments, side="right") - 1, 0)
-    limits = np.array(cap.values)[k]
-    return _first_above("power", "cluster", moments, watts, limits, "W")
-
-
-def _budget_violations(
-    instance: Instance, times: Floats, power: Floats, end_s: float
-) -> list[Violation]:
-    """Return the first change of power by which more energy is used than has accrued.
-
-    Both are linear in between, so that no time in between can be worse.
-    """
-    budget = instance.budget.energy
-    if budget is None:
-        return []
-    moments = np.append(times, end_s)
-    used = np.append(0.0, np.cumsum(power * np.diff(moments)))
-    accrued = budget.credit_j + budget.joules / budget.horizon_s * moments
-    return _first_above("energy", "cluster", moments, used, accrued, "J")
+def awake_s(flat: Flat, topology: Topology) -> Floats:
+    """Return (Z,) when the node of each sleep is awake after it, or falls asleep again."""
+    ready = flat.sleep_end_s + topology.wake_s[flat.sleeper]
+    order = np.lexsort((flat.sleep_start_s, flat.sleeper))
+    here, after = order[:-1], order[1:]
+    again = flat.sleeper[here] == flat.sleeper[after]
+    ready[here[again]] = np.minimum(ready[here[again]], flat.sleep_start_s[after[again]])
+    return ready
 
 
 def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violation]:
@@ -202,20 +206,8 @@ def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violati
     for rack, cap_w, mask in capped_racks(cluster):
         times, power = power_steps(flat, cluster.topology, mask, end_s)
         limits = np.full_like(power, cap_w)
-        found += _first_above("rack-power", f"rack {rack}", times, power, limits, "W")
+        found += first_above("rack-power", f"rack {rack}", times, power, limits, "W")
     return found
-
-
-def _first_above(
-    code: str, where: str, times: Floats, values: Floats, limits: Floats, unit: str
-) -> list[Violation]:
-    """Return a violation at the first time at which a value is above its limit."""
-    above = np.flatnonzero(~(values <= limits * (1 + RELATIVE)))
-    if not above.size:
-        return []
-    k = above[0]
-    message = f"{values[k]:.9g} {unit} of {limits[k]:.9g} {unit} at {times[k]:.9g} s"
-    return [Violation(code, where, message)]
 
 
 def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
@@ -233,18 +225,20 @@ def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
         weights=flat.count * topology.gpu_idle_w[flat.node],
         minlength=len(flat.start_s),
     )
-    awake_s = end_s - np.bincount(
+    up_s = end_s - np.bincount(
         flat.sleeper,
         weights=flat.sleep_end_s - flat.sleep_start_s,
         minlength=len(topology.node_gpus),
     )
-    all_gpus_j = (topology.node_gpus * topology.gpu_idle_w) @ awake_s
+    waking_s = np.minimum(awake_s(flat, topology), end_s) - flat.sleep_end_s
+    all_gpus_j = (topology.node_gpus * topology.gpu_idle_w) @ up_s
     return Energy(
         busy_j=float(flat.power_w @ (flat.end_s - flat.resume_s)),
         paused_j=float(idle_w @ (flat.resume_s - flat.start_s)),
         idle_gpu_j=float(all_gpus_j - idle_w @ (flat.end_s - flat.start_s)),
-        host_j=float(topology.host_idle_w @ awake_s),
-        sleep_j=float(topology.sleep_w @ (end_s - awake_s)),
+        host_j=float(topology.host_idle_w @ up_s),
+        sleep_j=float(topology.sleep_w @ (end_s - up_s)),
+        wake_j=float(topology.wake_w[flat.sleeper] @ waking_s),
     )
 
 
@@ -252,7 +246,7 @@ def _accounting_violations(schedule: Schedule, expected: Energy) -> list[Violati
     """Compare the energy that a schedule claims, part by part."""
     found = []
     slack = ACCOUNTING * max(abs(expected.total_j), abs(schedule.energy.total_j))
-    for part in ("busy_j", "paused_j", "idle_gpu_j", "host_j", "sleep_j"):
+    for part in Energy.__struct_fields__:
         claimed, exact = getattr(schedule.energy, part), getattr(expected, part)
         if not abs(claimed - exact) <= slack:
             message = f"claims {claimed:.12g} J, not {exact:.12g} J"

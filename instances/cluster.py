@@ -53,6 +53,8 @@ class NodeGroup(Record, frozen=True, kw_only=True):
         Power in watts of a node that sleeps (its GPUs included).
     wake_s
         Seconds from the order to wake until the node can run jobs.
+    wake_w
+        Power in watts that the node draws during these seconds on top of its idle power.
     """
 
     name: Name
@@ -64,6 +66,7 @@ class NodeGroup(Record, frozen=True, kw_only=True):
     host_idle_w: NonNegative = 0.0
     sleep_w: NonNegative = 0.0
     wake_s: NonNegative = 0.0
+    wake_w: NonNegative = 0.0
 
 
 class Rack(Record, frozen=True, kw_only=True):
@@ -105,6 +108,7 @@ class Pool:
     gpus: int
     nodes: int
     gpus_per_node: int  # of the largest node
+    racks: int  # that hold its nodes
 
     @property
     def name(self) -> str:
@@ -124,7 +128,7 @@ class Topology:
         (N,) number of GPUs, index of the pool, of the rack and of the node group of each node.
     racks
         Names of the racks that `node_rack` points into ("" is the unnamed one).
-    host_idle_w, sleep_w, wake_s, gpu_idle_w
+    host_idle_w, sleep_w, wake_s, wake_w, gpu_idle_w
         (N,) powers in watts (`gpu_idle_w` of one GPU) and wake-up delay in seconds of each node.
     """
 
@@ -137,6 +141,7 @@ class Topology:
     host_idle_w: NDArray[np.float64]
     sleep_w: NDArray[np.float64]
     wake_s: NDArray[np.float64]
+    wake_w: NDArray[np.float64]
     gpu_idle_w: NDArray[np.float64]
 
     @property
@@ -182,6 +187,7 @@ class Cluster(Record, frozen=True, kw_only=True):
                     sum(g.count * g.gpus_per_node for g in own),
                     sum(g.count for g in own),
                     max(g.gpus_per_node for g in own),
+                    len({g.rack or "" for g in own}),
                 )
             )
         counts = [g.count for g in groups]
@@ -202,6 +208,7 @@ class Cluster(Record, frozen=True, kw_only=True):
             host_idle_w=per_node([g.host_idle_w for g in groups]),
             sleep_w=per_node([g.sleep_w for g in groups]),
             wake_s=per_node([g.wake_s for g in groups]),
+            wake_w=per_node([g.wake_w for g in groups]),
             gpu_idle_w=per_node([types[g.gpu_type].idle_w for g in groups]),
         )
 

@@ -20,6 +20,7 @@ from ronda.instances.generate_common import (
 )
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Job, Truth
+from ronda.instances.rules_power import least_cap_w
 
 _RIGID_SHARE = 0.3
 
@@ -59,12 +60,13 @@ def horizon(jobs: int = 200, gpus: int = 64, severity: str = "balanced", seed: i
     energy = EnergyBudget(
         joules=float(np.ceil(watts_at(cluster, level.energy) * span_s)), horizon_s=span_s
     )
-    cap = StepSeries(times_s=(0.0,), values=(watts_at(cluster, level.cap),))
-    profiles = [RIGID, *(a.profile for a in APPLICATIONS)]
+    profiles = {p.name: p for p in [RIGID, *(a.profile for a in APPLICATIONS)]}
+    cap_w = max(watts_at(cluster, level.cap), math.ceil(least_cap_w(cluster, made, profiles)))
+    cap = StepSeries(times_s=(0.0,), values=(float(cap_w),))
     return Instance(
         name=f"generated-{severity}-{jobs}-{seed}",
         cluster=cluster,
-        profiles={p.name: p for p in profiles},
+        profiles=profiles,
         jobs=tuple(made),
         curves={a.profile.name: a.curve() for a in APPLICATIONS},
         budget=Budget(power_cap_w=cap, energy=energy),

@@ -104,7 +104,13 @@ class Round(Record, frozen=True, kw_only=True):
     sustained_w
         Power that the energy budget can bear for ever.
     asleep
-        Nodes that sleep now (ascending indices).
+        Nodes that sleep now (ascending indices). A plan that wakes one draws its ``wake_w`` for
+        ``wake_s`` seconds on top.
+    waking
+        Nodes that are still waking, likewise. What they draw on top of their idle power has been
+        taken off `power_cap_w` and `energy_j`, not off the caps of racks.
+    energy_price_per_j, carbon_g_per_j
+        Price and carbon intensity of a joule now; None if the instance has no such series.
     """
 
     format: Literal["ronda/round/1"] = "ronda/round/1"
@@ -121,6 +127,9 @@ class Round(Record, frozen=True, kw_only=True):
     window_s: Positive = 3600.0
     sustained_w: NonNegative | None = None
     asleep: tuple[int, ...] = ()
+    waking: tuple[int, ...] = ()
+    energy_price_per_j: NonNegative | None = None
+    carbon_g_per_j: NonNegative | None = None
     source: str = ""
 
     @property

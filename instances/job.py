@@ -19,6 +19,40 @@ class Estimate(Record, frozen=True, kw_only=True):
     sd: NonNegative = 0.0
 
 
+class LearningCurve(Record, frozen=True, kw_only=True):
+    """How a training's loss and accuracy develop up to its last epoch.
+
+    At the share p of the job's work, with ``g`` falling from 1 to 0::
+
+        g(p) = (1 / (1 + s p) - 1 / (1 + s)) / (1 - 1 / (1 + s))
+        loss     = final_loss + (initial_loss - final_loss) g(p)
+        accuracy = final_accuracy (1 - g(p))
+
+    each times ``1 + noise z`` with a standard normal z that the seed and the epoch determine. Loss
+    as ``1 / (b0 k + b1) + b2`` after k steps is the form that Optimus (EuroSys 2018) fits.
+
+    Attributes
+    ----------
+    initial_loss, final_loss
+        Before the first epoch and after the last one.
+    final_accuracy
+        After the last epoch.
+    steepness
+        s: how much of the development comes early.
+    noise
+        Relative standard deviation of what is logged.
+    seed
+        Of the noise.
+    """
+
+    initial_loss: Positive
+    final_loss: NonNegative
+    final_accuracy: Share
+    steepness: Positive
+    noise: NonNegative = 0.0
+    seed: Index = 0
+
+
 class Truth(Record, frozen=True, kw_only=True):
     """What will happen; only the driver and the clairvoyant bound read it.
 
@@ -28,10 +62,13 @@ class Truth(Record, frozen=True, kw_only=True):
         Total work: seconds at the requested size (rigid), else samples at the base batch.
     curve
         Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
+    learning
+        How its loss develops; None: its rounds show no log. It needs the job's `epoch`.
     """
 
     work: Positive
     curve: Name | None = None
+    learning: LearningCurve | None = None
 
 
 class Costs(Record, frozen=True, kw_only=True):
@@ -49,11 +86,15 @@ class Costs(Record, frozen=True, kw_only=True):
     restart_by_gpus
         Instead of `restart_s`: pairs (up to this many GPUs, seconds), ascending; the last pair
         also serves larger jobs.
+    scale_s
+        After a change of what a running job holds, if that needs no checkpoint (elastic scaling
+        in place); None: such a change is a restart like any other.
     """
 
     start_s: NonNegative = 0.0
     restart_s: NonNegative = 0.0
     restart_by_gpus: tuple[tuple[Count, NonNegative], ...] = ()
+    scale_s: NonNegative | None = None
 
     def restart(self, gpus: int) -> float:
         """Return the seconds that a restart on `gpus` GPUs costs."""
@@ -61,6 +102,10 @@ class Costs(Record, frozen=True, kw_only=True):
             if gpus <= up_to:
                 return seconds
         return self.restart_by_gpus[-1][1] if self.restart_by_gpus else self.restart_s
+
+    def change(self, gpus: int) -> float:
+        """Return the seconds that it costs a running job to go on on `gpus` other GPUs."""
+        return self.restart(gpus) if self.scale_s is None else self.scale_s
 
 
 class Job(Record, frozen=True, kw_only=True):
@@ -82,6 +127,8 @@ class Job(Record, frozen=True, kw_only=True):
         Most GPUs that an elastic policy may give; None: `gpus`.
     batch
         Global batch size that the user chose; None: the profile's base batch.
+    epoch
+        Samples in one pass over its training set; None: not known.
     partition
         The partition whose nodes it may use.
     gpu_types
@@ -109,6 +156,7 @@ class Job(Record, frozen=True, kw_only=True):
     min_gpus: Count | None = None
     max_gpus: Count | None = None
     batch: Positive | None = None
+    epoch: Positive | None = None
     partition: Name = "default"
     gpu_types: tuple[Name, ...] = ()
     preemptible: bool = True
@@ -172,6 +220,25 @@ class Allocation(Record, frozen=True, kw_only=True):
     placement: tuple[tuple[Index, Count], ...]
 
 
+class TrainingLog(Record, frozen=True, kw_only=True):
+    """What a job's training has logged so far.
+
+    Attributes
+    ----------
+    epochs
+        Evaluations so far: one each time that the job has done another `Job.epoch` of work.
+    initial_loss
+        Before the first epoch.
+    loss, accuracy
+        At the last evaluation.
+    """
+
+    epochs: Count
+    initial_loss: Positive
+    loss: NonNegative
+    accuracy: NonNegative
+
+
 class JobState(Record, frozen=True, kw_only=True):
     """A live job in a round. It stays the same object until something about the job changes.
 
@@ -198,6 +265,8 @@ class JobState(Record, frozen=True, kw_only=True):
         Of a waiting job: what is left of a pause that a stop cut short.
     noise
         Gradient noise scale as measured now, for jobs whose batch may change.
+    log
+        Loss and accuracy at the last evaluation; None: not observed, or none yet.
     """
 
     job: Job
@@ -210,6 +279,7 @@ class JobState(Record, frozen=True, kw_only=True):
     allocation: Allocation | None = None
     owed_s: NonNegative = 0.0
     noise: NoiseScale | None = None
+    log: TrainingLog | None = None
 
     def done_at(self, now_s: float) -> float:
         """Return the work done by `now_s` at the expected rate."""

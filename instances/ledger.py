@@ -18,6 +18,7 @@ from ronda.instances.check_plan import (
     must_run_violations,
     over_capacity,
     rack_violations,
+    waking_w,
 )
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
@@ -170,9 +171,11 @@ class Ledger:
             + sum(sign * extra_w(allocation, self._idle_w, mask) for allocation, sign in entries)
             for k, mask in enumerate(self._masks)
         ]
-        found = cluster_violations(round, watts[0])
-        for (rack, cap_w, _), power_w in zip(self._racks, watts[1:], strict=True):
-            found += rack_violations(rack, cap_w, power_w)
+        wake = waking_w(round, round.asleep, asleep)
+        found = cluster_violations(round, watts[0], wake)
+        wake += waking_w(round, round.waking, asleep)
+        for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
+            found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))
         return found
 
     def _entries(

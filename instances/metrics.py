@@ -77,7 +77,8 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         * `makespan_s`: from the first submission to the end of the schedule;
         * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
           an allocation and resumptions;
-        * `energy_j`: from 0 to the end of the schedule;
+        * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
+          instance has a series of prices, or of carbon intensity;
         * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
         * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
           that the policy proposed.
@@ -103,6 +104,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "preemptions": int(figures.preemptions.sum()),
         "restarts": int(figures.restarts.sum()),
         "energy_j": schedule.energy.total_j,
+        **_priced(schedule),
         "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
         if makespan_s > 0
         else nan,
@@ -112,6 +114,12 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "overruns": sum(r.overrun for r in schedule.rounds),
         "violations": sum(len(r.violations) for r in schedule.rounds),
     }
+
+
+def _priced(schedule: Schedule) -> dict[str, float]:
+    """Return what the energy cost, and its carbon, where that is known."""
+    found = {"energy_cost": schedule.energy_cost, "carbon_g": schedule.carbon_g}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _mean(values: Floats) -> float:

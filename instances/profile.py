@@ -18,9 +18,10 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
 
         T_grad = (alpha_c + beta_c b) (phi/s + 1 - phi)
         T_sync = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node) | alpha_n + beta_n (n - 2)
+                 | alpha_x + beta_x (n - 2) (several racks)
         T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)
 
-    Times in seconds.
+    Times in seconds. The last case, for nodes in several racks, is ours; Pollux has none.
 
     Attributes
     ----------
@@ -36,6 +37,10 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
         Seconds of synchronisation across nodes, two GPUs.
     beta_n_s
         Seconds of it for each further GPU.
+    alpha_x_s
+        Seconds of synchronisation across racks, two GPUs; None: as across nodes, or at least that.
+    beta_x_s
+        Seconds of it for each further GPU; None: as across nodes, or at least that.
     gamma
         How far both overlap: 1 not at all; the larger, the more.
     phi
@@ -48,8 +53,15 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
     beta_r_s: NonNegative = 0.0
     alpha_n_s: NonNegative = 0.0
     beta_n_s: NonNegative = 0.0
+    alpha_x_s: NonNegative | None = None
+    beta_x_s: NonNegative | None = None
     gamma: Positive = 1.0
     phi: NonNegative = 1.0
+
+    @property
+    def minds_racks(self) -> bool:
+        """Whether it matters if nodes stand in one rack or in several."""
+        return self.alpha_x_s is not None or self.beta_x_s is not None
 
 
 class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"):

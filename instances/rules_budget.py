@@ -1,10 +1,12 @@
 """What must hold for power caps and energy budgets: shapes, and room for what idles anyway."""
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.instances.accrual import accrual, paced_by
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
@@ -16,36 +18,109 @@ _SLACK = 1e-9  # relative: a limit that a program set to the idle power itself m
 
 def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
     """Yield what is inconsistent or impossible in the limits of a (consistent) cluster."""
-    idle_w = cluster.topology.idle_w
-    if budget.power_cap_w is not None:
-        yield from _series(budget.power_cap_w, "budget.power_cap_w", idle_w)
-    energy = budget.energy
-    if energy is not None and _below(energy.sustained_w, idle_w):
-        found = f"{energy.joules:g} J for {energy.horizon_s:g} s"
-        expected = f"at least {idle_w * energy.horizon_s:g} J: idle nodes draw {idle_w:g} W"
-        yield Problem("budget.energy.joules", found, expected)
-    yield from _rack_caps(cluster, _idle_by_node(cluster))
+    shapes = [*_shapes(budget), *_pacing(budget)]
+    yield from shapes
+    draw_w = least_by_node(cluster)
+    least_w = float(draw_w.sum())
+    cap = budget.power_cap_w
+    for k, value in enumerate(() if cap is None else cap.values):
+        if _below(value, least_w):
+            yield Problem(f"budget.power_cap_w.values[{k}]", f"{value:g} W", _at_least(least_w))
+    if not shapes:
+        yield from _energy(budget, least_w)
+    yield from _rack_caps(cluster, draw_w)
 
 
 def limit_problems(round: Round) -> Iterator[Problem]:
-    """Yield the limits of a round that idle and sleeping nodes alone exceed."""
-    draw = _idle_by_node(round.cluster)
-    asleep = [n for n in round.asleep if n < len(draw)]
-    draw[asleep] = round.cluster.topology.sleep_w[asleep]
-    least = float(draw.sum())
+    """Yield the limits of a round that idle nodes exceed by themselves.
+
+    Whether jobs that must run leave a plan at all is for solvers to find and explain.
+    """
+    draw_w = least_by_node(round.cluster)
+    least_w = float(draw_w.sum())
     for field in ("power_cap_w", "sustained_w"):
         limit = getattr(round, field)
-        if limit is not None and _below(limit, least):
-            yield Problem(field, f"{limit:g} W", _at_least(least))
-    if round.energy_j is not None and _below(round.energy_j, least * round.window_s):
+        if limit is not None and _below(limit, least_w):
+            yield Problem(field, f"{limit:g} W", _at_least(least_w))
+    if round.energy_j is not None and _below(round.energy_j, least_w * round.window_s):
         found = f"{round.energy_j:g} J for the next {round.window_s:g} s"
-        expected = f"at least {least * round.window_s:g} J: idle nodes draw {least:g} W"
+        expected = f"at least {least_w * round.window_s:g} J: idle nodes draw {least_w:g} W"
         yield Problem("energy_j", found, expected)
-    yield from _rack_caps(round.cluster, draw)
+    yield from _rack_caps(round.cluster, draw_w)
 
 
-def _series(series: StepSeries, place: str, least_w: float) -> Iterator[Problem]:
-    """Check that times ascend from 0, and that each has a value, which is enough."""
+def least_by_node(cluster: Cluster) -> NDArray[np.float64]:
+    """Return the (N,) watts of each node without jobs, asleep where that saves power."""
+    topology = cluster.topology
+    awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+    return np.minimum(awake_w, topology.sleep_w)
+
+
+def _shapes(budget: Budget) -> Iterator[Problem]:
+    """Check the form of every step series."""
+    named = {
+        "power_cap_w": budget.power_cap_w,
+        "energy.accrual": None if budget.energy is None else budget.energy.accrual,
+        "energy_price_per_j": budget.energy_price_per_j,
+        "carbon_g_per_j": budget.carbon_g_per_j,
+    }
+    for name, series in named.items():
+        if series is not None:
+            yield from _series(series, f"budget.{name}")
+
+
+def _pacing(budget: Budget) -> Iterator[Problem]:
+    """Check that a pacing has the series that it follows, with values that can be followed."""
+    energy = budget.energy
+    if energy is None:
+        return
+    field = {
+        "series": "energy.accrual",
+        "price": "energy_price_per_j",
+        "carbon": "carbon_g_per_j",
+    }.get(energy.pacing)
+    if energy.accrual is not None and energy.pacing != "series":
+        found = f"a series with the pacing {energy.pacing!r}"
+        yield Problem("budget.energy.accrual", found, "none, or the pacing 'series'")
+    if field is None:
+        return
+    series = paced_by(budget)
+    if series is None:
+        found = f"{energy.pacing!r} without budget.{field}"
+        yield Problem("budget.energy.pacing", found, "the series that it follows")
+    elif energy.pacing != "series" and not all(v > 0 for v in series.values):
+        found = f"0 with the pacing {energy.pacing!r}"
+        yield Problem(f"budget.{field}.values", found, "values above 0: it accrues by 1/value")
+    elif not any(
+        v > 0 for t, v in zip(series.times_s, series.values, strict=False) if t < energy.horizon_s
+    ):
+        yield Problem(f"budget.{field}.values", "0 over the whole horizon", "some value above 0")
+
+
+def _energy(budget: Budget, least_w: float) -> Iterator[Problem]:
+    """Check that idle nodes alone overdraw the energy budget at no time."""
+    energy = budget.energy
+    if energy is None:
+        return
+    least_j = least_w * energy.horizon_s  # after the horizon it must do for ever
+    line = accrual(budget, min(least_w, energy.sustained_w))
+    if energy.pacing not in ("even", "demand"):
+        accrued = (line.at(line.times_s) - energy.credit_j) / energy.joules
+        for share, time_s in zip(accrued.tolist(), line.times_s.tolist(), strict=True):
+            needed_j = least_w * time_s - energy.credit_j
+            if needed_j > 0:
+                least_j = max(least_j, needed_j / share if share > 0 else inf)
+    if least_j == inf:
+        found = f"no energy at first, by the pacing {energy.pacing!r}"
+        yield Problem("budget.energy", found, f"credit_j for idle nodes, which draw {least_w:g} W")
+    elif _below(energy.joules, least_j):
+        found = f"{energy.joules:g} J for {energy.horizon_s:g} s"
+        expected = f"at least {least_j:g} J: idle nodes draw {least_w:g} W"
+        yield Problem("budget.energy.joules", found, expected)
+
+
+def _series(series: StepSeries, place: str) -> Iterator[Problem]:
+    """Check that times ascend from 0, and that each has a value."""
     if len(series.values) != len(series.times_s):
         found = f"{len(series.values)} values for {len(series.times_s)} times"
         yield Problem(f"{place}.values", found, "a value for each time")
@@ -53,9 +128,6 @@ def _series(series: StepSeries, place: str, least_w: float) -> Iterator[Problem]
         yield Problem(f"{place}.times_s", "times that do not ascend", "ascending times from 0")
     elif series.times_s[0] != 0:
         yield Problem(f"{place}.times_s[0]", f"{series.times_s[0]:g}", "0")
-    for k, value in enumerate(series.values):
-        if _below(value, least_w):
-            yield Problem(f"{place}.values[{k}]", f"{value:g} W", _at_least(least_w))
 
 
 def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Problem]:
@@ -73,12 +145,6 @@ def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Proble
         if rack.power_cap_w is not None and _below(rack.power_cap_w, below[rack.name]):
             found = f"{rack.power_cap_w:g} W"
             yield Problem(f"cluster.racks[{k}].power_cap_w", found, _at_least(below[rack.name]))
-
-
-def _idle_by_node(cluster: Cluster) -> NDArray[np.float64]:
-    """Return the watts of each node awake with all its GPUs idle."""
-    topology = cluster.topology
-    return topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
 
 
 def _below(limit: float, least: float) -> bool:

@@ -63,6 +63,9 @@ def truth_problems(
         elif job.truth.curve is not None and job.truth.curve not in curves:
             place = at(places, k, ".truth.curve", job)
             yield Problem(place, show(job.truth.curve), one_of(list(curves)))
+        elif job.truth.learning is not None and job.epoch is None:
+            place = at(places, k, ".truth.learning", job)
+            yield Problem(place, "a job without an epoch", "job.epoch, for losses are per epoch")
 
 
 def cost_problems(costs: Costs, place: str = "costs.restart_by_gpus") -> Iterator[Problem]:

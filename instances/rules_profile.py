@@ -35,6 +35,17 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
             elif isinstance(model, Parametric) and model.alpha_c_s + model.beta_c_s == 0:
                 found = "alpha_c_s and beta_c_s both 0: steps that take no time"
                 yield Problem(at, found, "one of them above 0")
+            if isinstance(model, Parametric):
+                yield from _across_racks(model, at)
+
+
+def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:
+    """Check that synchronisation across racks takes no less time than across nodes."""
+    for part in ("alpha", "beta"):
+        across, within = getattr(model, f"{part}_x_s"), getattr(model, f"{part}_n_s")
+        if across is not None and across < within:
+            found = f"{across:g} below {part}_n_s {within:g}"
+            yield Problem(f"{place}.{part}_x_s", found, "at least that")
 
 
 def curve_problems(curves: Mapping[str, NoiseCurve]) -> Iterator[Problem]:

@@ -80,6 +80,12 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
         Power of the cluster after the decision.
     violations
         Those of the plan that the policy proposed (a plan with any never runs).
+    prices
+        As in the `Plan`; empty where it has none.
+    slowed_jobs, stopped_jobs
+        Jobs that the driver, not the policy, gave a lower clock or stopped to keep to a limit.
+    restored_jobs
+        Jobs that it gave back the clock that it had taken from them.
     """
 
     now_s: float
@@ -97,6 +103,10 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     overrun: bool
     power_w: float
     violations: tuple[str, ...] = ()
+    prices: dict[str, float] = {}
+    slowed_jobs: tuple[str, ...] = ()
+    stopped_jobs: tuple[str, ...] = ()
+    restored_jobs: tuple[str, ...] = ()
 
 
 class Energy(Record, frozen=True, kw_only=True):
@@ -114,6 +124,8 @@ class Energy(Record, frozen=True, kw_only=True):
         Awake nodes without their GPUs.
     sleep_j
         Sleeping nodes.
+    wake_j
+        What waking nodes draw on top of their idle power, which is in the parts above.
     """
 
     busy_j: float = 0.0
@@ -121,11 +133,13 @@ class Energy(Record, frozen=True, kw_only=True):
     idle_gpu_j: float = 0.0
     host_j: float = 0.0
     sleep_j: float = 0.0
+    wake_j: float = 0.0
 
     @property
     def total_j(self) -> float:
         """Sum of all parts."""
-        return self.busy_j + self.paused_j + self.idle_gpu_j + self.host_j + self.sleep_j
+        idle_j = self.idle_gpu_j + self.host_j + self.sleep_j + self.wake_j
+        return self.busy_j + self.paused_j + idle_j
 
 
 class Schedule(Record, frozen=True, kw_only=True):
@@ -153,6 +167,10 @@ class Schedule(Record, frozen=True, kw_only=True):
         Triples (node, start, end) of the times that nodes slept.
     energy
         Where the joules went.
+    energy_cost
+        What the joules cost by the instance's price series; None without one.
+    carbon_g
+        Grams of CO2 equivalent by the instance's carbon intensity; None without one.
     end_s
         When the last job ended; energy is counted from 0 to here.
     versions
@@ -169,5 +187,7 @@ class Schedule(Record, frozen=True, kw_only=True):
     rounds: tuple[RoundRecord, ...] = ()
     sleeps: tuple[tuple[int, float, float], ...] = ()
     energy: Energy = Energy()
+    energy_cost: float | None = None
+    carbon_g: float | None = None
     end_s: float = 0.0
     versions: dict[str, str] = {}

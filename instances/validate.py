@@ -16,6 +16,7 @@ from ronda.instances.problem import Problem, as_error, show
 from ronda.instances.rules_budget import budget_problems, limit_problems
 from ronda.instances.rules_cluster import cluster_problems
 from ronda.instances.rules_jobs import cost_problems, job_problems, order_problems, truth_problems
+from ronda.instances.rules_power import job_power_problems
 from ronda.instances.rules_profile import curve_problems, profile_problems
 from ronda.instances.rules_round import running_problems, state_problems
 from ronda.instances.schedule import Schedule
@@ -63,7 +64,9 @@ def cross_problems(obj: Document) -> list[Problem]:
     `ronda.instances.check`.
     """
     if isinstance(obj, Instance):
-        return list(_instance(obj))
+        found = list(_instance(obj))
+        powers = job_power_problems(obj.budget, obj.cluster, obj.jobs, obj.profiles)
+        return found or list(powers)
     return list(_round(obj)) if isinstance(obj, Round) else []
 
 

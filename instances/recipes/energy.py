@@ -20,14 +20,11 @@ from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
 from ronda.instances.recipes.item import Item
+from ronda.instances.recipes.stretch import ZEUS_CITATION
 from ronda.instances.traces import itp, philly
 from ronda.instances.traces.philly import DAY_S
 from ronda.instances.traces.table import OPTIONAL, Filters, clean_jobs, read_columns, rows
 
-ZEUS_CITATION = (
-    "You, Chung, Chowdhury: Zeus: Understanding and Optimizing GPU Energy Consumption of DNN "
-    "Training, NSDI 2023"
-)
 # GPU-hours below which a job is of the class -> its models (Pollux: cifar10 and ncf, bert and
 # deepspeech2, yolov3, imagenet).
 _CLASSES = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ronda.instances.profile import PowerCurve, Profile, Tabular
+from ronda.instances.recipes.stretch import stretch
 from ronda.instances.traces.pollux_tables import read_numbers, shorten
 
 GPUS_PER_NODE = 8
@@ -122,10 +123,6 @@ def _application(model: str, batch: float, iterations: dict[int, float]) -> Appl
 
 
 def power_curve(model: str) -> PowerCurve:
-    """Return the stretched curve; while gradients synchronise, what it is at half speed.
-
-    The power of synchronisation was not measured: an assumption.
-    """
-    *watts, s0 = _V100_CURVE[model]
-    a_w, b_w, c_w = (round(x * _STRETCH, 6) for x in watts)
-    return PowerCurve(a_w=a_w, b_w=b_w, c_w=c_w, s0=s0, sync_w=round(a_w + 0.5 * b_w, 6))
+    """Return the stretched curve of a model."""
+    a_w, b_w, c_w, s0 = _V100_CURVE[model]
+    return stretch(PowerCurve(a_w=a_w, b_w=b_w, c_w=c_w, s0=s0), _STRETCH)

@@ -5,6 +5,7 @@ import math
 import hypothesis.strategies as st
 import pytest
 from hypothesis import event, given, settings
+from msgspec.structs import replace
 
 from ronda.formulations.power import job_power_w
 from ronda.formulations.throughput import work_rate
@@ -47,6 +48,23 @@ def test_parametric_over_nodes_and_at_half_clock():
     total = math.sqrt(0.85)
     pace = physics(FITTED).pace(2, 2, 40, 0.5, 1)
     assert pace == pytest.approx((40 / total, (total - 0.6) / total))
+
+
+def test_parametric_over_racks():
+    """What is given for racks takes the place of what holds for nodes, each term by itself."""
+    # b = 40/4 = 10, T_grad = 0.2; T_sync = 0.7 over nodes; over racks 1.5 + 0 * 2, with beta_x
+    # 0.7 + 0.3 * 2 = 1.3, with both 1.5 + 0.6 = 2.1 s; T is the 2-norm.
+    for given_, sync in (
+        ({}, 0.7),
+        ({"alpha_x_s": 1.5}, 1.5),
+        ({"beta_x_s": 0.3}, 1.3),
+        ({"alpha_x_s": 1.5, "beta_x_s": 0.3}, 2.1),
+    ):
+        own = physics(replace(FITTED, **given_))
+        assert own.pace(4, 2, 40, 1.0, 1) == physics(FITTED).pace(4, 2, 40, 1.0, 1)
+        assert own.pace(4, 2, 40, 1.0, 1, 2).samples_per_s == pytest.approx(
+            40 / math.hypot(0.2, sync)
+        )
 
 
 def test_parametric_accumulates_when_the_local_batch_is_limited():
@@ -153,6 +171,8 @@ fits = st.builds(
     beta_r_s=st.floats(0, 0.1),
     alpha_n_s=st.floats(0, 1),
     beta_n_s=st.floats(0, 0.1),
+    alpha_x_s=st.none() | st.floats(0, 2),
+    beta_x_s=st.none() | st.floats(0, 0.2),
     gamma=st.floats(1, 10),
     phi=st.floats(0, 1),
 )
@@ -186,18 +206,21 @@ profiles = st.builds(
 @given(
     profile=profiles,
     gpus=st.integers(1, 4),
-    nodes=st.integers(1, 2),
+    nodes=st.integers(1, 3),
+    racks=st.integers(1, 2),
     batch=st.integers(1, 300),
     clock=st.sampled_from([0.5, 0.8, 1.0]),
     scales=st.tuples(st.floats(0, 1000), st.floats(0, 1000)),
 )
-def test_agrees_with_the_models_of_the_solvers(profile, gpus, nodes, batch, clock, scales):
+def test_agrees_with_the_models_of_the_solvers(profile, gpus, nodes, racks, batch, clock, scales):
     """Two independent implementations of the same physics give the same rate and power."""
     noise = NoiseScale(batches=(10, 100), scale=scales)
     own = Physics(profile, GPU)
-    pace = own.pace(gpus, min(gpus, nodes), batch, clock, 1)
-    place = (profile, GPU, gpus, min(gpus, nodes), batch, clock)
-    rate = work_rate(*place, noise)
+    nodes = min(gpus, nodes)
+    racks = min(nodes, racks)
+    pace = own.pace(gpus, nodes, batch, clock, 1, racks)
+    place = (profile, GPU, gpus, nodes, batch, clock)
+    rate = work_rate(*place, noise, racks)
     event(type(pace).__name__ if isinstance(pace, Pace) else pace.code)
     if isinstance(pace, Fault):
         assert rate == 0
@@ -205,4 +228,4 @@ def test_agrees_with_the_models_of_the_solvers(profile, gpus, nodes, batch, cloc
     expected = pace.samples_per_s * own.efficiency(batch, noise.batches, noise.scale)
     assert rate == pytest.approx(expected, rel=1e-9)
     watts = own.busy_w(gpus, clock, pace.sync_share)
-    assert job_power_w(*place) == pytest.approx(watts, rel=1e-7)
+    assert job_power_w(*place, racks) == pytest.approx(watts, rel=1e-7)

@@ -305,3 +305,19 @@ def test_a_round_and_a_schedule_do_not_match():
         check(ROUND, Schedule(instance="x", fingerprint="", policy="", jobs=()))
     with pytest.raises(TypeError, match="Plan against a Instance"):
         check(Instance(name="x", cluster=CLUSTER, profiles={}, jobs=()), PLAN)
+
+
+def test_waking_nodes_draw_more_while_they_wake():
+    """Nodes 1 and 2, woken, draw 30 W more each for 20 s: at first 2,410 W, in all 1,200 J more."""
+    (first, *others) = CLUSTER.node_groups
+    groups = tuple(replace(group, wake_s=20.0, wake_w=30.0) for group in (first, *others))
+    cluster = replace(CLUSTER, node_groups=groups)
+    woken = replace(LOOSE, cluster=cluster, asleep=(1, 2))
+    for limit in ("power_cap_w", "energy_j"):
+        enough = 2410 if limit == "power_cap_w" else 2350 * 60 + 1200
+        assert check(replace(woken, **{limit: enough}), PLAN) == []
+        found = check(replace(woken, **{limit: enough - 1}), PLAN)
+        assert [v.code for v in found] == ["power" if limit == "power_cap_w" else "energy"]
+    # Those that wake already have been taken off the round's own limits.
+    still = replace(woken, asleep=(), waking=(1, 2), power_cap_w=2350)
+    assert check(still, PLAN) == []

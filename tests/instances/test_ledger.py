@@ -40,6 +40,8 @@ def cluster(nodes, **caps):
             rack=f"r{k}",
             host_idle_w=100,
             sleep_w=8,
+            wake_s=40,
+            wake_w=90,
         )
         for k, count in enumerate((nodes - nodes // 2, nodes // 2))
         if count
@@ -91,6 +93,7 @@ class Run:
             energy_j=rng.choice([None, None, 3000.0 * 60]),
             window_s=60,
             asleep=self.asleep,
+            waking=tuple(n for n in range(2) if n not in self.asleep),
         )
 
     def plan(self):

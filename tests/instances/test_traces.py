@@ -294,7 +294,7 @@ def test_ones_trace_of_the_artifact_s_form(write):
     instance = read_ones(path)
     bert, resnet = instance.jobs
     assert (bert.batch, bert.gpus, bert.max_gpus) == (32, 2, 8)
-    assert instance.profiles[bert.profile].batches == (16, 32, 64)
+    assert instance.profiles[bert.profile].batches == (16, 32, 48, 64)
     assert bert.truth.work in (5 * 8000, 6 * 8000)
     assert (bert.estimate.work, bert.estimate.sd) == (5.5 * 8000, 0.5 * 8000)
     assert (resnet.submit_s, resnet.batch, resnet.max_gpus) == (30, 512, 64)
@@ -491,3 +491,26 @@ def test_real_columns_are_text_until_checked():
     """Ids such as 01-00000 and placements such as 11 must not become numbers."""
     frame = read_columns(DATA / "ms_itp2021" / "jobs_canonical.csv.gz", {"job_id": ("job_id",)})
     assert frame.job_id.iloc[0] == "01-00000"
+
+
+def test_ones_users_ask_for_the_batch_of_one_gpu_or_of_all():
+    """The same jobs: BERT on 2 GPUs with 16 x 2 or 16, all else equal."""
+    scaled, base = (ones_workload(20, 1, user_batch=batch) for batch in ("scaled", "base"))
+    for one, other in zip(scaled.jobs, base.jobs, strict=True):
+        profile = scaled.profiles[one.profile]
+        assert other.batch == profile.base_batch
+        assert one.batch == min(one.gpus * profile.base_batch, profile.batches[-1])
+        assert one.truth == other.truth
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"nodes": 3}, "nodes: found 12 GPUs; expected 16"),
+        ({"user_batch": "big"}, "user_batch: found 'big'"),
+    ],
+)
+def test_ones_workloads_that_cannot_be(fields, place):
+    """The requests must fit into the cluster, and the batch must be a known one."""
+    with pytest.raises(InputError, match=place):
+        ones_workload(20, **fields)

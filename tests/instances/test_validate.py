@@ -18,7 +18,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.validate import problems, validate
 
 # Idle power: 2 nodes x (100 W + 4 GPUs x 50 W) + 1 node x (40 W + 2 GPUs x 30 W) = 700 W;
-# of that 600 W under rack "row" (group g is in rack "r" in "row") and 100 W in no rack.
+# of that 600 W under rack "row" (group g is in rack "r" in "row") and 100 W in no rack. Asleep,
+# the nodes draw 10, 10 and 0 W: 20 W, all of it under the rack.
 CLUSTER = {
     "gpu_types": [
         {"name": "A", "memory_gib": 40, "idle_w": 50, "clocks": [0.5, 1]},
@@ -151,6 +152,21 @@ def put(*path):
     return mutate
 
 
+def late(**fields):
+    """Return an energy budget of which half accrues in the last tenth."""
+    values = fields.pop("values", [1, 9])
+    series = {"times_s": [0, 900], "values": values}
+    return {"horizon_s": 1000, "pacing": "series", "accrual": series} | fields
+
+
+def priced(values):
+    """Return a budget that is paced by a price."""
+    return {
+        "energy": {"joules": 1e6, "horizon_s": 1000, "pacing": "price"},
+        "energy_price_per_j": {"times_s": [0, 500], "values": values},
+    }
+
+
 DROP = object()
 TABLE = ("profiles", "net", "throughput", "B")
 OPTION = ("running", 0, "allocation", "option")
@@ -280,10 +296,10 @@ INSTANCES = {
         "tree",
     ),
     "rack cap": (
-        put("cluster", "racks", 0, "power_cap_w", 599),
+        put("cluster", "racks", 0, "power_cap_w", 19),
         "racks[0].power_cap_w",
-        "599 W",
-        "600 W",
+        "19 W",
+        "20 W",
     ),
     "no racks": (put("cluster", "racks", []), "node_groups[0].rack", '"r"', "none (there are no"),
     "too many nodes": (
@@ -323,6 +339,12 @@ INSTANCES = {
         "net.throughput.A",
         "both 0",
         "above 0",
+    ),
+    "across racks": (
+        lambda d: d["profiles"]["net"]["throughput"]["A"].update(beta_n_s=0.5, beta_x_s=0.4),
+        "net.throughput.A.beta_x_s",
+        "0.4 below beta_n_s 0.5",
+        "at least that",
     ),
     "columns": (put(*TABLE, "step_s", [0.5]), "throughput.B", "1 step_s", "equal length"),
     "no rows": (
@@ -424,20 +446,82 @@ INSTANCES = {
     ),
     "series start": (put("budget", "power_cap_w", "times_s", [1, 2]), "times_s[0]", "1", "0"),
     "power cap": (
-        put("budget", "power_cap_w", "values", [3000, 699]),
+        put("budget", "power_cap_w", "values", [3000, 19]),
         "power_cap_w.values[1]",
-        "699 W",
-        "700 W",
+        "19 W",
+        "20 W",
     ),
     "energy": (
-        put("budget", "energy", "joules", 699_999),
+        put("budget", "energy", "joules", 19_999),
         "energy.joules",
-        "699999 J",
-        "at least 700000 J",
+        "19999 J",
+        "at least 20000 J",
+    ),
+    # Half of the joules accrue in the last tenth: by 900 s 20 W x 900 s must have, so 36,000 J.
+    "energy that accrues too late": (
+        put("budget", "energy", late(joules=35_999)),
+        "energy.joules",
+        "35999 J",
+        "at least 36000 J",
+    ),
+    "no energy at first": (
+        put("budget", "energy", late(joules=1e6, values=[0, 1])),
+        "budget.energy",
+        "'series'",
+        "credit_j",
+    ),
+    "pacing without its series": (
+        put("budget", "energy", late(joules=1e6, accrual=None)),
+        "energy.pacing",
+        "'series' without budget.energy.accrual",
+        "the series",
+    ),
+    "series without its pacing": (
+        put("budget", "energy", late(joules=1e6, pacing="even")),
+        "energy.accrual",
+        "'even'",
+        "'series'",
+    ),
+    "pacing by a price of nothing": (
+        put("budget", priced([1, 0])),
+        "energy_price_per_j.values",
+        "0 with the pacing 'price'",
+        "above 0",
+    ),
+    "pacing by an unknown rule": (
+        put("budget", "energy", late(joules=1e6, pacing="odd")),
+        "energy.pacing",
+        "odd",
+        "even",
+    ),
+    "price series": (
+        put("budget", {"energy_price_per_j": {"times_s": [5], "values": [1]}}),
+        "energy_price_per_j.times_s[0]",
+        "5",
+        "0",
+    ),
+    "carbon series": (
+        put("budget", {"carbon_g_per_j": {"times_s": [0, 1], "values": [1]}}),
+        "carbon_g_per_j.values",
+        "1 values for 2 times",
+        "each time",
+    ),
+    # Job "a" draws no more than idle GPUs, but needs both nodes awake: 2 x (300 - 10) W + 20 W.
+    "cap below a job": (
+        put("budget", "power_cap_w", {"times_s": [0, 100], "values": [599, 500]}),
+        "power_cap_w.values",
+        "at most 599 W",
+        'at least 600 W at some time: job "a" needs 580 W',
+    ),
+    "power that falls with the clock": (
+        put("profiles", "net", "power", {"A": {"a_w": 60, "b_w": -1}}),
+        "profiles.net.power.A.b_w",
+        "-1",
+        ">= 0",
     ),
 }
 
-# Idle power with node 1 asleep: 700 W - 300 W + 10 W = 410 W.
+# What may sleep asleep: 20 W.
 ROUNDS = {
     "unknown field": (put("waiting", 0, "jobs", 1), "waiting[0]", '"jobs"', '"job"?'),
     "owner": (put("running", 0, "job", "gpus", -1), 'running[0].job.gpus (id "a")', "-1", ">= 1"),
@@ -515,19 +599,19 @@ ROUNDS = {
     "asleep order": (put("asleep", [1, 1]), "asleep", "[1, 1]", "ascending"),
     "asleep range": (put("asleep", [1, 3]), "asleep[1]", "3", "0 to 2"),
     "asleep below 0": (put("asleep", [-1]), "asleep[0]", "-1", "0 to 2"),
-    "power cap": (put("power_cap_w", 409), "power_cap_w", "409 W", "410 W"),
-    "sustained": (put("sustained_w", 409), "sustained_w", "409 W", "410 W"),
+    "power cap": (put("power_cap_w", 19), "power_cap_w", "19 W", "20 W"),
+    "sustained": (put("sustained_w", 19), "sustained_w", "19 W", "20 W"),
     "energy": (
-        put("energy_j", 1_475_999),
+        put("energy_j", 71_999),
         "energy_j",
         "J for the next 3600 s",
-        "at least 1.476e+06 J",
+        "at least 72000 J: idle nodes draw 20 W",
     ),
     "rack cap": (
-        put("cluster", "racks", 0, "power_cap_w", 309),
+        put("cluster", "racks", 0, "power_cap_w", 19),
         "racks[0].power_cap_w",
-        "309 W",
-        "310 W",
+        "19 W",
+        "20 W",
     ),
 }
 
@@ -625,8 +709,8 @@ def test_limits_may_equal_what_idles():
     """Exactly the idle power is allowed, in spite of rounding."""
     document = copy.deepcopy(INSTANCE)
     document["budget"] = {
-        "power_cap_w": {"times_s": [0], "values": [700 * (1 - 1e-12)]},
-        "energy": {"joules": 700 * 0.3, "horizon_s": 0.3},
+        "power_cap_w": {"times_s": [0], "values": [600 * (1 - 1e-12)]},
+        "energy": {"joules": 20 * 0.3, "horizon_s": 0.3},
     }
     assert problems(decode(json.dumps(document).encode(), "t.json")) == []
 
@@ -666,7 +750,9 @@ def test_lists_in_place_of_tuples_are_accepted():
 def test_a_budget_that_idle_nodes_exceed_names_the_least_that_would_do():
     """The remedy is in the message: 3 nodes of 100 W for 50 s are 15,000 J."""
     good = generate.horizon(5, gpus=8)
-    group = NodeGroup(name="g", count=3, gpus_per_node=8, gpu_type="A100", host_idle_w=100.0)
+    group = NodeGroup(
+        name="g", count=3, gpus_per_node=8, gpu_type="A100", host_idle_w=120.0, sleep_w=100.0
+    )
     types = (msgspec.structs.replace(good.cluster.gpu_types[0], idle_w=0.0),)
     cluster = msgspec.structs.replace(good.cluster, node_groups=(group,), gpu_types=types)
     budget = Budget(energy=EnergyBudget(joules=14_999.0, horizon_s=50.0))

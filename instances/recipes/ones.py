@@ -1,0 +1,52 @@
+"""The ONES workload as instances: the pattern of the artifact's trace, and 50 jobs of it."""
+
+from msgspec import structs
+
+from ronda.instances.recipes.item import Item
+from ronda.instances.traces.ones import ones_workload
+
+# Mean, seconds, of 50 jobs: out/*_profile.csv of the artifact; its speeds are not known.
+_PUBLISHED = {
+    "ones": {"mean_jct_s": 213.98, "mean_queue_s": 86.24},
+    "drl": {"mean_jct_s": 354.04, "mean_queue_s": 145.68},
+    "tiresias": {"mean_jct_s": 501.72, "mean_queue_s": 106.60},
+    "optimus": {"mean_jct_s": 452.94, "mean_queue_s": 192.96},
+}
+
+
+def ones(name: str, jobs: int) -> Item:
+    """Return a workload of seed 0 as an instance.
+
+    Parameters
+    ----------
+    name
+        Of the instance.
+    jobs
+        Number of jobs.
+    """
+    plain = ones_workload(jobs)
+    description = (
+        f"ONES (SC'21) workload: {jobs} short trainings of ten model-task pairs that arrive 0 to "
+        "60 s apart on 16 nodes of 4 V100\n"
+        "Tabulated from the artifact: models, data set sizes, base and largest batches (max_lr / "
+        "lr), requested GPUs, uniform arrivals, the range of epochs to converge. MODELLED: speed "
+        "(ElasticFlow's A100 measurements, unmeasured models scaled from a relative by "
+        "multiply-adds and parameters), epochs(B) = epochs(B0) (phi + B) / (phi + B0) with phi "
+        "5,500 (CIFAR-10), 12,000 (ImageNet) or 3,000 samples (BERT), and losses as 1/(1 + s p) "
+        "with noise, which policies see after each epoch. Estimates are the mean of the range of "
+        "epochs. Jobs ask for the batch that suits their GPUs; `ronda instances generate ones "
+        "--batch base` makes jobs that ask for the batch of one GPU. Scaling in place costs 1.4 to "
+        "3.6 s by model (ElasticFlow), a restart from a checkpoint 30 s. The reference values are "
+        "those of the artifact's prototype, with speeds that are not known: no target to hit. "
+        "Power is an assumption (data sheet)."
+    )
+    reference = {f"{key} (its artifact, 50 jobs)": found for key, found in _PUBLISHED.items()}
+    return Item(
+        obj=structs.replace(
+            plain,
+            name=name,
+            description=description,
+            licence="Apache-2.0 (scaling)",
+            reference=reference if jobs == 50 else {},
+        )
+    )
