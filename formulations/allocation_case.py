@@ -9,6 +9,7 @@ from ronda.formulations.awake import NodeClass, RackCap, may_sleep, node_classes
 from ronda.formulations.candidates import undominated
 from ronda.formulations.dual_functions import node_shares, tightening
 from ronda.formulations.options import OptionTable
+from ronda.formulations.rack_options import ANYWHERE, copies, reach
 from ronda.instances.instance import Round
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,8 @@ class Case:
         What is to be decided.
     rows
         (n,) the options that get a variable, ascending rows of the table.
+    rack
+        (n,) the rack that each must be in, if racks are chosen with the options; else -1.
     value, extra_w
         (n,) what each is worth; watts that it adds to those of its GPUs idle.
     scale
@@ -38,6 +41,7 @@ class Case:
     round: Round
     table: OptionTable
     rows: Rows
+    rack: Rows
     value: Floats
     extra_w: Floats
     scale: float
@@ -77,7 +81,8 @@ class Case:
 
 def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
-    return replace(case, rows=case.rows[kept], value=case.value[kept], extra_w=case.extra_w[kept])
+    columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value", "extra_w")}
+    return replace(case, **columns)
 
 
 def extra_w(table: OptionTable) -> Floats:
@@ -86,7 +91,7 @@ def extra_w(table: OptionTable) -> Floats:
     return np.asarray(table.power_w - table.gpus * idle_w[table.pool])
 
 
-def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
+def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool = False) -> Case:
     """Gather what the model of a round is made from.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
@@ -99,6 +104,9 @@ def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
         What is to be decided.
     values
         (K,) what each option is worth; not to run is worth 0.
+    joint
+        Whether racks are chosen with the options: those of span ``rack`` then get a variable for
+        each rack (`ronda.formulations.rack_options`), and are compared only with their like.
     """
     must = table.must_run[table.job]
     rows = np.flatnonzero(np.isfinite(values) & (values > 0) & ~must)
@@ -109,13 +117,20 @@ def make_case(round: Round, table: OptionTable, values: Floats) -> Case:
     if round.watts is not None or racks:
         costs.append(extra[rows])
     group = table.job[rows] * len(table.pools) + table.pool[rows]
+    if joint:
+        group = 3 * group + reach(table, rows)
     rows = rows[undominated(group, values[rows], np.array(costs))]
     rows = np.sort(np.concatenate([rows, np.flatnonzero(must)]))
+    rack = np.full(len(rows), ANYWHERE)
+    if joint:
+        of, rack = copies(round.cluster.topology, table, rows)
+        rows = rows[of]
     largest = float(np.abs(values[rows]).max(initial=0.0))
     return Case(
         round=round,
         table=table,
         rows=rows,
+        rack=rack,
         value=values[rows],
         extra_w=extra[rows],
         scale=largest if 0 < largest < np.inf else 1.0,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ronda.formulations.remembered import remembered
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
 
@@ -88,8 +89,12 @@ def node_classes(cluster: Cluster) -> tuple[NodeClass, ...]:
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
     Two nodes are equal if pool, number of GPUs, powers awake and asleep, and (where a rack's
-    power is capped) the rack are the same.
+    power is capped) the rack are the same. Made once per cluster.
     """
+    return remembered(cluster, "node classes", lambda: _node_classes(cluster))
+
+
+def _node_classes(cluster: Cluster) -> tuple[NodeClass, ...]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
     awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w

@@ -64,7 +64,7 @@ class Packing:
         """
         self._requests = {r.order: r for r in requests}
         fresh = [r for r in requests if not (r.held and self._hold(r, scratch))]
-        for request in sorted(fresh, key=lambda r: (-r.gpus, r.order)):
+        for request in sorted(fresh, key=lambda r: (r.rack < 0, -r.gpus, r.order)):
             self._start(request, push=True)
         for size in range(self.nodes.whole - 1, 0, -1):
             if not any(self._queue.values()):
@@ -149,9 +149,19 @@ class Packing:
             self._enqueue(request, rest)
 
     def _choose_whole(self, request: Request, count: int, *, push: bool) -> list[int] | None:
+        """Return nodes to take completely, in the rack that the job would like if it has room."""
+        wished = self.nodes.racks.get(request.rack, 0)
+        chosen = self._choose_among(wished, request, count, push=push) if wished else None
+        if chosen is not None:
+            return chosen
+        return self._choose_among(self.nodes.usable, request, count, push=push)
+
+    def _choose_among(
+        self, among: int, request: Request, count: int, *, push: bool
+    ) -> list[int] | None:
         """Return nodes to take completely: empty and awake, else empty, else soon emptied."""
         nodes = self.nodes
-        allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
+        allowed = nodes.usable & among & self._power_mask(request, nodes.whole, count)
         empty = nodes.levels[nodes.whole] & allowed
         one_rack = request.span == "rack"
         roomy = empty

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from ronda.formulations.job_needs import Needs, needs
 from ronda.formulations.priced_bound import Resource, priced_total
 from ronda.formulations.single_machine import Supply, srpt
-from ronda.instances.budget import EnergyBudget, StepSeries
+from ronda.instances.accrual import accrual
+from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 
@@ -65,7 +66,13 @@ class Bounds:
     energy_j: float
 
 
-def bounds(instance: Instance, *, may_sleep: bool = True, priced: bool = True) -> Bounds:
+def bounds(
+    instance: Instance,
+    *,
+    may_sleep: bool = True,
+    priced: bool = True,
+    need: Needs | None = None,
+) -> Bounds:
     """Return lower bounds for every schedule of an instance.
 
     Parameters
@@ -76,6 +83,9 @@ def bounds(instance: Instance, *, may_sleep: bool = True, priced: bool = True) -
         False: bounds for schedules that keep all nodes awake; that of energy is higher.
     priced
         False: without the priced bound, which takes most of the time.
+    need
+        What `ronda.formulations.job_needs.needs` says about the instance and `may_sleep`, if it
+        is known already; budgets do not change it.
 
     Raises
     ------
@@ -83,7 +93,7 @@ def bounds(instance: Instance, *, may_sleep: bool = True, priced: bool = True) -
         If a job has no truth, or nothing in the cluster can run it, or the power left beside the
         idling cluster never suffices.
     """
-    need = needs(instance, may_sleep=may_sleep)
+    need = needs(instance, may_sleep=may_sleep) if need is None else need
     supplies = _watt_supplies(instance, need)
     alone = need.submit_s + need.seconds
     counted = _counting(need, supplies, alone)
@@ -125,7 +135,7 @@ def _watt_supplies(instance: Instance, need: Needs) -> list[Watts]:
     if cap is not None:
         found.append(Watts(_below_cap(cap, need.idle_w), stored=False))
     if energy is not None:
-        found.append(Watts(_accrual(energy, need.idle_w), stored=True))
+        found.append(Watts(_accrual(instance.budget, need.idle_w), stored=True))
     return found
 
 
@@ -135,13 +145,13 @@ def _below_cap(cap: StepSeries, idle_w: float) -> Supply:
     )
 
 
-def _accrual(energy: EnergyBudget, idle_w: float) -> Supply:
+def _accrual(budget: Budget, idle_w: float) -> Supply:
     """Return what jobs may have used by t: credit and accrual less what idling has used.
 
-    A budget below idling leaves nothing after its credit; the bound then takes the credit alone.
+    While less accrues than idling uses, jobs keep what they have: more than there can be.
     """
-    rate = max(energy.sustained_w - idle_w, 0.0)
-    return Supply(np.zeros(1), np.array([rate]), energy.credit_j)
+    line = accrual(budget, reserved_w=0.0)
+    return Supply(line.times_s, np.maximum(line.rates_w - idle_w, 0.0), line.initial_j)
 
 
 def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:

@@ -7,6 +7,7 @@ free GPUs: the node with the lowest index is the lowest set bit, whatever the nu
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Self
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -48,6 +49,14 @@ class Consolidate:
         self._masks = [0] * (gpus_per_node + 1)  # bit i of mask f: node i has f free GPUs
         for position, gpus in enumerate(free):
             self._masks[gpus] |= 1 << position
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = object.__new__(type(self))
+        twin.gpus_per_node, twin.total_free = self.gpus_per_node, self.total_free
+        twin._nodes, twin._position = self._nodes, self._position
+        twin._free, twin._masks = list(self._free), list(self._masks)
+        return twin
 
     @property
     def free(self) -> dict[int, int]:

@@ -20,20 +20,22 @@ Rows = NDArray[np.int64]
 
 
 def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
-    """Return the watts of the cluster without any progressing job.
+    """Return the watts of the cluster without any progressing job, waking nodes included.
 
     Parameters
     ----------
     round
         The round.
     asleep
-        Nodes that sleep; None: those that sleep now.
+        Nodes that sleep under the plan; None: those that sleep now.
     """
     topology = round.cluster.topology
     base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     sleeping = list(round.asleep if asleep is None else asleep)
     base[sleeping] = topology.sleep_w[sleeping]
-    return float(base.sum())
+    woken = sorted(set(round.asleep).difference(sleeping))
+    waking = topology.wake_w[woken] * (topology.wake_s[woken] > 0)
+    return float(base.sum() + waking.sum())
 
 
 def loss_of_moves(

@@ -2,16 +2,17 @@
 
 A genome has one gene per free job (one that has a choice); its value is a row of the `Genes`
 table. Every job's first row is "waits": value 0, no demand. Populations are (P, n) arrays; all
-functions work on all individuals at once.
+functions work on all individuals at once. `ronda.formulations.genome_building` makes `Genes`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.limits import Floats, Limits
+from ronda.formulations.moving import Moving
 from ronda.formulations.options import OptionTable
 
 Population = NDArray[np.int64]
@@ -60,6 +61,12 @@ class Genes:
     step_w
         For each pool (gpus + 1,) the watts of the nodes that so many GPUs of free jobs, beside
         those of fixed jobs, keep awake; empty if no node may sleep.
+    held
+        (n,) the row that each job runs on now; "waits" for those that wait, or whose row is gone.
+    group
+        (n,) jobs of one neighbourhood (a rack or node where they run) that are inherited together.
+    moving
+        What it costs to move jobs that keep their option, or None: nothing.
     """
 
     row: NDArray[np.int64]
@@ -78,18 +85,50 @@ class Genes:
     up: NDArray[np.int64]
     down: NDArray[np.int64]
     step_w: tuple[Floats, ...]
+    held: NDArray[np.int64]
+    group: NDArray[np.int64]
+    moving: Moving | None = None
 
     def __len__(self) -> int:
         """Return the number of genes (free jobs)."""
         return len(self.first)
 
     def values(self, population: Population) -> Floats:
-        """Return the (P,) objective of each individual, fixed jobs included."""
-        return np.asarray(self.value.take(population).sum(axis=1) + self.fixed_value)
+        """Return the (P,) value of each individual's options, fixed jobs included."""
+        return gathered(self.value, population) + self.fixed_value
+
+    def worth(self, population: Population) -> Floats:
+        """Return the (P,) objective of each individual: its values less what its moves cost."""
+        values = self.values(population)
+        if self.moving is None:
+            return values
+        return values - self.moving.cost(population, self.awake(population))
+
+    def awake(self, population: Population) -> dict[int, Floats]:
+        """Return, for pools whose nodes may sleep, (P,) how many of them power lets be awake.
+
+        Those that the GPUs need, and as many more as the watts that are left can bear.
+        """
+        pools = [p for p in self.moving.pools if p.awake_w > 0] if self.moving else []
+        if not pools or not self.step_w:
+            return {}
+        sums = self.sums(population)
+        left_w = self.limit[-1] - self.loads(sums)[-1]
+        found = {}
+        for pool in pools:
+            used_w = self.step_w[pool.pool].take(sums[pool.pool].astype(np.int64), mode="clip")
+            found[pool.pool] = np.floor((left_w + used_w) / pool.awake_w + ROUNDING)
+        return found
+
+    def making_room(self, genome: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the genes of the running jobs that an individual moves to make room for others."""
+        if self.moving is None:
+            return np.empty(0, dtype=np.int64)
+        return self.moving.yielding(genome, self.awake(genome[None]))
 
     def sums(self, population: Population) -> list[Floats]:
         """Return for each resource the (P,) demand of each individual's free jobs."""
-        return [d.take(population).sum(axis=1) for d in self.demand]
+        return [gathered(d, population) for d in self.demand]
 
     def loads(self, sums: Sequence[Floats]) -> list[Floats]:
         """Return what `sums` of demands load the resources with, node steps included."""
@@ -114,6 +153,14 @@ class Genes:
         wanted = rows[self.column]
         found = np.where(wanted >= 0, gene[wanted], -1)
         return np.where(found >= 0, found, self.first)
+
+
+def gathered(column: Floats, population: Population) -> Floats:
+    """Return the (P,) sum of a (k,) column over each individual's rows.
+
+    Clipping only spares the check of the indices, which are rows: a fifth of the time.
+    """
+    return np.asarray(column.take(population, mode="clip").sum(axis=1))
 
 
 def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
@@ -142,132 +189,9 @@ def within(table: OptionTable, rows: NDArray[np.int64], limits: Limits) -> bool:
     """Tell whether a (J,) assignment respects the limits, but for rounding."""
     sums = list(limits.demand[:, rows[rows >= 0]].sum(axis=1))
     loads = np.array(charged(sums, limits.node_w))
-    return bool((loads <= limits.capacity + rounding(limits)).all())
+    return bool((loads <= limits.capacity + rounding(limits.capacity)).all())
 
 
-def rounding(limits: Limits) -> Floats:
+def rounding(capacity: Floats) -> Floats:
     """Return (R,) what rounding may add to the use of each resource."""
-    return np.asarray(ROUNDING * np.maximum(1.0, np.abs(limits.capacity)))
-
-
-def genes(
-    table: OptionTable,
-    values: Floats,
-    limits: Limits,
-    prices: Mapping[str, float] | None = None,
-) -> Genes:
-    """Cast a round's options as genes.
-
-    Rows that can be in no best plan are left out: worth nothing, or more than the capacity that
-    the must-run jobs leave. A job without any row left has no gene.
-
-    Parameters
-    ----------
-    table
-        The options.
-    values
-        (K,) what each is worth; not running is worth 0.
-    limits
-        What all together may use.
-    prices
-        Value of a unit of each resource, by name (from a dual bound). They only guide moves;
-        without them all resources are taken as equally scarce, a unit at 1 / capacity.
-    """
-    must = table.must_run[table.job]
-    fixed = np.full(len(table.jobs), -1)
-    fixed[table.job[must]] = np.flatnonzero(must)
-    demand, burden = limits.demand, _burden(limits)
-    held = demand[: len(limits.node_w), must].sum(axis=1).astype(np.int64).tolist()
-    step_w = [w[g:] if g < len(w) else w[-1:] for w, g in zip(limits.node_w, held, strict=True)]
-    capacity = limits.capacity - demand[:, must].sum(axis=1)
-    limit = capacity + rounding(limits)
-    alone = np.array(charged(list(demand), step_w))
-    fits = (alone <= limit[:, None]).all(axis=0)
-    keep = np.flatnonzero(~must & fits & np.isfinite(values) & (values > 0))
-    column, count = np.unique(table.job[keep], return_counts=True)
-
-    unit = np.array([max(0.0, (prices or {}).get(name, 0.0)) for name in limits.names])
-    row = np.concatenate([np.full(len(column), -1), keep])
-    job = np.concatenate([column, table.job[keep]])
-    value = np.concatenate([np.zeros(len(column)), values[keep]])
-    nothing = np.zeros((len(capacity), len(column)))
-    demand = np.hstack([nothing, demand[:, keep]])
-    burden = np.hstack([nothing, burden[:, keep]])
-    cost = _units(unit, capacity) @ burden
-    order = np.lexsort((value, cost, row >= 0, job))
-    row, value, cost = row[order], value[order], cost[order]
-    demand, burden = np.ascontiguousarray(demand[:, order]), np.ascontiguousarray(burden[:, order])
-    count = count + 1
-    first = np.cumsum(count) - count
-    up, down = _steps(value, demand, burden, cost, first, count)
-    return Genes(
-        row=row,
-        value=value,
-        demand=demand,
-        burden=burden,
-        cost=cost,
-        prices=unit,
-        capacity=np.maximum(capacity, 1e-12),
-        limit=limit,
-        first=first,
-        count=count,
-        column=column,
-        fixed=fixed,
-        fixed_value=float(values[must].sum()),
-        up=up,
-        down=down,
-        step_w=tuple(step_w),
-    )
-
-
-def _burden(limits: Limits) -> Floats:
-    """Return (R, K) demands in which each GPU bears its share of keeping nodes awake.
-
-    A node's power is a step in the GPUs that all options together use; a single option gets the
-    mean slope of the steps.
-    """
-    burden = limits.demand.copy()
-    for p, node_w in enumerate(limits.node_w):
-        burden[-1] += node_w[-1] / max(1, len(node_w) - 1) * limits.demand[p]
-    return burden
-
-
-def _units(prices: Floats, capacity: Floats) -> Floats:
-    """Return (R,) what a unit costs when moves are ranked: never nothing.
-
-    One per cent of even prices is added to given ones, for what the dual holds to be free.
-    """
-    even = 1.0 / np.maximum(capacity, 1e-12)
-    total = float(prices @ np.maximum(capacity, 0.0))
-    return np.asarray(prices / total + 0.01 * even) if total > 0 else even
-
-
-def _steps(
-    value: Floats,
-    demand: Floats,
-    burden: Floats,
-    cost: Floats,
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the `up` (k,) and `down` (R, k) tables of `Genes`.
-
-    Compares every row with the t-th row of its job, t by t: time k x the longest job, memory k.
-    """
-    start, length = np.repeat(first, count), np.repeat(count, count)
-    up = np.arange(len(value))
-    down = np.repeat(start[None, :], len(demand), axis=0)
-    gained = np.zeros(len(value))
-    lost = value / np.maximum(burden, 1e-300)
-    for t in range(int(count.max(initial=0))):
-        target = start + np.minimum(t, length - 1)
-        gain, added = value[target] - value, np.maximum(cost[target] - cost, 1e-12)
-        better = (gain > 0) & (gain / added > gained)
-        up[better], gained[better] = target[better], (gain / added)[better]
-        shrinks = (demand >= demand[:, target]).all(axis=0)
-        freed = burden - burden[:, target]
-        for r in range(len(demand)):
-            loss = -gain / np.maximum(freed[r], 1e-300)
-            milder = shrinks & (freed[r] > 0) & (loss < lost[r])
-            down[r, milder], lost[r, milder] = target[milder], loss[milder]
-    return up, down
+    return np.asarray(ROUNDING * np.maximum(1.0, np.abs(capacity)))

@@ -30,9 +30,12 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 * Ranks and N are those of the job's partition: others do not compete.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.ageing import PATIENCE, aged_weight
 from ronda.formulations.outlook import Outlook
 
 Floats = NDArray[np.float64]
@@ -44,8 +47,12 @@ MOST_ELASTIC = 0.95
 CLASSES = 128
 
 
-def rank_values(o: Outlook) -> Floats:
-    """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module)."""
+def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
+    """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module).
+
+    Weights grow with age, so that nobody starves: see `ronda.formulations.ageing`.
+    """
+    o = replace(o, weight=aged_weight(o, patience))
     partitions = [state.job.partition for state in o.table.jobs]
     names, group = np.unique(np.array(partitions, dtype=object), return_inverse=True)
     gpus = np.array([sum(p.gpus for p in o.table.pools if p.partition == n) for n in names])

@@ -14,11 +14,14 @@ from ronda.formulations.power import mixed_power_w
 from ronda.formulations.remembered import remembered
 from ronda.formulations.throughput import fastest_step, model_of, samples_per_s
 from ronda.instances.job import Option
-from ronda.instances.profile import NoiseScale, Profile, Rigid
+from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 SPANS = ("node", "rack", "cluster")
+NODE, RACK, CLUSTER = range(len(SPANS))
 
 # Rows of a block: pool, gpus, span, width, clock, batch, rate, power_w. One float array for all
 # columns makes joining cheap.
@@ -59,10 +62,12 @@ class Request(NamedTuple):
 class Grid:
     """All configurations for some clocks (S,) and batches (B,): parallel to `counts` (N,).
 
+    `span` (N,) is the index into `SPANS`; counts ascend, and spans of the same count do.
     `speed` is samples per second (0: not feasible) and `power_w` the job's watts, both (N, S, B).
     """
 
-    counts: NDArray[np.int64]
+    counts: Rows
+    span: Rows
     speed: Floats
     power_w: Floats
 
@@ -80,10 +85,13 @@ class Menu:
 
     def __init__(self, profile: Profile, shape: PoolShape) -> None:
         self.profile, self.shape = profile, shape
-        self.rigid = isinstance(model_of(profile, shape.pool.gpu_type), Rigid)
+        model = model_of(profile, shape.pool.gpu_type)
+        self.rigid = isinstance(model, Rigid)
+        several = shape.pool.racks > 1
+        self.minds_racks = several and isinstance(model, Parametric) and model.minds_racks
         self._grids: dict[tuple[object, ...], Grid] = {}
         self._blocks: dict[Request, Floats] = {}
-        self._speeds: dict[tuple[int, int, float, float], float] = {}
+        self._speeds: dict[tuple[int, int, float, float, int], float] = {}
 
     def trim(self) -> None:
         """Forget everything once it is a lot; between two tables, never while one is built."""
@@ -98,7 +106,7 @@ class Menu:
     def block(self, request: Request) -> Floats:
         """Return the block of a request that was prepared: (COLUMNS, K) floats, not to be changed.
 
-        Rows are ordered by GPUs, then clock.
+        Rows are ordered by GPUs, then span, then clock.
         """
         return self._blocks[request]
 
@@ -108,22 +116,21 @@ class Menu:
         grid = self._grid(first.clocks, first.batches, {r.asked for r in requests})
         rate, batch, power = _best_batch(grid, self._efficiencies(requests), first.batches)
         offered = (rate > 0) & self._offered(grid.counts, requests)[:, :, None]
-        if first.prune and first.mind_power:
-            offered = undominated(offered, rate, power, grid.counts)
-        elif first.prune:
-            offered = fastest_per_gpus(offered, rate)
+        if first.prune:
+            offered = _pruned(grid, offered, rate, power, first.mind_power)
         clocks = np.asarray(first.clocks)
         for request, keep, r, b, p in zip(requests, offered, rate, batch, power, strict=True):
             n, s = np.nonzero(keep)
             block = np.empty((COLUMNS, len(n)))
             block[0], block[1], block[3] = self.shape.index, grid.counts[n], 1.0
-            block[2] = np.where(block[1] <= self.shape.pool.gpus_per_node, 0.0, len(SPANS) - 1.0)
+            block[2] = grid.span[n]
             block[4], block[5], block[6], block[7] = clocks[s], b[keep], r[keep], p[keep]
             self._blocks[request] = block
 
-    def rate(self, option: Option, nodes: int, noise: NoiseScale | None) -> float:
-        """Return the rate of an option on a given number of nodes; 0.0 if it is not feasible."""
-        key = (option.gpus, nodes, option.batch, option.clock)
+    def rate(self, option: Option, reach: tuple[int, int], noise: NoiseScale | None) -> float:
+        """Return the rate of an option on so many nodes in so many racks; 0.0 if not feasible."""
+        nodes, racks = reach
+        key = (option.gpus, nodes, option.batch, option.clock, racks if self.minds_racks else 1)
         if key not in self._speeds:
             name = self.shape.pool.gpu_type
             self._speeds[key] = float(samples_per_s(self.profile, name, *key))
@@ -132,7 +139,7 @@ class Menu:
         scale = scale_at(noise, option.batch)
         return self._speeds[key] * float(efficiency(scale, option.batch, self.profile.base_batch))
 
-    def _offered(self, counts: NDArray[np.int64], requests: Sequence[Request]) -> NDArray[np.bool_]:
+    def _offered(self, counts: Rows, requests: Sequence[Request]) -> Mask:
         """Return (J, N) whether a job may take a count."""
         low, high, asked = (
             np.array([getattr(r, name) for r in requests])[:, None]
@@ -158,14 +165,22 @@ class Menu:
         wanted = {n for n in {*self.shape.ladder, *asked} if n <= pool.gpus} - known
         if old is not None and not wanted:
             return old
-        new = self._measure(np.array(sorted(wanted), dtype=np.int64), clocks, batches)
+        ways = [(n, span) for n in sorted(wanted) for span in self._spans(n)]
+        counts, span = np.array(ways, dtype=np.int64).reshape(-1, 2).T
+        new = self._measure(counts, span, clocks, batches)
         if old is not None:
             new = _merged(old, new)
         self._grids[clocks, batches] = new
         return new
 
+    def _spans(self, gpus: int) -> tuple[int, ...]:
+        """Return how far so many GPUs may reach: a rack is an offer only if it is faster."""
+        if gpus <= self.shape.pool.gpus_per_node:
+            return (NODE,)
+        return (RACK, CLUSTER) if self.minds_racks and gpus <= self.shape.rack_gpus else (CLUSTER,)
+
     def _measure(
-        self, counts: NDArray[np.int64], clocks: tuple[float, ...], batches: tuple[float, ...]
+        self, counts: Rows, span: Rows, clocks: tuple[float, ...], batches: tuple[float, ...]
     ) -> Grid:
         """Compute speed and power of every configuration."""
         gpu_type = self.shape.pool.gpu_type
@@ -175,28 +190,52 @@ class Menu:
         if self.rigid:
             speed, share = np.ones(shape), np.zeros(shape)
         else:
-            step = fastest_step(self.profile, gpu_type, n, self.shape.nodes(n), b, s)
+            racks = np.where(span == CLUSTER, self.shape.pool.racks, 1)[:, None, None]
+            step = fastest_step(self.profile, gpu_type, n, self.shape.nodes(n), b, s, racks)
             speed = np.nan_to_num(b / step.seconds, nan=0.0)
             share = np.nan_to_num(step.sync_share, nan=0.0)
         curve = self.profile.power.get(gpu_type.name)
         power = n * mixed_power_w(curve, gpu_type.idle_w, s, share)
-        return Grid(counts, speed, np.asarray(np.broadcast_to(power, shape)))
+        return Grid(counts, span, speed, np.asarray(np.broadcast_to(power, shape)))
 
 
 def menu(profile: Profile, shape: PoolShape) -> Menu:
     """Return the menu of a profile in a pool, kept with the profile."""
-    key = ("menu", shape.index, shape.pool, shape.node_gpus)
+    key = ("menu", shape)
     return remembered(profile, key, lambda: Menu(profile, shape))
 
 
 def _merged(old: Grid, new: Grid) -> Grid:
     counts = np.concatenate([old.counts, new.counts])
-    order = np.argsort(counts)
+    span = np.concatenate([old.span, new.span])
+    order = np.lexsort((span, counts))
     return Grid(
         counts[order],
+        span[order],
         np.concatenate([old.speed, new.speed])[order],
         np.concatenate([old.power_w, new.power_w])[order],
     )
+
+
+def _pruned(grid: Grid, offered: Mask, rate: Floats, power_w: Floats, mind_power: bool) -> Mask:
+    """Return (J, N, S) the options that are not dominated.
+
+    Being in one rack is a restriction: a row of span rack dominates only rows of that span.
+    """
+
+    def among(some: Mask) -> Mask:
+        if mind_power:
+            return undominated(offered[:, some], rate[:, some], power_w[:, some], grid.counts[some])
+        return fastest_per_gpus(offered[:, some], rate[:, some])
+
+    racks = grid.span == RACK
+    if not racks.any():
+        return among(~racks)
+    kept = np.zeros_like(offered)
+    kept[:, ~racks] = among(~racks)
+    narrow = grid.span != CLUSTER
+    kept[:, racks] = among(narrow)[:, racks[narrow]]
+    return kept
 
 
 def _best_batch(

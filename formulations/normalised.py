@@ -80,7 +80,8 @@ def _unit(amounts: Floats) -> float:
         return 1.0
     smallest = float(sizes.min())
     for parts in range(1, MOST_PARTS + 1):
-        if _whole(sizes[:SAMPLE] * (parts / smallest)) and _whole(sizes * (parts / smallest)):
+        factor = parts / smallest
+        if _whole(sizes[:SAMPLE] * factor) and (len(sizes) <= SAMPLE or _whole(sizes * factor)):
             return smallest / parts
     return smallest
 
@@ -92,5 +93,7 @@ def _whole(numbers: Floats) -> bool:
 
 def _kept(values: Floats) -> Floats:
     """Round to `BITS` bits."""
+    if not values.size:
+        return values
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.rint(mantissa * 2.0**BITS), exponent - BITS))

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.ageing import PATIENCE
 from ronda.formulations.hesrpt import rank_values
 from ronda.formulations.options import OptionTable
 from ronda.formulations.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.thrift import thrifty_rank
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 
@@ -80,6 +82,12 @@ def values(
         else:
             chosen[name] = float(value)
     return form.value(outlook(round, table, lasts_s), **chosen)
+
+
+def values_of(seen: Outlook, objective: str) -> Floats:
+    """Return the same of an outlook that is there already, with the form's default parameters."""
+    form = _form(objective)
+    return form.value(seen, **{name: given for name, (given, _, _) in form.parameters.items()})
 
 
 def minds_power(objective: str) -> bool:
@@ -206,7 +214,7 @@ def energy(o: Outlook, eta: float) -> Floats:
 
 
 OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values),
+    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, np.inf)}),
     "density": Form(density),
     "snapshot": Form(snapshot),
     "weighted-goodput": Form(
@@ -216,5 +224,6 @@ OBJECTIVES: Mapping[str, Form] = {
     "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
     "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
+    "thrifty-rank": Form(thrifty_rank, {"thrift": (0.3, 0.0, 1.0)}, minds_power=True),
 }
 """All objectives by name."""

@@ -1,11 +1,12 @@
 """All the ways to run the jobs of a round, as one table of parallel columns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.kept_options import JobRows, kept_options
 from ronda.formulations.menu import COLUMNS, RATE, SPANS, Menu, Request, menu
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
 from ronda.instances.cluster import Pool
@@ -46,6 +47,9 @@ class OptionTable:
         (K,) whether the row is what the job runs on now.
     must_run
         (J,) whether the job may not be stopped or changed (its only row is the current one).
+    changes
+        How many jobs' rows were kept from the round before, and why how many were built
+        (`ronda.formulations.kept_options`): what building cost, which no solver looks at.
     """
 
     jobs: tuple[JobState, ...]
@@ -62,6 +66,7 @@ class OptionTable:
     power_w: NDArray[np.float64]
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
+    changes: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
@@ -95,7 +100,11 @@ def build(
     type; and of the profile's batches the one with the best rate for that GPU count and clock (a
     batch uses no shared resource). A rigid profile has its requested GPUs at full clock only. A
     job whose gradient noise is not known keeps its own batch, at full efficiency. Each option is
-    assumed to use the fewest nodes that hold its GPUs.
+    assumed to use the fewest nodes that hold its GPUs. Where the pool has several racks and the
+    profile says what crossing them costs, GPUs of several nodes have rows of span ``rack``, if a
+    rack has so many, beside those of span ``cluster``, which count as crossing.
+
+    Jobs about which nothing changed since the last table for the same cluster keep their rows.
 
     What a job runs on now always has a row, flagged `current`, at the rate that its real nodes
     give. A running job that is not preemptible has no other row.
@@ -115,20 +124,35 @@ def build(
     if mind_power is None:
         capped = any(rack.power_cap_w is not None for rack in round.cluster.racks)
         mind_power = capped or round.watts is not None
-    jobs, shapes = round.jobs, pool_shapes(round.cluster)
-    choices = _choices(round, jobs, shapes, elastic, (prune, mind_power))
+    memory = kept_options(round.cluster, elastic=elastic, prune=prune)
+    rows, changes = memory.look_up(round, mind_power=mind_power)
+    changed = [j for j, known in enumerate(rows) if known is None]
+    states, shapes = [round.jobs[j] for j in changed], pool_shapes(round.cluster)
+    choices = _choices(round, states, shapes, elastic, (prune, mind_power))
     _prepare(choices)
-    blocks: list[Floats] = []
-    start, current = [0], []
-    for state, of_job in zip(jobs, choices, strict=True):
-        own = [m.block(request) for m, request in of_job]
-        if state.allocation is not None:
-            profile = round.profiles[state.job.profile]
-            own, at = _with_current(own, state, state.allocation, profile, shapes)
-            current.append(start[-1] + at)
-        blocks += own
-        start.append(start[-1] + sum(block.shape[1] for block in own))
-    return _table(round, blocks, start, current)
+    for j, state, of_job in zip(changed, states, choices, strict=True):
+        rows[j] = _job_rows(round, state, of_job, shapes)
+    complete = [of_job for of_job in rows if of_job is not None]
+    memory.keep(complete, mind_power=mind_power)
+    return _table(round, complete, changes)
+
+
+def _job_rows(
+    round: Round, state: JobState, choices: Sequence[Choice], shapes: Sequence[PoolShape]
+) -> JobRows:
+    """Return the rows of one job."""
+    own, current = [m.block(request) for m, request in choices], -1
+    profile = round.profiles[state.job.profile]
+    if state.allocation is not None:
+        pool = state.allocation.option.pool
+        known = next((m for m, _ in choices if m.shape.index == pool), None)
+        if known is None and shapes[pool].pool.gpu_type.name in profile.throughput:
+            known = menu(profile, shapes[pool])
+        node_rack = round.cluster.topology.node_rack
+        racks = len({int(node_rack[node]) for node, _ in state.allocation.placement})
+        own, current = _with_current(own, state, state.allocation, racks, known)
+    rows = sum(block.shape[1] for block in own)
+    return JobRows(state.job, state.allocation, state.noise, profile, own, rows, current)
 
 
 def _choices(
@@ -196,22 +220,18 @@ def _prepare(choices: Sequence[Sequence[Choice]]) -> None:
 
 
 def _with_current(
-    own: list[Floats],
-    state: JobState,
-    allocation: Allocation,
-    profile: Profile,
-    shapes: Sequence[PoolShape],
+    own: list[Floats], state: JobState, allocation: Allocation, racks: int, known: Menu | None
 ) -> tuple[list[Floats], int]:
     """Return a running job's blocks with the row of what it runs on, and where that row is.
 
-    Its rate is that of the nodes it really has; if the profile does not cover them, the rate that
-    its option promised.
+    Its rate is that of the nodes, in so many `racks`, that it really has; if the profile does not
+    cover them, or the pool at all (no menu), the rate that its option promised.
     """
-    option, shape = allocation.option, shapes[allocation.option.pool]
+    option = allocation.option
     rate = option.rate
-    if shape.pool.gpu_type.name in profile.throughput:
-        nodes = len(allocation.placement)
-        rate = menu(profile, shape).rate(option, nodes, state.noise) or rate
+    if known is not None:
+        reach = (len(allocation.placement), racks)
+        rate = known.rate(option, reach, state.noise) or rate
     row = _row(option, rate)
     before = 0
     for i, block in enumerate(own):
@@ -233,21 +253,23 @@ def _row(option: Option, rate: float) -> Floats:
     return np.array([*columns, rate, option.power_w], dtype=float)[:, None]
 
 
-def _table(
-    round: Round, blocks: Sequence[Floats], start: Sequence[int], current: Sequence[int]
-) -> OptionTable:
-    """Join the jobs' blocks."""
+def _table(round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]) -> OptionTable:
+    """Join the jobs' rows."""
     jobs = round.jobs
+    blocks = [block for of_job in kept for block in of_job.blocks]
     whole = np.concatenate([np.empty((COLUMNS, 0)), *blocks], axis=1)
     pool, gpus, span, width = whole[:4].astype(np.int64)
-    offsets = np.array(start, dtype=np.int64)
+    counts = np.array([of_job.rows for of_job in kept], dtype=np.int64)
+    offsets = np.zeros(len(jobs) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
     is_current = np.zeros(whole.shape[1], dtype=bool)
-    is_current[list(current)] = True
+    is_current[(offsets[:-1] + current)[current >= 0]] = True
     return OptionTable(
         jobs=jobs,
         pools=round.cluster.topology.pools,
         start=offsets,
-        job=np.repeat(np.arange(len(jobs)), np.diff(offsets)),
+        job=np.repeat(np.arange(len(jobs)), counts),
         pool=pool,
         gpus=gpus,
         span=span,
@@ -260,4 +282,5 @@ def _table(
         must_run=np.array(
             [s.allocation is not None and not s.job.preemptible for s in jobs], dtype=bool
         ),
+        changes=changes,
     )

@@ -22,6 +22,8 @@ class Request:
         Where it runs now, if it would like to stay there; else empty.
     pinned
         Whether it must stay there.
+    rack
+        With span "rack": the rack where it would like to be (index in the topology); -1: any.
     """
 
     order: int
@@ -30,6 +32,7 @@ class Request:
     extra_w: float = 0.0
     held: tuple[Piece, ...] = ()
     pinned: bool = False
+    rack: int = -1
 
     def is_regular(self, whole: int) -> bool:
         """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""

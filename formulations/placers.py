@@ -1,7 +1,8 @@
 """From options to nodes: realise what a policy chose, moving as little as possible."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from ronda.formulations.pieces import Piece, Request
 from ronda.formulations.placed import Placed, assemble, unchanged
@@ -19,6 +20,8 @@ def place(
     may_sleep: bool = False,
     awake: Mapping[int, int] | None = None,
     migrate: bool = True,
+    yielding: Collection[str] = (),
+    racks: Mapping[str, int] | None = None,
 ) -> Placed:
     """Put every chosen option on nodes.
 
@@ -44,6 +47,12 @@ def place(
         keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
+    yielding
+        Running jobs that give up their nodes before others are placed; they may end there again.
+        So it is the caller who says who makes room for larger jobs, rather than the fewest.
+    racks
+        Jobs of span "rack" that are placed first, each in its rack (index in the topology) if there
+        is room, else in another one.
 
     Returns
     -------
@@ -80,6 +89,12 @@ def place(
             )
             for order in orders
         ]
+        requests = [
+            replace(r, held=()) if not r.pinned and jobs[r.order] in yielding else r
+            for r in requests
+        ]
+        if racks:
+            requests = [replace(r, rack=racks.get(jobs[r.order], -1)) for r in requests]
         if awake is not None and pool in awake:
             nodes.usable = _worth_keeping(nodes, requests, awake[pool])
         packing = pack(nodes, requests, power)

@@ -22,11 +22,14 @@ class PoolShape:
         The pool.
     node_gpus
         GPUs of each node, largest first.
+    rack_gpus
+        GPUs of the pool in that rack which has most of them.
     """
 
     index: int
     pool: Pool
     node_gpus: tuple[int, ...]
+    rack_gpus: int
 
     @cached_property
     def _reach(self) -> NDArray[np.int64]:
@@ -57,10 +60,11 @@ def pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
 
 
 def _pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
-    topology = cluster.topology
-    return tuple(
-        PoolShape(
-            i, pool, tuple(sorted(topology.node_gpus[topology.node_pool == i].tolist())[::-1])
-        )
-        for i, pool in enumerate(topology.pools)
-    )
+    topology, shapes = cluster.topology, []
+    for i, pool in enumerate(topology.pools):
+        own = topology.node_pool == i
+        gpus = topology.node_gpus[own]
+        in_rack = np.bincount(topology.node_rack[own], gpus).astype(int)
+        node_gpus = tuple(sorted(gpus.tolist(), reverse=True))
+        shapes.append(PoolShape(i, pool, node_gpus, int(in_rack.max())))
+    return tuple(shapes)

@@ -54,11 +54,12 @@ def job_power_w(
     nodes: int,
     batch: float,
     clock: float = 1.0,
+    racks: int = 1,
 ) -> float:
     """Return the watts of all GPUs of a job together while it progresses.
 
     Parameters as `ronda.formulations.throughput.fastest_step`; hosts are not part of it.
     """
-    share = sync_share(profile, gpu_type, gpus, nodes, batch, clock)
+    share = sync_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
     curve = profile.power.get(gpu_type.name)
     return gpus * float(mixed_power_w(curve, gpu_type.idle_w, clock, share))

@@ -274,7 +274,10 @@ class _Ascent:
             self._stalled = 0
             self._speed = np.zeros_like(gradient)
         move = gradient + self.MOMENTUM * self._speed
-        move[(self.prices <= 0) & (move < 0) & ~np.array(self.stored)[:, None]] = 0.0
+        for m, stored in enumerate(self.stored):
+            if stored:
+                move[m] = falling_move(move[m], self.prices[m], self.length)
+        move[(self.prices <= 0) & (move < 0)] = 0.0
         size = float((self.length * move * move).sum())
         if size <= 0:
             return False
@@ -284,6 +287,18 @@ class _Ascent:
         for m in np.flatnonzero(self.stored).tolist():
             self.prices[m] = falling(self.prices[m], self.length)
         return True
+
+
+def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
+    """Return the closest move under which prices that never rise can go on never rising.
+
+    Where prices are level the move must not rise; elsewhere a small one may be anything. Without
+    this a supply that is there from the start, all of it in the first interval, would make the
+    steps of all other prices next to nothing.
+    """
+    starts = np.flatnonzero(np.diff(prices, prepend=np.nan) != 0).tolist()
+    level = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(prices)], strict=True)]
+    return np.concatenate([falling(move[part], weights[part]) for part in level])
 
 
 def falling(values: Floats, weights: Floats) -> Floats:

@@ -29,47 +29,75 @@ def requested_options(round: Round, state: JobState) -> list[Option]:
     job, profile = state.job, round.profiles[state.job.profile]
     options = []
     for index, pool in enumerate(round.cluster.topology.pools):
-        if not _suits(job, profile, pool):
+        if not suits(job, profile, pool) or pool.gpus < job.gpus:
             continue
         batch = job.batch or profile.base_batch
-        known = (index, pool.gpu_type, pool.gpus_per_node, job.gpus, batch, state.noise)
-        option = remembered(
-            profile,
-            ("requested", *known),
-            partial(_requested, profile, pool, index, job.gpus, batch, state.noise),
-        )
+        option = option_at(profile, pool, index, job.gpus, batch, state.noise)
         if option is not None:
             options.append(option)
     return options
 
 
-def _suits(job: Job, profile: Profile, pool: Pool) -> bool:
-    """Tell whether the job may use the pool at all."""
+def option_at(
+    profile: Profile,
+    pool: Pool,
+    index: int,
+    gpus: int,
+    batch: float,
+    noise: NoiseScale | None,
+    clock: float = 1.0,
+) -> Option | None:
+    """Return one configuration on the fewest nodes, or None where the profile has no speed for it.
+
+    Several nodes promise no more than they give in several racks, if those of the pool are.
+
+    Parameters
+    ----------
+    profile
+        The application; the option is kept with it.
+    pool, index
+        The pool, and its index in the cluster.
+    gpus, batch, clock
+        GPUs, global batch size, clock as a fraction of the maximum.
+    noise
+        Gradient noise scale; None: every sample counts fully.
+    """
+    known = (index, pool.gpu_type, pool.gpus_per_node, pool.racks, gpus, batch, noise, clock)
+    make = partial(_option, profile, pool, index, gpus, batch, noise, clock)
+    return remembered(profile, ("option", *known), make)
+
+
+def suits(job: Job, profile: Profile, pool: Pool) -> bool:
+    """Tell whether the job may use the pool's GPUs at all."""
     name = pool.gpu_type.name
     return (
         pool.partition == job.partition
         and name in profile.throughput
         and (not job.gpu_types or name in job.gpu_types)
-        and pool.gpus >= job.gpus
     )
 
 
-def _requested(
-    profile: Profile, pool: Pool, index: int, gpus: int, batch: float, noise: NoiseScale | None
+def _option(
+    profile: Profile,
+    pool: Pool,
+    index: int,
+    gpus: int,
+    batch: float,
+    noise: NoiseScale | None,
+    clock: float,
 ) -> Option | None:
-    """Return the option, or None where the profile has no speed for it."""
     nodes = -(-gpus // pool.gpus_per_node)
-    rate = work_rate(profile, pool.gpu_type, gpus, nodes, batch, 1.0, noise)
+    rate = work_rate(profile, pool.gpu_type, gpus, nodes, batch, clock, noise, pool.racks)
     if not rate > 0:
         return None
     return Option(
         pool=index,
         gpus=gpus,
         span="node" if nodes == 1 else "cluster",
-        clock=1.0,
+        clock=clock,
         batch=batch,
         rate=rate,
-        power_w=job_power_w(profile, pool.gpu_type, gpus, nodes, batch, 1.0),
+        power_w=job_power_w(profile, pool.gpu_type, gpus, nodes, batch, clock, pool.racks),
     )
 
 

@@ -10,7 +10,11 @@ import numpy as np
 
 from ronda.formulations.allocation_case import Case, most_extra_w
 from ronda.formulations.awake import NodeClass
+from ronda.formulations.rack_options import ANYWHERE, held_gpus, rack_gpus
 from ronda.formulations.separable import Floats, Separable
+
+UNNAMED = "(unnamed)"
+"""How the rack of nodes without one is called."""
 
 
 def separable(case: Case) -> Separable:
@@ -27,10 +31,12 @@ def separable(case: Case) -> Separable:
     Separable
         Resources ``gpus[pool]``, ``whole_nodes[pool,k]``, ``power_cap`` or ``energy_window`` (the
         tighter of the two: they are multiples of each other), ``rack_share[pool]`` and
-        ``rack_power[rack]``; blocks are the nodes that may be awake and the power of racks.
+        ``rack_power[rack]``, and ``gpus[pool,rack]`` of pools whose options are tied to racks;
+        blocks are the nodes that may be awake and the power of racks.
     """
     made = _Rows(case)
     _gpu_rows(made)
+    _in_rack_rows(made)
     _power_row(made)
     _rack_rows(made)
     jobs = len(case.table.jobs)
@@ -106,6 +112,23 @@ def _gpu_rows(made: _Rows) -> None:
             use[own] = shares
             row = made.add(f"whole_nodes[{pool.name},{k}]", use, 0.0)
             made.provide(row, [(c, 1.0) for c, _ in classes])
+
+
+def _in_rack_rows(made: _Rows) -> None:
+    """Add the GPUs in each rack of the pools where options are tied to racks.
+
+    Nodes that may sleep count: those that are awake may be any, and the pool's row counts them.
+    """
+    case, topology = made.case, made.case.round.cluster.topology
+    tied = case.rack != ANYWHERE
+    if not tied.any():
+        return
+    there, held = rack_gpus(topology), held_gpus(topology, case.table, case.rows)
+    for p in np.unique(case.pool[tied]).tolist():
+        for r in np.flatnonzero(there[p]).tolist():
+            use = np.where(case.rack == r, case.gpus, held[:, r]) * (case.pool == p)
+            name = f"gpus[{case.table.pools[p].name},{topology.racks[r] or UNNAMED}]"
+            made.add(name, use.astype(float), float(there[p, r]))
 
 
 def _power_row(made: _Rows) -> None:

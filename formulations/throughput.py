@@ -60,11 +60,15 @@ def slowdown(phi: float, clock: ArrayLike) -> Floats:
     return np.asarray(phi / np.asarray(clock, dtype=float) + (1.0 - phi))
 
 
-def sync_s(model: Parametric, gpus: ArrayLike, nodes: ArrayLike) -> Floats:
-    """Return T_sync in seconds: 0 | alpha_r + beta_r (n - 2) | alpha_n + beta_n (n - 2)."""
+def sync_s(model: Parametric, gpus: ArrayLike, nodes: ArrayLike, racks: ArrayLike = 1) -> Floats:
+    """Return T_sync in seconds: 0 | alpha + beta (n - 2) of one node, several, or several racks."""
     n, spread = np.asarray(gpus, dtype=float), np.asarray(nodes) > 1
     alpha = np.where(spread, model.alpha_n_s, model.alpha_r_s)
     beta = np.where(spread, model.beta_n_s, model.beta_r_s)
+    if model.minds_racks:
+        across = spread & (np.asarray(racks) > 1)
+        alpha = alpha if model.alpha_x_s is None else np.where(across, model.alpha_x_s, alpha)
+        beta = beta if model.beta_x_s is None else np.where(across, model.beta_x_s, beta)
     return np.asarray(np.where(n > 1, alpha + beta * np.maximum(n - 2.0, 0.0), 0.0))
 
 
@@ -74,6 +78,7 @@ def phases(
     nodes: ArrayLike,
     local_batch: ArrayLike,
     clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
 ) -> tuple[Floats, Floats]:
     """Return C and X of the module's formula in seconds; NaN where nothing was measured."""
     if isinstance(model, Tabular):
@@ -81,7 +86,7 @@ def phases(
         return np.asarray(compute * slowdown(model.phi, clock)), exposed
     batch = np.asarray(local_batch, dtype=float)
     compute = (model.alpha_c_s + model.beta_c_s * batch) * slowdown(model.phi, clock)
-    sync = sync_s(model, gpus, nodes)
+    sync = sync_s(model, gpus, nodes, racks)
     # Scaled by the longer part: gamma up to 10 would overflow or underflow otherwise.
     longest = np.maximum(compute, sync)
     unit = np.where(longest > 0, longest, 1.0)
@@ -130,6 +135,7 @@ def fastest_step(
     nodes: ArrayLike,
     batch: ArrayLike,
     clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
 ) -> Step:
     """Return the fastest iteration with a global batch, over the number of gradient passes.
 
@@ -141,6 +147,8 @@ def fastest_step(
         The GPU type; its memory counts only if it is given as a `GpuType`, not as a name.
     gpus, nodes, batch, clock
         Configuration: GPUs, nodes, global batch, clock fraction.
+    racks
+        Racks that the nodes are spread over; only `Parametric` models can tell.
 
     Raises
     ------
@@ -150,8 +158,8 @@ def fastest_step(
     model = model_of(profile, gpu_type)
     if isinstance(model, Rigid):
         raise InputError(f"profile {profile.name!r}", "a rigid profile", "one with iterations")
-    n, spread, whole, s = np.broadcast_arrays(
-        *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock))
+    n, spread, whole, s, across = np.broadcast_arrays(
+        *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock, racks))
     )
     least, most = profile.min_local_batch, _most(profile, gpu_type)
     if isinstance(model, Tabular):
@@ -163,7 +171,7 @@ def fastest_step(
         fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
         passes = np.where(fits, passes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        compute, exposed = phases(model, n, spread, whole / (n * passes), s)
+        compute, exposed = phases(model, n, spread, whole / (n * passes), s, across)
         seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
         return Step(seconds, np.asarray(exposed / seconds), passes)
 
@@ -194,15 +202,16 @@ def samples_per_s(
     nodes: ArrayLike,
     batch: ArrayLike,
     clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
 ) -> Floats:
     """Return samples per second ``B / T`` of the fastest step; 0 where none is feasible.
 
     A rigid profile gives 1.0: seconds of work per second. Parameters as `fastest_step`.
     """
     if isinstance(model_of(profile, gpu_type), Rigid):
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock)))
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
         return np.ones(shape)
-    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock)
+    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
     return np.asarray(np.nan_to_num(np.asarray(batch, dtype=float) / step.seconds, nan=0.0))
 
 
@@ -213,15 +222,16 @@ def sync_share(
     nodes: ArrayLike,
     batch: ArrayLike,
     clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
 ) -> Floats:
     """Return the share of time that only synchronises ``X / T``; 0 for rigid or infeasible ones.
 
     Parameters as `fastest_step`.
     """
     if isinstance(model_of(profile, gpu_type), Rigid):
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock)))
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
         return np.zeros(shape)
-    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock)
+    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
     return np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
 
 
@@ -233,12 +243,13 @@ def work_rate(
     batch: float,
     clock: float = 1.0,
     noise: NoiseScale | None = None,
+    racks: int = 1,
 ) -> float:
     """Return work per second: samples per second times statistical efficiency.
 
     Parameters
     ----------
-    profile, gpu_type, gpus, nodes, batch, clock
+    profile, gpu_type, gpus, nodes, batch, clock, racks
         As `fastest_step`.
     noise
         Gradient noise scale of the job now; None: every sample counts fully.
@@ -250,7 +261,7 @@ def work_rate(
     """
     if isinstance(model_of(profile, gpu_type), Rigid):
         return 1.0
-    rate = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock))
+    rate = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
     if noise is None:
         return rate
     return rate * float(efficiency(scale_at(noise, batch), batch, profile.base_batch))

@@ -1,18 +1,32 @@
 """Choosing every job's option by prices: the price engine on a round."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from ronda.formulations.allocation_case import Case, make_case
 from ronda.formulations.allocation_reading import Conflict, shortages
+from ronda.formulations.menu import RACK
 from ronda.formulations.options import OptionTable
+from ronda.formulations.rack_options import ANYWHERE, first_fit
 from ronda.formulations.regret import surpluses
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
 from ronda.instances.instance import Round
 from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.answer import ALONE, CORES, LABELS, PROGRAMME, Answer
 from ronda.solvers.choice import Choice
 from ronda.solvers.contract import Deadline
-from ronda.solvers.prices import Answer, solve_separable
+from ronda.solvers.prices import solve_separable
+from ronda.solvers.shards import Jobs, LocalJobs
+
+DUAL_GAP = "dual_gap"
+"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
+
+JOINT = "joint"
+"""Key, in a plan's details, of whether racks were chosen with the options."""
 
 HIGHS_RETURNS_LATE_S = 0.02
 """HiGHS looks at the clock this much too late at worst, on cores of some thousand options."""
@@ -27,7 +41,10 @@ def allocate_by_prices(
     gap: float,
     seed: int,
     start: dict[str, float],
+    within: float,
     reserve_s: float,
+    joint: bool = False,
+    jobs: Callable[[Separable], Jobs] = LocalJobs,
 ) -> Choice:
     """Choose every job's option by the price engine.
 
@@ -41,15 +58,58 @@ def allocate_by_prices(
         Prices of an earlier round, by name; those of resources that are not in this round are
         ignored, and missing ones begin at zero. Prices of watts and joules take each other's
         place. Empty: none.
+    within
+        The dual gap of that round's choice: how far from the bound to look first.
     reserve_s
         Seconds that must be left on return.
+    joint
+        Whether options within a rack compete by the price of GPUs in each rack where they do not
+        all find a rack without; otherwise they are chosen as if any rack had room.
+    jobs
+        Makes whoever answers for the jobs (`ronda.solvers.prices.solve_separable`).
     """
     case = make_case(round, table, values)
     conflicts = shortages(case)
     if conflicts:
         return _nothing(table, StopReason.INFEASIBLE, deadline.elapsed(), tuple(conflicts))
+    choose = partial(
+        _choose,
+        deadline=deadline,
+        gap=gap,
+        seed=seed,
+        start=start,
+        within=within,
+        reserve_s=reserve_s,
+        jobs=jobs,
+    )
+    loose = choose(case)
+    joint = joint and bool((table.span == RACK).any())
+    if not joint or loose.status is SolutionStatus.NONE:
+        return loose
+    racks = first_fit(round.cluster.topology, table, loose.chosen)
+    if racks is not None:
+        return replace(loose, racks=racks, details=loose.details | {JOINT: True})
+    tied = choose(make_case(round, table, values, joint=True))
+    if tied.status is SolutionStatus.NONE:  # no time
+        return loose
+    bound = min(loose.bound, tied.bound)
+    return replace(tied, bound=bound, details=tied.details | {JOINT: True})
+
+
+def _choose(
+    case: Case,
+    *,
+    deadline: Deadline,
+    gap: float,
+    seed: int,
+    start: dict[str, float],
+    within: float,
+    reserve_s: float,
+    jobs: Callable[[Separable], Jobs],
+) -> Choice:
+    """Choose by the price engine among the options, and racks, of a case."""
     problem = separable(case)
-    carried = _carried(problem, start, round.window_s)
+    carried = _carried(problem, start, case.round.window_s)
     build_s = deadline.elapsed()
     answer = solve_separable(
         problem,
@@ -57,13 +117,17 @@ def allocate_by_prices(
         deadline=deadline.sooner(reserve_s + HIGHS_RETURNS_LATE_S),
         seed=seed,
         start=_start(problem, carried),
+        within=within,
+        jobs=jobs,
     )
     if answer.chosen is None or answer.objective is None:
         return _without(case, answer, deadline, build_s)
+    runs, rack = answer.chosen >= 0, np.full(len(answer.chosen), ANYWHERE)
+    rack[runs] = case.rack[answer.chosen[runs]]
     rows = case.rows[answer.chosen]
     proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
-        chosen=np.where(answer.chosen >= 0, rows, -1) if len(case.rows) else answer.chosen,
+        chosen=np.where(runs, rows, -1) if len(case.rows) else answer.chosen,
         objective=answer.objective,
         bound=answer.bound,
         prices=named_prices(problem, answer),
@@ -76,7 +140,9 @@ def allocate_by_prices(
         nodes=answer.nodes,
         incumbents=((deadline.elapsed(), answer.objective),),
         solver="prices",
-        message=_words(problem, answer, carried, start),
+        message=_words(problem, answer, carried, start, within),
+        details={DUAL_GAP: answer.dual_gap},
+        racks=rack,
         surplus=_surplus(case, problem, answer),
     )
 
@@ -89,7 +155,7 @@ def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
 def _surplus(case: Case, problem: Separable, answer: Answer) -> Floats:
     """Return (K,) value less price of the table's options; -inf for those left out as beaten."""
     surplus = np.full(len(case.table), -np.inf)
-    surplus[case.rows] = surpluses(problem, answer.dual.prices)
+    np.maximum.at(surplus, case.rows, surpluses(problem, answer.dual.prices))
     return surplus
 
 
@@ -118,11 +184,17 @@ def _start(problem: Separable, carried: dict[str, float]) -> Floats | None:
 
 
 def _words(
-    problem: Separable, answer: Answer, carried: dict[str, float], earlier: dict[str, float]
+    problem: Separable,
+    answer: Answer,
+    carried: dict[str, float],
+    earlier: dict[str, float],
+    within: float,
 ) -> str:
     """Say what was done, and what was carried over."""
     said = "prices from scratch"
-    if any(carried.values()):
+    if answer.search == PROGRAMME:
+        said = "exact prices"
+    elif any(carried.values()):
         new = [name for name in problem.names if name not in carried]
         said = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
         said += "".join(
@@ -132,10 +204,13 @@ def _words(
         )
     elif earlier:
         said += " (nothing was scarce before)" if not any(earlier.values()) else ""
-    return (
-        f"{said}; {answer.dual.evaluations} evaluations, {answer.cores} cores of at most "
-        f"{answer.columns} options"
-    )
+    said += f"; {answer.dual.evaluations} evaluations"
+    if answer.search == ALONE:
+        return f"{said}; {ALONE}"
+    times = f"{answer.cores} {CORES}" if answer.search == CORES else answer.search
+    if answer.search == LABELS and within:
+        times += f" from a shortfall of {within:.1e} on"
+    return f"{said}; {times} of at most {answer.columns} options"
 
 
 def _nothing(

@@ -1,5 +1,6 @@
 """The options chosen for a round, however they were found, and the plan that they make."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_reading import Conflict
+from ronda.formulations.kept_options import in_words
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
 from ronda.formulations.regret import regrets
@@ -55,6 +57,14 @@ class Choice:
         question; None if the prices do not say.
     conflicts
         Why there is no solution, if there is none.
+    details
+        What else the plan is to remember (plain JSON values).
+    yielding
+        Running jobs that give up their nodes first (see `ronda.formulations.placers.place`).
+    racks
+        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
+    watt_value
+        What a watt less is worth at least, whether or not the energy of the window has a price.
     """
 
     chosen: Rows
@@ -73,6 +83,10 @@ class Choice:
     message: str = ""
     surplus: Floats | None = None
     conflicts: tuple[Conflict, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    yielding: tuple[str, ...] = ()
+    racks: Rows | None = None
+    watt_value: float = 0.0
 
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
@@ -130,11 +144,12 @@ class Setting:
         seed: int,
         deadline: Deadline,
         elastic: bool = True,
+        parameters: Mapping[str, float] | None = None,
     ) -> "Setting":
-        """Build the options of a round and what they are worth."""
+        """Build the options of a round and what they are worth, by the objective's parameters."""
         minds = minds_power(objective) or None
         table = build(round, elastic=elastic, mind_power=minds)
-        worth = values(round, table, objective)
+        worth = values(round, table, objective, **(parameters or {}))
         elapsed = deadline.elapsed()
         return cls(policy, objective, seed, round, table, worth, elapsed, ("ronda", *packages))
 
@@ -147,7 +162,7 @@ def to_plan(
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": setting.objective} | (details or {})
+    more = {"objective": setting.objective} | choice.details | (details or {})
     if choice.status is SolutionStatus.NONE:
         return _fallback(setting, choice, deadline, more)
     began = deadline.elapsed()
@@ -156,10 +171,16 @@ def to_plan(
         setting.table,
         setting.values,
         choice.chosen,
-        watt_value=choice.prices.get("energy_window", 0.0) * setting.round.window_s,
+        watt_value=max(
+            choice.watt_value, choice.prices.get("energy_window", 0.0) * setting.round.window_s
+        ),
+        yielding=choice.yielding,
+        racks=choice.racks,
     )
-    if placed.unplaced:
+    if placed.unplaced or placed.widened:
         more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
+    if placed.widened:
+        more["widened"] = list(placed.widened)
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.surplus is not None:
@@ -224,5 +245,5 @@ def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadli
         incumbents=choice.incumbents,
         solver=choice.solver,
         versions={package: versions()[package] for package in setting.packages},
-        message=choice.message,
+        message="; ".join(filter(None, (choice.message, in_words(setting.table.changes)))),
     )

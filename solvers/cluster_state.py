@@ -10,9 +10,10 @@ from ronda.instances.instance import Instance, Round
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import JobOutcome
-from ronda.solvers.energy import Meter
+from ronda.solvers.energy import Meter, Tally
 from ronda.solvers.journal import Change
 from ronda.solvers.live import Live, TrueRates
+from ronda.solvers.pacing import Pacer
 
 
 class ClusterState:
@@ -40,6 +41,12 @@ class ClusterState:
         self.meter = Meter(self.topology)
         self.ledger = Ledger(instance.cluster)
         self.rates = TrueRates(instance)
+        self.waking: dict[int, tuple[float, float]] = {}  # since when, and when it is awake
+        budget = instance.budget
+        self.pacer = None if budget.energy is None else Pacer(instance)
+        price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
+        self.cost = None if price is None else Tally(price)
+        self.carbon = None if carbon is None else Tally(carbon)
         self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
         self._watts = self.meter.awake_w
         self._observed: set[str] = set()
@@ -63,7 +70,16 @@ class ClusterState:
 
     def advance(self, now_s: float) -> tuple[int, int]:
         """Move the time on: complete jobs, then admit those submitted. Returns how many of each."""
+        if self.pacer is not None:
+            self.pacer.advance(now_s, self._live())
+        for tally in (self.cost, self.carbon):
+            if tally is not None:
+                for time_s in tally.changes(now_s):
+                    tally.advance(time_s, self.used_j(time_s))
         self.now_s = now_s
+        for node, (_, ready_s) in list(self.waking.items()):
+            if ready_s <= now_s:
+                self._end_waking(node)
         completed = 0
         while self.next_end_s() <= now_s:
             self._complete(heapq.heappop(self._ends)[3])
@@ -96,7 +112,15 @@ class ClusterState:
                 self.running[job_id] = live.state
         instance, budget = self.instance, self.instance.budget
         cap = budget.power_cap_w
-        energy = budget.energy
+        cap_w = None if cap is None else cap.at(self.now_s)
+        waking_w = sum(self.meter.waking_w(node) for node in self.waking)
+        pacer, spending = self.pacer, None
+        if pacer is not None:
+            owed_j = sum(
+                self.meter.waking_w(node) * (ready_s - self.now_s)
+                for node, (_, ready_s) in self.waking.items()
+            )
+            spending = pacer.spending(self.now_s, self.used_j(self.now_s) + owed_j, self._live())
         return Round(
             name=instance.name,
             now_s=self.now_s,
@@ -106,17 +130,22 @@ class ClusterState:
             waiting=tuple(self.waiting.values()),
             running=tuple(self.running.values()),
             costs=instance.costs,
-            power_cap_w=None if cap is None else cap.at(self.now_s),
-            energy_j=None
-            if energy is None
-            else max(0.0, energy.allowed_by(self.now_s + energy.window_s) - self.used_j()),
-            window_s=3600.0 if energy is None else energy.window_s,
-            sustained_w=None if energy is None else energy.sustained_w,
+            power_cap_w=None if cap_w is None else max(0.0, cap_w - waking_w),
+            energy_j=None if spending is None else spending.energy_j,
+            window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
+            sustained_w=None if spending is None else spending.sustained_w,
             asleep=tuple(sorted(self.asleep)),
+            waking=tuple(sorted(self.waking)),
+            energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
+            carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
         )
 
-    def used_j(self) -> float:
-        """Return the energy used by now."""
+    def _live(self) -> float:
+        """Return the summed weights of the live jobs."""
+        return sum(live.job.weight for live in self.lives.values())
+
+    def used_j(self, time_s: float) -> float:
+        """Return the energy used by a time from now on up to the next event."""
         extra_w = self.meter.extra_w
         running = []
         for job_id in self.running:
@@ -125,7 +154,8 @@ class ClusterState:
             assert held is not None
             option = held.option
             running.append((extra_w(option.pool, option.gpus, option.power_w), live.resume_s))
-        return self.meter.used_j(self.now_s, running, self.asleep.items())
+        waking = [(node, *times) for node, times in self.waking.items()]
+        return self.meter.used_j(time_s, running, self.asleep.items(), waking)
 
     def held(self) -> dict[str, Allocation]:
         """Return what every running job holds."""
@@ -185,7 +215,7 @@ class ClusterState:
         option = allocation.option
         self._watts += self.meter.extra_w(option.pool, option.gpus, option.power_w)
         heapq.heappush(self._ends, (live.end_s, live.index, live.state.restarts, live))
-        if live.curve is not None:
+        if live.curve is not None or live.learning is not None:
             self._observed.add(job_id)
 
     def _let_go(self, live: Live, now_s: float, *, complete: bool) -> None:
@@ -200,7 +230,11 @@ class ClusterState:
         for node in sorted(self.asleep.keys() - target):
             self._end_sleep(node)
             self.ready_s[node] = self.now_s + float(self.topology.wake_s[node])
+            if self.ready_s[node] > self.now_s and self.meter.waking_w(node):
+                self.waking[node] = (self.now_s, self.ready_s[node])
         for node in sorted(target - self.asleep.keys()):
+            if node in self.waking:
+                self._end_waking(node)
             self.asleep[node] = self.now_s
             self._watts -= self.meter.saved_w(node)
 
@@ -210,6 +244,10 @@ class ClusterState:
         if self.now_s > since:
             self.meter.sleep(node, since, self.now_s)
             self.sleeps.append((node, since, self.now_s))
+
+    def _end_waking(self, node: int) -> None:
+        since_s, ready_s = self.waking.pop(node)
+        self.meter.wake(node, min(ready_s, self.now_s) - since_s)
 
     def _sort(self) -> None:
         """Bring live jobs back into the order of submission."""
@@ -222,9 +260,11 @@ class ClusterState:
     # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> tuple[JobOutcome, ...]:
-        """End the sleeps that are open and return every job's history."""
+        """End the sleeps and wake-ups that are open and return every job's history."""
         for node in sorted(self.asleep):
             self._end_sleep(node)
+        for node in sorted(self.waking):
+            self._end_waking(node)
         missing = [i for i, outcome in enumerate(self.outcomes) if outcome is None]
         if missing:
             raise RondaError(f"{len(missing)} jobs never completed: a defect in the driver")

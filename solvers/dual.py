@@ -13,11 +13,11 @@ from below, so that the method knows when to stop.
 
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.contract import Deadline
+from ronda.solvers.planes import Line, Model, Planes
 from ronda.solvers.shards import Jobs, LocalJobs
 
 PATIENCE = 15
@@ -74,6 +74,8 @@ class Prices:
     def blocks_at(self, prices: Floats) -> Floats:
         """Return how many of each block are worth their price."""
         problem = self.problem
+        if not len(problem.block_value):
+            return problem.block_value
         gain = problem.block_value - prices @ problem.block_use
         return np.where(gain > 0, problem.block_count, 0.0)
 
@@ -82,6 +84,9 @@ class Prices:
         problem, prices = self.problem, self.unscaled(scaled)
         self.evaluations += 1
         reply = self.jobs.reply(prices)
+        if not len(problem.block_value):
+            value = float(prices @ problem.capacity) + reply.value
+            return value, (problem.capacity - reply.use) / self.scale
         blocks = self.blocks_at(prices)
         gain = problem.block_value - prices @ problem.block_use
         left = problem.capacity - reply.use - problem.block_use @ blocks
@@ -119,7 +124,7 @@ def solve_dual(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
     ceiling = max(abs(value), float(worth)) or 1.0
-    model = _Planes(len(slope), ceiling)
+    model: Model = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
     model.add(np.zeros_like(slope), value, slope)
     best, at = value, np.zeros_like(slope)
     radius = np.full_like(slope, ceiling)
@@ -164,37 +169,3 @@ def bound_at(problem: Separable, prices: Floats) -> float:
     gain = problem.block_value - prices @ problem.block_use
     blocks = float((np.maximum(gain, 0.0) * problem.block_count).sum())
     return float(prices @ problem.capacity) + LocalJobs(problem).reply(prices).value + blocks
-
-
-class _Planes:
-    """The lower model of D: the highest of its cutting planes, as a small LP in HiGHS.
-
-    Values are divided by the ceiling, so that the LP is well scaled whatever the unit of value.
-    """
-
-    def __init__(self, resources: int, ceiling: float) -> None:
-        self._n, self._unit = resources, ceiling
-        self._lp = highspy.Highs()  # type: ignore[no-untyped-call]
-        self._lp.setOptionValue("output_flag", False)
-        self._lp.setOptionValue("threads", 1)
-        self._lp.setOptionValue("primal_feasibility_tolerance", 1e-10)
-        self._lp.setOptionValue("dual_feasibility_tolerance", 1e-10)
-        for _ in range(resources):
-            self._lp.addVar(0.0, 1.0)
-        self._lp.addVar(-highspy.kHighsInf, highspy.kHighsInf)
-        self._lp.changeColCost(resources, 1.0)
-
-    def add(self, point: Floats, value: float, slope: Floats) -> None:
-        """Add the plane ``value + slope . (p - point)``."""
-        offset = (value - float(slope @ point)) / self._unit
-        columns = np.arange(self._n + 1, dtype=np.int32)
-        row = np.append(-slope, 1.0)
-        self._lp.addRow(offset, highspy.kHighsInf, self._n + 1, columns, row)
-
-    def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
-        """Return the least value of the model in a box, and where."""
-        unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
-        self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
-        self._lp.run()
-        solution = np.array(self._lp.getSolution().col_value)
-        return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)

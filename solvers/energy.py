@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ronda.instances.budget import StepSeries
 from ronda.instances.cluster import Topology
 from ronda.instances.schedule import Energy, Segment
 
@@ -19,11 +20,12 @@ class Meter:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
         self._host_w: list[float] = topology.host_idle_w.tolist()
         self._sleep_w: list[float] = topology.sleep_w.tolist()
+        self._wake_w: list[float] = topology.wake_w.tolist()
         self._node_gpus_w: list[float] = (topology.node_gpus * topology.gpu_idle_w).tolist()
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
-        self.slept_host_j = self.slept_gpus_j = self.sleep_j = 0.0
+        self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
     def segment(self, segment: Segment) -> None:
         """Account for a finished segment."""
@@ -38,6 +40,14 @@ class Meter:
         self.sleep_j += self._sleep_w[node] * (end_s - start_s)
         self.slept_host_j += self._host_w[node] * (end_s - start_s)
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
+
+    def wake(self, node: int, seconds: float) -> None:
+        """Account for a wake-up of a node that is over after so many seconds."""
+        self.wake_j += self._wake_w[node] * seconds
+
+    def waking_w(self, node: int) -> float:
+        """Return what a waking node draws on top of its idle power."""
+        return self._wake_w[node]
 
     def extra_w(self, pool: int, gpus: int, power_w: float) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
@@ -57,6 +67,7 @@ class Meter:
         now_s: float,
         running: Iterable[tuple[float, float]],
         sleeping: Iterable[tuple[int, float]],
+        waking: Iterable[tuple[int, float, float]] = (),
     ) -> float:
         """Return the joules that the cluster has used by `now_s`.
 
@@ -68,12 +79,15 @@ class Meter:
             Of each running job: the watts it adds to its idle GPUs, and when it began to progress.
         sleeping
             Of each sleeping node: its index and since when.
+        waking
+            Of each node that wakes: its index, since when, and when it is awake.
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
         extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
-        return float(self.awake_w * now_s + closed + extra - saved)
+        woken = sum(self._wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
+        return float(self.awake_w * now_s + closed + self.wake_j + extra - saved + woken)
 
     def total(self, end_s: float) -> Energy:
         """Return the energy of the run by where it went, from 0 to `end_s`; nothing is open."""
@@ -83,4 +97,33 @@ class Meter:
             idle_gpu_j=self._all_gpus_w * end_s - self.held_idle_j - self.slept_gpus_j,
             host_j=self._all_host_w * end_s - self.slept_host_j,
             sleep_j=self.sleep_j,
+            wake_j=self.wake_j,
         )
+
+
+class Tally:
+    """The integral of cluster power times a step series: what the energy costs, or its carbon.
+
+    Parameters
+    ----------
+    series
+        Per joule.
+    """
+
+    def __init__(self, series: StepSeries) -> None:
+        self.series = series
+        self.total = 0.0
+        self._until_s = self._used_j = 0.0
+
+    def changes(self, until_s: float) -> list[float]:
+        """Return the times up to `until_s` at which it must be told the energy used, ascending."""
+        times, at = [], self._until_s
+        while (change := self.series.next_change(at)) is not None and change < until_s:
+            times.append(change)
+            at = change
+        return [*times, until_s]
+
+    def advance(self, now_s: float, used_j: float) -> None:
+        """Account for the energy since the last time; the series does not change in between."""
+        self.total += self.series.at(self._until_s) * (used_j - self._used_j)
+        self._until_s, self._used_j = now_s, used_j

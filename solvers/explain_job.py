@@ -7,15 +7,17 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation_case import extra_w, make_case
+from ronda.formulations.allocation_case import Case, extra_w, make_case, restrict
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
+from ronda.formulations.rack_options import ANYWHERE
 from ronda.formulations.regret import regrets
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
+from ronda.solvers.allocate_by_prices import JOINT
 from ronda.solvers.explanation import Explanation, Price, Reason, Weighed
 from ronda.solvers.starts import Rows, rows_of
 
@@ -98,12 +100,18 @@ class _Scales:
         Of jobs of which it weighed nothing, all options.
         """
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
+        if plan.details.get(JOINT):
+            case = _cheapest_racks(make_case(round, table, worth, joint=True), plan)
         bare = np.setdiff1d(asked, case.job)
         more = np.isin(table.job, bare) | (np.isin(table.job, asked) & table.current)
         more[chosen[chosen >= 0]] = True
         rows = np.union1d(case.rows, np.flatnonzero(more & np.isfinite(worth)))
         unbeaten = np.isin(rows, case.rows)
-        case = replace(case, rows=rows, value=worth[rows], extra_w=extra_w(table)[rows])
+        rack = np.full(len(table), ANYWHERE)
+        rack[case.rows] = case.rack
+        case = replace(
+            case, rows=rows, rack=rack[rows], value=worth[rows], extra_w=extra_w(table)[rows]
+        )
         problem = separable(case)
         prices = _in_order(problem, plan)
         of_gpus = np.array([n.startswith(("gpus[", "whole_nodes[")) for n in problem.names], bool)
@@ -207,6 +215,17 @@ class _Scales:
             chosen=bool(chosen),
             current=bool(table.current[row]),
         )
+
+
+def _cheapest_racks(case: Case, plan: Plan) -> Case:
+    """Return the case with every option in one rack only: where it costs least."""
+    problem = separable(case)
+    surplus = problem.value - _in_order(problem, plan) @ problem.use
+    order = np.lexsort((-surplus, case.rows))
+    _, first = np.unique(case.rows[order], return_index=True)
+    kept = np.zeros(len(case.rows), dtype=bool)
+    kept[order[first]] = True
+    return restrict(case, kept)
 
 
 def _not_to_run(*, chosen: bool) -> Weighed:

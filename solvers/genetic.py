@@ -1,52 +1,37 @@
-"""Evolutionary search over each job's option: DEAP's machinery around vectorised operators.
+"""Evolutionary search over each job's option: islands, when to stop, and what is remembered.
 
-A generation: parents are selected by tournament, children take each gene from either parent, some
-mutate, all are repaired and what capacity they leave is filled; the best different ones of
-parents and children survive. DEAP supplies the toolbox (where any operator can be registered
-anew), fitness, selection and logbook.
+`ronda.solvers.genetic_island` makes the generations; here they are counted, the best individual
+is noted with its time, islands exchange individuals, and checkpoints are written.
 """
 
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
-from deap import base, tools
-from numpy.random import Generator
+from deap import tools
 from numpy.typing import NDArray
 
 from ronda.formulations.genome import Genes, Population
-from ronda.formulations.limits import Floats
 from ronda.instances.plan import StopReason
-from ronda.solvers import genetic_operators as operators
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic_repair import fill, repair
+from ronda.solvers.genetic_checkpoint import Checkpoint, IslandState, Saved
+from ronda.solvers.genetic_island import Island, Settings, advance
 from ronda.solvers.stopping import Criterion, Status
 
-SPREAD = 0.2
-"""Standard deviation of the lognormal disturbance of prices in the first generation."""
+EMIGRANTS = 2
+"""Individuals that each island sends to the next."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Parameters of the evolution.
+class Spread(Protocol):
+    """Where islands evolve: the built-in `map`, or one over a cluster that keeps the order."""
 
-    Attributes
-    ----------
-    population
-        Individuals in each generation, and children of it.
-    crossover, mutation
-        Probability of a child to have two parents, and to mutate.
-    tournament
-        Individuals among which the best becomes a parent.
-    """
-
-    population: int = 64
-    crossover: float = 0.9
-    mutation: float = 0.6
-    tournament: int = 2
+    def __call__(
+        self, function: Callable[[Island], Island], islands: Iterable[Island], /
+    ) -> Iterable[Island]:
+        """Return the islands after the function."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,9 @@ class Outcome:
     Attributes
     ----------
     genome, objective
-        (n,) the best individual, within all limits, and its value.
+        (n,) the best individual, within all limits, and its worth (values less moves).
+    population
+        (P, n) the last generation of all islands, the best first.
     generations, evaluations
         How long it searched.
     stop
@@ -69,83 +56,12 @@ class Outcome:
 
     genome: NDArray[np.int64]
     objective: float
+    population: Population
     generations: int
     evaluations: int
     stop: StopReason
     incumbents: tuple[tuple[float, float], ...]
     logbook: tools.Logbook
-
-
-class Worth(base.Fitness):  # type: ignore[misc]
-    """The value of a plan, to be maximised."""
-
-    weights = (1.0,)
-
-
-class Individual:
-    """A line of the population as DEAP's selection sees it."""
-
-    __slots__ = ("fitness", "line")
-
-    def __init__(self, line: int, worth: float) -> None:
-        self.line = line
-        self.fitness = Worth((worth,))
-
-
-@contextmanager
-def owned_randomness(seed: int) -> Iterator[Generator]:
-    """Seed the global `random`, which DEAP draws from, and give it back as it was found.
-
-    Yields the NumPy generator for everything else. Two searches in two threads of one process
-    would draw from each other's `random`; ronda runs them in processes.
-    """
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield np.random.default_rng(seed)
-    finally:
-        random.setstate(state)
-
-
-def toolbox(genes: Genes, settings: Settings, rng: Generator) -> base.Toolbox:
-    """Return the operators of the search; all but `select` work on (P, n) populations."""
-    box = base.Toolbox()
-    box.register("select", tools.selTournament, tournsize=settings.tournament)
-    box.register("mate", operators.crossover, probability=settings.crossover, rng=rng)
-    box.register("mutate", operators.mutate, genes, probability=settings.mutation, rng=rng)
-    box.register("repair", repair, genes)
-    box.register("improve", improve, genes, rng=rng)
-    box.register("evaluate", genes.values)
-    keys = rng.integers(1 << 62, size=len(genes.row))
-    box.register("survive", operators.survivors, keys=keys, size=settings.population)
-    return box
-
-
-def improve(genes: Genes, population: Population, *, rng: Generator) -> Population:
-    """Return the feasible population with left capacity filled.
-
-    Twice with each job's best step up, then with rows drawn at random, which also finds steps
-    that fit where the best one does not.
-    """
-    for _ in range(2):
-        population = fill(genes, population, genes.up.take(population))
-    return fill(genes, population, operators.draw(genes, len(population), rng))
-
-
-def first_generation(genes: Genes, seeds: Population, size: int, rng: Generator) -> Population:
-    """Return individuals to begin with: all seeds, and others up to `size`.
-
-    With prices, most others are best responses to disturbed prices; otherwise, and for the last
-    eighth in any case, they are draws at random, every other one crossed with a seed.
-    """
-    rest = max(0, size - len(seeds))
-    priced = rest - rest // 8 if (genes.prices > 0).any() else 0
-    guided = operators.draw_priced(genes, priced, SPREAD, rng)
-    others = operators.draw(genes, rest - priced, rng)
-    if len(seeds):
-        mates = seeds[np.arange(len(others[::2])) % len(seeds)]
-        others[::2] = operators.crossover(others[::2], mates, 1.0, rng)
-    return np.concatenate([seeds, guided, others])
 
 
 def evolve(
@@ -156,11 +72,16 @@ def evolve(
     *,
     seed: int,
     deadline: Deadline,
+    on_generation: Callable[[Status], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    spread: Spread = map,
 ) -> Outcome:
-    """Search for the genome of the most value within all limits.
+    """Search for the genome of the greatest worth within all limits.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock. The caller's
-    global `random` is as it was afterwards.
+    The same arguments give the same trajectory, unless `stop` looks at the clock; so does a
+    search that was interrupted and goes on from its checkpoint, and any `spread`. The caller's
+    global `random` is neither used nor changed. With islands, `stop` is asked and individuals
+    wander every `Settings.interval` generations.
 
     Parameters
     ----------
@@ -174,27 +95,51 @@ def evolve(
         Of all randomness.
     deadline
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
+    on_generation
+        Called after every generation; what it raises ends the search.
+    checkpoint
+        A file to go on from if it is there, and to keep the search in.
+    spread
+        Where islands evolve.
+
+    Raises
+    ------
+    InputError
+        For a checkpoint of another search.
     """
-    with owned_randomness(seed) as rng:
-        search = _Search(genes, settings, toolbox(genes, settings, rng), deadline)
-        search.begin(first_generation(genes, seeds, settings.population, rng))
-        while (told := stop(search.status))[0] < 1.0:
-            search.step()
-        return search.outcome(told[1])
+    search = _Search(genes, settings, seed, deadline, on_generation)
+    saved = checkpoint.load(genes, settings, seed) if checkpoint else None
+    if saved:
+        search.resume(saved)
+    else:
+        search.begin(seeds)
+    steps = settings.interval if settings.islands > 1 else 1
+    while (told := stop(search.status))[0] < 1.0:
+        search.go_on(spread, steps)
+        if checkpoint and checkpoint.due(search.status.generations, steps):
+            checkpoint.save(search.saved(), genes, settings, seed)
+    if checkpoint:
+        checkpoint.save(search.saved(), genes, settings, seed)
+    return search.outcome(told[1])
 
 
 class _Search:
-    """The state of a search between generations; individuals are kept best first."""
+    """The islands, and what is known of all of them together."""
 
     def __init__(
-        self, genes: Genes, settings: Settings, box: base.Toolbox, deadline: Deadline
+        self,
+        genes: Genes,
+        settings: Settings,
+        seed: int,
+        deadline: Deadline,
+        on_generation: Callable[[Status], None] | None,
     ) -> None:
-        self.genes, self.settings, self.box, self.deadline = genes, settings, box, deadline
-        self.logbook = tools.Logbook()
+        self.deadline, self.on_generation = deadline, on_generation
+        seeds = [seed] if settings.islands == 1 else [[seed, i] for i in range(settings.islands)]
+        self.islands = [Island(genes, settings, each) for each in seeds]
+        self.records: list[dict[str, Any]] = []
         self.incumbents: list[tuple[float, float]] = []
-        self.population: Population = np.empty((0, len(genes)), dtype=np.int64)
-        self.worth: Floats = np.empty(0)
-        self.evaluations = self.stagnant = 0
+        self.stagnant, self.earlier_s = 0, 0.0
         self.ended_s = deadline.elapsed()
         self.generation_s = 0.0
 
@@ -202,62 +147,86 @@ class _Search:
     def status(self) -> Status:
         """How far the search is."""
         return Status(
-            generations=len(self.logbook) - 1,
-            evaluations=self.evaluations,
+            generations=len(self.records) - 1,
+            evaluations=self.records[-1]["evaluations"],
             stagnant=self.stagnant,
-            best=float(self.worth[0]),
+            best=self.incumbents[-1][1],
             generation_s=self.generation_s,
         )
 
-    def begin(self, population: Population) -> None:
-        """Make the first generation."""
-        self._admit(self.box.repair(population))
+    def begin(self, seeds: Population) -> None:
+        """Make every island's first generation."""
+        for island in self.islands:
+            island.begin(seeds)
+        self._record(1)
 
-    def step(self) -> None:
-        """Make one more generation."""
-        mothers = self.population
-        lines = [Individual(i, worth) for i, worth in enumerate(self.worth.tolist())]
-        chosen: list[Any] = self.box.select(lines, len(lines))
-        children = self.box.mate(mothers, mothers[[father.line for father in chosen]])
-        mutants = self.box.mutate(children)
-        self._admit(self.box.repair(mutants, keep=mutants != children))
+    def go_on(self, spread: Spread, steps: int) -> None:
+        """Make some more generations; afterwards each island's best ones visit the next."""
+        self.islands = list(spread(partial(advance, steps=steps), self.islands))
+        self._record(steps)
+        if len(self.islands) > 1:
+            leaving = [(i.population[:EMIGRANTS], i.worth[:EMIGRANTS]) for i in self.islands]
+            for island, (travellers, worth) in zip(
+                self.islands[1:] + self.islands[:1], leaving, strict=True
+            ):
+                island.compete(travellers, worth)
 
-    def _admit(self, children: Population) -> None:
-        """Let repaired children grow and compete with the living."""
-        children = self.box.improve(children)
-        population = np.concatenate([self.population, children])
-        worth = np.concatenate([self.worth, self.box.evaluate(children)])
-        alive = self.box.survive(population, worth)
-        self.population, self.worth = population[alive], worth[alive]
-        self.evaluations += len(children)
-        self._record()
-
-    def _record(self) -> None:
-        """Note the generation in the logbook, and the incumbent if it is a better one."""
+    def _record(self, steps: int) -> None:
+        """Note the last generations in the logbook, and the incumbent where it is a better one."""
         now = self.deadline.elapsed()
         self.generation_s, self.ended_s = now - self.ended_s, now
-        best = float(self.worth[0])
-        if not self.incumbents or best > self.incumbents[-1][1]:
-            self.incumbents.append((now, best))
-            self.stagnant = 0
-        else:
-            self.stagnant += 1
-        self.logbook.record(
-            generation=len(self.logbook),
-            evaluations=self.evaluations,
-            best=best,
-            mean=float(self.worth.mean()),
-            distinct=len(np.unique(self.worth)),
+        for back in range(steps, 0, -1):
+            of = [island.records[-back] for island in self.islands]
+            best = max(each["best"] for each in of)
+            if not self.incumbents or best > self.incumbents[-1][1]:
+                self.incumbents.append((self.earlier_s + now, best))
+                self.stagnant = 0
+            else:
+                self.stagnant += 1
+            self.records.append(
+                {
+                    "generation": len(self.records),
+                    "evaluations": sum(each["evaluations"] for each in of),
+                    "best": best,
+                    "mean": sum(each["mean"] for each in of) / len(of),
+                    "distinct": sum(each["distinct"] for each in of),
+                }
+            )
+            if self.on_generation:
+                self.on_generation(self.status)
+
+    def saved(self) -> Saved:
+        """Return everything that the rest of the search depends on."""
+        return Saved(
+            islands=[IslandState.of(island) for island in self.islands],
+            records=self.records,
+            incumbents=self.incumbents,
+            stagnant=self.stagnant,
+            elapsed_s=self.earlier_s + self.deadline.elapsed(),
         )
+
+    def resume(self, saved: Saved) -> None:
+        """Go on from where an earlier search was."""
+        for island, state in zip(self.islands, saved.islands, strict=True):
+            state.restore(island)
+        self.records, self.incumbents = saved.records, saved.incumbents
+        self.stagnant, self.earlier_s = saved.stagnant, saved.elapsed_s
 
     def outcome(self, stop: StopReason) -> Outcome:
         """Return the best individual and the history."""
+        population = np.concatenate([island.population for island in self.islands])
+        worth = np.concatenate([island.worth for island in self.islands])
+        order = np.argsort(-worth, kind="stable")
+        logbook = tools.Logbook()
+        for record in self.records:
+            logbook.record(**record)
         return Outcome(
-            genome=self.population[0],
-            objective=float(self.worth[0]),
-            generations=len(self.logbook) - 1,
-            evaluations=self.evaluations,
+            genome=population[order[0]],
+            objective=float(worth[order[0]]),
+            population=population[order],
+            generations=len(self.records) - 1,
+            evaluations=self.records[-1]["evaluations"],
             stop=stop,
             incumbents=tuple(self.incumbents),
-            logbook=self.logbook,
+            logbook=logbook,
         )

@@ -8,7 +8,17 @@ from ronda.formulations.genome import Genes, Population
 from ronda.formulations.limits import Floats
 
 GENES_HIT = 2.0  # genes of a mutated individual drawn anew on average, and as many stepped
+REVERTED = 4.0  # genes that are reverted on average
 BLOCK = 1 << 22  # numbers that one block of priced draws may hold
+
+
+def tournament(size: int, contestants: int, rng: Generator) -> NDArray[np.int64]:
+    """Return (size,) lines of a population that is sorted best first: winners of tournaments.
+
+    DEAP's own selection draws from the global `random`, where other threads may draw as well
+    (Dask's do): a search would not be repeatable.
+    """
+    return np.asarray(rng.integers(size, size=(size, contestants)).min(axis=1))
 
 
 def draw(genes: Genes, size: int, rng: Generator) -> Population:
@@ -55,6 +65,28 @@ def crossover(
     size, n = mothers.shape
     crossed = rng.random((size, 1)) < probability
     return np.where(crossed & (rng.random((size, n), dtype=np.float32) < 0.5), fathers, mothers)
+
+
+def crossover_groups(
+    genes: Genes, mothers: Population, fathers: Population, rng: Generator
+) -> Population:
+    """Return children that take each neighbourhood of jobs (`Genes.group`) from either parent.
+
+    Jobs of one rack or node compete for the same GPUs: who stays there and who is pushed out is
+    inherited together.
+    """
+    groups = int(genes.group.max(initial=0)) + 1
+    fathers_groups = rng.random((len(mothers), groups)) < 0.5
+    return np.where(fathers_groups.take(genes.group, axis=1), fathers, mothers)
+
+
+def revert(genes: Genes, population: Population, to: Population, rng: Generator) -> Population:
+    """Return the population with some jobs of each individual back on the rows `to` (n,).
+
+    These are what jobs run on now, or what they would choose at the prices.
+    """
+    rate = min(0.5, REVERTED / len(genes))
+    return np.where(rng.random(population.shape) < rate, to, population)
 
 
 def mutate(genes: Genes, population: Population, probability: float, rng: Generator) -> Population:

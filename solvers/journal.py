@@ -51,11 +51,16 @@ class Change(Record, frozen=True, kw_only=True):
 
 
 class Decision(Record, frozen=True, kw_only=True):
-    """One decision: its change, the plan without allocations, and the record of the round."""
+    """One decision: its change, the plan without allocations, and the record of the round.
+
+    In the file, `same` names the plan's details that are the very objects of the last decision's:
+    they are not written again.
+    """
 
     change: Change
     plan: Plan
     record: RoundRecord
+    same: tuple[str, ...] = ()
 
 
 class Journal:
@@ -77,6 +82,7 @@ class Journal:
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._encoder = msgspec.json.Encoder()
+        self._details: dict[str, Any] = {}
         self._old = self._load(header)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,15 +126,28 @@ class Journal:
         decoder = msgspec.json.Decoder(Decision)
         for number, line in enumerate(self._old or (), start=2):
             try:
-                yield decoder.decode(line)
-            except msgspec.DecodeError as error:
+                yield self._whole(decoder.decode(line))
+            except (msgspec.DecodeError, KeyError) as error:
                 raise InputError(
                     f"{self.path} line {number}", f"a damaged decision ({error})", "a whole line"
                 ) from None
 
     def append(self, decision: Decision) -> None:
         """Write one more decision."""
+        last, self._details = self._details, decision.plan.details
+        same = tuple(k for k, value in self._details.items() if k in last and last[k] is value)
+        if same:
+            fewer = {k: v for k, v in self._details.items() if k not in set(same)}
+            plan = msgspec.structs.replace(decision.plan, details=fewer)
+            decision = msgspec.structs.replace(decision, plan=plan, same=same)
         self._write(decision)
+
+    def _whole(self, decision: Decision) -> Decision:
+        """Return a decision with the details that were not written again."""
+        details = {key: self._details[key] for key in decision.same} | decision.plan.details
+        self._details = details
+        plan = msgspec.structs.replace(decision.plan, details=details)
+        return msgspec.structs.replace(decision, plan=plan, same=())
 
     def _write(self, record: Record) -> None:
         self._file.write(self._encoder.encode(record) + b"\n")

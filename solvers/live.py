@@ -9,9 +9,18 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ronda.formulations.efficiency import efficiency, noise_at, scale_at, stages
+from ronda.formulations.learning import epochs_over, logged, next_end
 from ronda.formulations.throughput import samples_per_s
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.job import (
+    Allocation,
+    Costs,
+    Job,
+    JobState,
+    LearningCurve,
+    Option,
+    TrainingLog,
+)
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import JobOutcome, Segment
 
@@ -63,21 +72,24 @@ class TrueRates:
         self.profiles = instance.profiles
         self.curves = instance.curves
         self.pools = instance.cluster.topology.pools
+        self.node_rack: list[int] = instance.cluster.topology.node_rack.tolist()
         self._known: dict[tuple[object, ...], Stages] = {}
 
     def stages(self, job: Job, curve: str | None, allocation: Allocation) -> Stages:
         """Return the rates of `job` on an allocation, over the stages of its noise curve."""
         option, nodes = allocation.option, len(allocation.placement)
-        key = (job.profile, curve, option.pool, option.gpus, nodes, option.batch, option.clock)
+        racks = len({self.node_rack[node] for node, _ in allocation.placement})
+        way = (option.gpus, nodes, option.batch, option.clock, racks)
+        key = (job.profile, curve, option.pool, *way)
         if key not in self._known:
-            self._known[key] = self._make(job.profile, curve, option, nodes)
+            self._known[key] = self._make(job.profile, curve, option, way)
         return self._known[key]
 
-    def _make(self, name: str, curve: str | None, option: Option, nodes: int) -> Stages:
+    def _make(
+        self, name: str, curve: str | None, option: Option, way: tuple[int, int, float, float, int]
+    ) -> Stages:
         profile, gpu_type = self.profiles[name], self.pools[option.pool].gpu_type
-        speed = float(
-            samples_per_s(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
-        )
+        speed = float(samples_per_s(profile, gpu_type, *way))
         if curve is None:
             return Stages((INFINITY,), (speed,))
         steps = stages(self.curves[curve])
@@ -96,7 +108,7 @@ class Live:
         Its place in the instance (order of submission).
     job
         The job without its truth.
-    work, curve
+    work, curve, learning
         Its truth.
     done, since_s
         True work done by `since_s` (when the running allocation began to progress, or the last
@@ -106,7 +118,7 @@ class Live:
     end_s
         When it will complete if nothing changes.
     next_stage_s
-        When its noise scale changes next.
+        When its noise scale changes next, or the next epoch is logged.
     """
 
     index: int
@@ -115,6 +127,7 @@ class Live:
     curve_name: str | None
     curve: NoiseCurve | None
     state: JobState
+    learning: LearningCurve | None = None
     done: float = 0.0
     since_s: float = 0.0
     stages: Stages | None = None
@@ -139,14 +152,17 @@ class Live:
             since_s=job.submit_s,
             noise=None if curve is None else noise_at(curve, 0.0),
         )
-        return cls(index, public, job.truth.work, name, curve, state)
+        return cls(index, public, job.truth.work, name, curve, state, job.truth.learning)
 
     def hold(
         self, now_s: float, allocation: Allocation, rates: TrueRates, ready_s: float, costs: Costs
     ) -> None:
         """Begin to hold an allocation whose nodes are awake at `ready_s`."""
         started = self.state.started
-        pause = costs.restart(allocation.option.gpus) if started else costs.start_s
+        pause = costs.start_s
+        if started:
+            moved = self.segments[-1].end_s == now_s
+            pause = (costs.change if moved else costs.restart)(allocation.option.gpus)
         self.pause_s = pause + self.state.owed_s
         self.start_s, self.start_done = now_s, self.done
         self.resume_s = self.since_s = max(now_s, ready_s) + self.pause_s
@@ -200,8 +216,7 @@ class Live:
         return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
 
     def observe(self, now_s: float) -> None:
-        """Measure progress, noise scale and rate anew once a stage of the noise curve is over."""
-        assert self.curve is not None
+        """Measure progress, noise scale and rate anew once a stage, or an epoch, is over."""
         assert self.state.allocation is not None
         assert self.stages is not None
         self.done, self.since_s = self.done_at(now_s), now_s
@@ -212,17 +227,29 @@ class Live:
         self.state = msgspec.structs.replace(
             self.state,
             allocation=msgspec.structs.replace(held, option=option),
-            noise=noise_at(self.curve, self.done),
+            noise=None if self.curve is None else noise_at(self.curve, self.done),
             since_s=now_s,
             done=self.done,
+            log=self._log(),
         )
 
+    def _log(self) -> TrainingLog | None:
+        """Return what the training has logged by now."""
+        if self.learning is None or self.job.epoch is None:
+            return None
+        epochs = epochs_over(self.done, self.job.epoch)
+        if epochs == (self.state.log.epochs if self.state.log is not None else 0):
+            return self.state.log
+        return logged(self.learning, epochs, epochs * self.job.epoch / self.work)
+
     def _foresee_stage(self) -> None:
-        """Work out when the running stage ends."""
+        """Work out when the running stage, or epoch, ends."""
         self.next_stage_s = INFINITY
-        if self.curve is None or self.stages is None:
+        if self.stages is None:
             return
         end = self.stages.until[bisect_right(self.stages.until, self.done)]
+        if self.learning is not None and self.job.epoch is not None:
+            end = min(end, next_end(self.done, self.job.epoch))
         if end < self.work:
             self.next_stage_s = self.since_s + self.stages.seconds(self.done, end)
 

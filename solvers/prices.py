@@ -3,12 +3,14 @@
 1. Solve the Lagrangian dual (`ronda.solvers.dual`): prices and an upper bound D.
 2. Let all jobs take their best option at these prices, except for a small core of jobs whose
    alternatives cost next to nothing; a MILP decides the core (`ronda.solvers.core`).
+   Where GPUs are all that couples a few jobs, dynamic programming decides instead
+   (`ronda.solvers.knapsack`).
 3. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
    the core until the best plan is within the gap that was asked for, or proven optimal.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +18,11 @@ from ronda.formulations.normalised import Units, normalise
 from ronda.formulations.separable import Floats, Separable
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.answer import ALONE, CORES, LABELS, PROGRAMME, Answer
 from ronda.solvers.contract import Deadline
 from ronda.solvers.core import solve_core
 from ronda.solvers.dual import Dual, bound_at, solve_dual
+from ronda.solvers.knapsack import Demand, best_of_all, fits
 from ronda.solvers.labels import best_within
 from ronda.solvers.repair import without_excess
 from ronda.solvers.shards import Ints, Jobs, LocalJobs
@@ -43,49 +47,14 @@ NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
 """Shortfall, relative to the bound, within which answers are looked for first, and the factor from
 one to the next: the usual one, and the one below which it is left to the MILP."""
 
+MOST_CARRIED = 0.02
+"""Shortfall of an earlier problem above which it says nothing about this one."""
+
 FEW_LABELS, QUICKLY = 500, 10.0
 """After so few labels the next shortfall may be larger by this factor."""
 
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a separable problem.
-
-    Attributes
-    ----------
-    chosen
-        (J,) row of each job's option, -1 for none; None if no feasible answer was found.
-    blocks
-        (B,) how many of each block.
-    objective, bound
-        Value of the answer; no answer is worth more than the bound.
-    dual
-        The prices and the bound that they alone prove.
-    stop
-        Why the engine stopped.
-    cores, columns, nodes
-        How many cores were decided, options in the largest, search-tree nodes in all.
-    """
-
-    chosen: Ints | None
-    blocks: Floats | None
-    objective: float | None
-    bound: float
-    dual: Dual
-    stop: StopReason
-    cores: int
-    columns: int
-    nodes: int
-
-    @property
-    def gap(self) -> float | None:
-        """``(bound - objective) / |bound|``."""
-        if self.objective is None:
-            return None
-        return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-300)
 
 
 def solve_separable(
@@ -95,6 +64,7 @@ def solve_separable(
     deadline: Deadline | None = None,
     seed: int = 0,
     start: Floats | None = None,
+    within: float = 0.0,
     jobs: Callable[[Separable], Jobs] = LocalJobs,
 ) -> Answer:
     """Solve a separable problem to a certified relative gap.
@@ -111,6 +81,9 @@ def solve_separable(
         Of the core's search.
     start
         (R,) prices of an earlier, similar problem; NaN for resources that it did not have.
+    within
+        By how much the answer to that problem fell short of its dual bound, relative: answers so
+        near are looked for first. Like `start`, it may lead to another answer within the gap.
     jobs
         Makes whoever answers for the jobs of the (normalised) problem; by default this process.
 
@@ -124,6 +97,8 @@ def solve_separable(
     problem.validate()
     deadline = deadline or Deadline()
     own, units = normalise(problem)
+    if fits(own):
+        return _by_knapsack(problem, own, units)
     asked = jobs(own)
     dual = solve_dual(
         own,
@@ -132,7 +107,23 @@ def solve_separable(
         deadline=deadline,
         start=None if start is None else units.normalised_prices(start),
     )
-    return _Search(problem, own, units, asked, dual, gap, deadline, seed).run()
+    return _Search(problem, own, units, asked, dual, gap, deadline, seed, within).run()
+
+
+def _by_knapsack(problem: Separable, own: Separable, units: Units) -> Answer:
+    """Decide few jobs that share one resource in whole units."""
+    chosen, found = best_of_all(own), Demand(own).least()
+    prices = units.prices(np.array([found.price]))
+    bound = Demand(problem).at(float(prices[0]))[0]
+    none = np.zeros(0)
+    dual = Dual(prices, bound, bound, found.evaluations, none)
+    if chosen is None:
+        return Answer(None, None, None, bound, dual, StopReason.INFEASIBLE, PROGRAMME, 1, 0, 0)
+    objective = problem.objective(chosen, none)
+    columns = len(own.value)
+    return Answer(
+        chosen, none, objective, objective, dual, StopReason.COMPLETE, PROGRAMME, 1, columns, 0
+    )
 
 
 class _Search:
@@ -148,15 +139,18 @@ class _Search:
         gap: float,
         deadline: Deadline,
         seed: int,
+        within: float,
     ) -> None:
         self.problem, self.own, self.units = problem, own, units
         self.jobs, self.dual = jobs, dual
         self.gap, self.deadline, self.seed = gap, deadline, seed
+        self.nearest = max(2.0 * gap, NEAREST, min(within, MOST_CARRIED))
         self.bound = dual.bound  # all in the units of `own`
         self.chosen: Ints | None = None
         self.blocks: Floats | None = None
         self.objective = -np.inf
         self.cores = self.columns = self.nodes = 0
+        self.search = ALONE
 
     def run(self) -> Answer:
         """Widen until the gap is certified, the optimum proven, or the time over."""
@@ -185,7 +179,7 @@ class _Search:
         bound sinks by it. Should they be too many, the next attempt goes less far.
         """
         scale = abs(self.dual.bound)
-        done, factor = max(2.0 * self.gap, NEAREST) * scale / FURTHER, FURTHER
+        done, factor = self.nearest * scale / FURTHER, FURTHER
         while done * factor < scale and factor > LEAST_FURTHER and not self.deadline.over():
             within = min(done * factor, self._shortfall())
             labels = self._weigh(within)
@@ -205,6 +199,7 @@ class _Search:
         found = best_within(self.own, self.dual.prices, losses, within)
         if found is None:
             return None
+        self.search = LABELS
         self.cores += 1
         self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
         self.nodes += found.labels
@@ -228,6 +223,7 @@ class _Search:
             seconds=min(self.deadline.left(), 1e6),
             seed=self.seed,
         )
+        self.search = CORES
         self.cores += 1
         self.columns = max(self.columns, found.columns)
         self.nodes += found.nodes
@@ -277,6 +273,7 @@ class _Search:
             bound,
             dual,
             stop,
+            self.search,
             self.cores,
             self.columns,
             self.nodes,

@@ -1,6 +1,8 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +11,11 @@ from ronda.formulations.allocation_case import extra_w
 from ronda.formulations.allocation_reading import awake_for
 from ronda.formulations.awake import may_sleep, node_classes, rack_caps
 from ronda.formulations.defragment import idle_w, loss_of_moves
+from ronda.formulations.menu import RACK
 from ronda.formulations.options import OptionTable, option
 from ronda.formulations.placed import Placed
 from ronda.formulations.placers import place
+from ronda.formulations.rack_options import wider
 from ronda.formulations.waiting import reasons
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation
@@ -37,9 +41,11 @@ class Realised:
     objective
         Value of what is placed.
     lost
-        Value of what was chosen but is not placed.
+        Value of what was chosen but is not placed, or not as chosen.
     unplaced
         Jobs that were chosen but found no room, on nodes or in the power limit, and why.
+    widened
+        Jobs that were to be in one rack and are in several, for lack of room.
     moved, moved_gpus
         Jobs that keep their option but change nodes, and how many of their GPUs do.
     """
@@ -49,12 +55,20 @@ class Realised:
     objective: float
     lost: float
     unplaced: dict[str, str]
+    widened: tuple[str, ...]
     moved: tuple[str, ...]
     moved_gpus: int
 
 
 def realise(
-    round: Round, table: OptionTable, values: Floats, chosen: Rows, *, watt_value: float
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    chosen: Rows,
+    *,
+    watt_value: float,
+    yielding: Collection[str] = (),
+    racks: Rows | None = None,
 ) -> Realised:
     """Put a choice on nodes and decide which nodes sleep.
 
@@ -64,6 +78,9 @@ def realise(
     pays (see `ronda.formulations.defragment`). Should jobs need more nodes awake than their GPUs
     fill, those of least value per watt are left out until the limit holds.
 
+    Options within a rack for which no rack has room are spread over racks if that is worth
+    anything.
+
     Parameters
     ----------
     round, table, values
@@ -72,15 +89,25 @@ def realise(
         (J,) row of each job, -1 for none.
     watt_value
         Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
+    yielding
+        Running jobs that give up their nodes first (see `ronda.formulations.placers.place`).
+    racks
+        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
     rows = chosen[chosen >= 0]
     order = np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))
     rows = rows[order]
     extra = extra_w(table)
     kept = rows
+    meant = {} if racks is None else _meant(table, rows, racks)
+    put = partial(place, round, yielding=yielding, racks=meant)
     while True:
-        placed = _place(round, table, values, kept, float(extra[kept].sum()), watt_value)
+        placed = _place(round, table, values, kept, float(extra[kept].sum()), watt_value, put)
         done = np.array([_id(table, k) in placed.allocations for k in kept.tolist()], dtype=bool)
+        spread = _spread(table, values, kept, done)
+        if not np.array_equal(spread, kept):
+            kept = spread
+            continue
         over_w = _over_w(round, placed, float(extra[kept[done]].sum()))
         fewer = _shed(table, values, extra, kept[done], over_w)
         if len(fewer) == int(done.sum()):
@@ -88,13 +115,18 @@ def realise(
         kept = fewer
     there = kept[done]
     gone = np.setdiff1d(rows, there)
-    why = reasons(round, {_id(table, k): option(table, k) for k in kept.tolist()}, placed)
+    instead = np.setdiff1d(there, rows)
+    out = gone[~np.isin(table.job[gone], table.job[instead])]
+    why: dict[str, str] = {}
+    if placed.unplaced:
+        why = reasons(round, {_id(table, k): option(table, k) for k in kept.tolist()}, placed)
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=float(values[there].sum()),
-        lost=float(values[gone].sum()),
-        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in gone.tolist()},
+        lost=float(values[gone].sum() - values[instead].sum()),
+        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in out.tolist()},
+        widened=tuple(_id(table, k) for k in instead.tolist()),
         moved=placed.moved,
         moved_gpus=placed.moved_gpus,
     )
@@ -104,19 +136,46 @@ def _id(table: OptionTable, k: int) -> str:
     return table.jobs[int(table.job[k])].job.id
 
 
+def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
+    """Return the rack that rows are meant for, by job."""
+    found = racks[table.job[rows]]
+    tied = found >= 0
+    return {
+        _id(table, k): r for k, r in zip(rows[tied].tolist(), found[tied].tolist(), strict=True)
+    }
+
+
+def _spread(table: OptionTable, values: Floats, rows: Rows, done: NDArray[np.bool_]) -> Rows:
+    """Return rows where those within a rack that found no room have their like over racks."""
+    instead = rows.copy()
+    for i in np.flatnonzero(~done & (table.span[rows] == RACK)).tolist():
+        row = wider(table, values, int(rows[i]))
+        instead[i] = rows[i] if row is None else row
+    return instead
+
+
 def _place(
-    round: Round, table: OptionTable, values: Floats, rows: Rows, extra: float, watt_value: float
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    extra: float,
+    watt_value: float,
+    put: Callable[..., Placed],
 ) -> Placed:
     """Place rows, the most important first; jobs move together if nodes must sleep or it pays."""
     chosen = {_id(table, k): option(table, k) for k in rows.tolist()}
     if not may_sleep(round):
-        return place(round, chosen)
+        return put(chosen)
     gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
     awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=watt_value > 0)
-    packed = place(round, chosen, may_sleep=True, awake=awake)
+    packed = put(chosen, may_sleep=True, awake=awake)
+    if packed.unplaced and (table.span[rows] == RACK).any():  # the nodes were counted, not racks
+        free = put(chosen, may_sleep=True)
+        packed = min(packed, free, key=lambda placed: len(placed.unplaced))
     if watt_value <= 0 or not packed.moved:
         return packed
-    loose = place(round, chosen, may_sleep=True)
+    loose = put(chosen, may_sleep=True)
     if loose.unplaced or _over_w(round, loose, extra) > 0:
         return packed
     more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)

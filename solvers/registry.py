@@ -19,8 +19,23 @@ POLICIES = {
     "milp": "ronda.solvers.policies.milp:Milp",
     "prices": "ronda.solvers.policies.prices:Prices",
     "genetic": "ronda.solvers.policies.genetic:Genetic",
+    "ones": "ronda.solvers.policies.ones:Ones",
+    "evolve": "ronda.solvers.policies.evolve:Evolve",
+    "powerflow": "ronda.solvers.policies.powerflow:Powerflow",
+    "powerflow-prices": "ronda.solvers.policies.powerflow_prices:PowerflowPrices",
+    "milp-energy": "ronda.solvers.policies.milp_energy:MilpEnergy",
+    "tiresias": "ronda.solvers.policies.tiresias:Tiresias",
+    "optimus": "ronda.solvers.policies.optimus:Optimus",
+    "pollux-like": "ronda.solvers.policies.pollux_like:PolluxLike",
+    "elasticflow-like": "ronda.solvers.policies.elasticflow_like:ElasticFlowLike",
+    "race-to-idle": "ronda.solvers.policies.race_to_idle:RaceToIdle",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
+
+ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elasticflow-like")
+"""Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
+
+POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.zeus:{base}" for base in ZEUS_BASES}
 
 _SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 

@@ -19,9 +19,9 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.schedule import RoundRecord, Schedule
 from ronda.instances.validate import validate
 from ronda.solvers.cluster_state import ClusterState
-from ronda.solvers.contract import Deadline, Policy
-from ronda.solvers.fallback import fallback
-from ronda.solvers.journal import Decision, Header, Journal
+from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.fallback import Relief, fallback, restore
+from ronda.solvers.journal import Change, Decision, Header, Journal
 from ronda.solvers.registry import config_of
 from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.versions import versions
@@ -106,6 +106,7 @@ class Driver:
         self._window_s = energy.window_s if energy is not None else None
         self._last_round_s = 0.0
         self._in_vain = 0
+        self._clocks: dict[str, float] = {}
 
     def header(self) -> Header:
         """Return what identifies this run."""
@@ -166,15 +167,13 @@ class Driver:
         return now_s
 
     def _clock_events(self) -> list[float]:
-        """Return the next tick, change of the power cap, and end of the energy window."""
+        """Return the next tick, change of a limit or price, and end of the energy window."""
         state, period = self.state, self.cadence.period_s
         times = []
         if period is not None:
             times.append((state.now_s // period + 1) * period)
-        cap = self.instance.budget.power_cap_w
-        change = cap.next_change(state.now_s) if cap is not None else None
-        if change is not None:
-            times.append(change)
+        changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
+        times.extend(change for change in changes if change is not None)
         if self._window_s is not None:
             times.append(self._last_round_s + self._window_s)
         return [t for t in times if t > state.now_s]
@@ -188,8 +187,7 @@ class Driver:
         period = self.cadence.period_s
         if period is not None and now_s % period == 0:
             return True
-        cap = self.instance.budget.power_cap_w
-        if cap is not None and now_s in cap.times_s:
+        if any(series.changes_at(now_s) for series in self.instance.budget.series):
             return True
         return self._window_s is not None and now_s >= self._last_round_s + self._window_s
 
@@ -210,11 +208,16 @@ class Driver:
         )
         solve_s = deadline.elapsed()
         violations = state.ledger.check(round_, plan)
+        relief = Relief(plan)
         if violations or plan.status is SolutionStatus.NONE:
-            plan = fallback(round_, state.ledger, plan)
+            may_sleep = Capability.ENERGY in self.policy.capabilities
+            relief = fallback(round_, state.ledger, plan, may_sleep=may_sleep)
+        elif self._clocks and Capability.ELASTIC not in self.policy.capabilities:
+            relief = restore(round_, state.ledger, plan, self._clocks)
+        plan = relief.plan
         state.ledger.accept(plan)
         change = state.difference(plan)
-        started, stopped, changed = state.apply(change)
+        started, stopped, changed = self._carry_out(change, relief.slowed)
         self._remember(plan)
         record = RoundRecord(
             now_s=state.now_s,
@@ -232,6 +235,10 @@ class Driver:
             overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
             power_w=state.power_w,
             violations=tuple(f"{v.code} {v.where}: {v.message}" for v in violations),
+            prices=plan.prices,
+            slowed_jobs=relief.slowed,
+            stopped_jobs=relief.stopped,
+            restored_jobs=relief.restored,
         )
         kept = msgspec.structs.replace(plan, allocations={})
         return Decision(change=change, plan=kept, record=record)
@@ -245,8 +252,18 @@ class Driver:
             decision.plan, allocations=kept | change.held, asleep=change.asleep
         )
         state.ledger.accept(plan)
-        state.apply(change)
+        self._carry_out(change, decision.record.slowed_jobs)
         self._remember(decision.plan)
+
+    def _carry_out(self, change: Change, slowed: tuple[str, ...]) -> tuple[int, int, int]:
+        """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
+        for job_id in slowed:
+            held = self.state.running[job_id].allocation
+            if held is not None:
+                self._clocks.setdefault(job_id, held.option.clock)
+        for job_id in {*change.held, *change.stopped} - set(slowed):
+            self._clocks.pop(job_id, None)
+        return self.state.apply(change)
 
     def _remember(self, plan: Plan) -> None:
         """Keep the plan for the next round, with the allocations as they are held."""
@@ -268,6 +285,8 @@ class Driver:
             rounds=tuple(self.records),
             sleeps=tuple(state.sleeps),
             energy=state.meter.total(state.now_s),
+            energy_cost=None if state.cost is None else state.cost.total,
+            carbon_g=None if state.carbon is None else state.carbon.total,
             end_s=state.now_s,
             versions=versions(),
         )

@@ -167,14 +167,14 @@ class Block:
         """Return the best option of each job (-1: none) and its surplus."""
         jobs = len(self.start) - 1
         best, surplus = np.full(jobs, -1), np.zeros(jobs)
-        filled = np.flatnonzero(self.start[1:] > self.start[:-1])
+        counts = self.start[1:] - self.start[:-1]
+        filled = counts.nonzero()[0]
         if not len(filled):
             return best, surplus
         starts = self.start[filled]
         top = np.maximum.reduceat(reduced, starts)
-        counts = self.start[filled + 1] - starts
-        hits = np.flatnonzero(reduced == np.repeat(top, counts))
-        rows = hits[np.searchsorted(hits, starts)]  # the first of equals
+        hits = (reduced == top.repeat(counts[filled])).nonzero()[0]
+        rows = hits[hits.searchsorted(starts)]  # the first of equals
         take = (top > 0) | self.must[filled]
         best[filled[take]] = rows[take]
         surplus[filled[take]] = top[take]
@@ -190,6 +190,10 @@ class Block:
         reduced = self._reduced(prices)
         best, surplus = self._best(reduced)
         taken = best >= 0
+        if not most:  # only the best options are asked for
+            none_at_all = np.zeros(0, dtype=np.int64)
+            rows = np.where(taken, best + self.first_row, -1)
+            return Losses(rows, none_at_all, none_at_all, np.zeros(0), 0.0)
         option_loss = np.repeat(surplus, np.diff(self.start)) - reduced
         option_loss[best[taken]] = np.inf
         none = np.flatnonzero(taken & ~self.must)

@@ -6,11 +6,13 @@ from typing import ClassVar
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.rigid import start_in_order
+from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.rigid import keep, start_in_order
+from ronda.solvers.policies.room import Room
 
 
 @dataclass(frozen=True)
-class Fifo:
+class Fifo(Clocked):
     """Start jobs in order of submission as they were requested; the first without room blocks.
 
     The baseline of the Helios artifact (SC'21), with its *consolidate* placer.
@@ -23,4 +25,6 @@ class Fifo:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, oldest first."""
-        return Plan(policy=self.name, allocations=start_in_order(round, round.waiting))
+        room = Room(round, round.running, clocks=self.clocks(round))
+        started = start_in_order(room, round.waiting)
+        return Plan(policy=self.name, allocations=keep(round) | started)

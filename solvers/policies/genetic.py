@@ -1,40 +1,69 @@
 """The evolutionary policy: options, values, search, placement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import make_case
 from ronda.formulations.allocation_reading import shortages
-from ronda.formulations.genome import favourites, genes, within
+from ronda.formulations.genome import Genes, favourites, within
+from ronda.formulations.genome_building import genes
 from ronda.formulations.greedy_fill import dual_bound, fill
-from ronda.formulations.limits import Floats, limits
+from ronda.formulations.limits import Floats, Limits, limits
 from ronda.formulations.objectives import minds_power
-from ronda.formulations.options import OptionTable
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.solvers import stopping
 from ronda.solvers.choice import Choice, Setting, named_prices, reserve_s, to_plan
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
-from ronda.solvers.genetic import Outcome, Settings, evolve
+from ronda.solvers.genetic import Outcome, evolve
+from ronda.solvers.genetic_island import Settings, check_settings
 from ronda.solvers.starts import rows_of, running_rows
 
 Rows = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A round as the search sees it.
+
+    Attributes
+    ----------
+    setting
+        The round, its options and values.
+    pool
+        The genes.
+    bound, prices
+        What no plan exceeds, and the value of one more unit of each resource.
+    losses
+        (J,) what it costs to move a running job that keeps its option.
+    """
+
+    setting: Setting
+    pool: Genes
+    bound: float
+    prices: dict[str, float]
+    losses: Floats
+
+
 @dataclass(frozen=True, kw_only=True)
 class Genetic:
-    """Evolve each job's option (GPUs, batch size, clock) with `ronda.solvers.genetic`.
+    """Evolve each job's option (GPUs, batch size, clock) by a plain genetic algorithm.
+
+    The engine is `ronda.solvers.genetic`; `evolve` is the same with everything on.
 
     Parameters
     ----------
     objective
         What options are worth (`ronda.formulations.objectives.values`).
-    population, generations, crossover, mutation, tournament
-        As in `ronda.solvers.genetic.Settings`; `generations` at most.
+    population, crossover, mutation, tournament
+        As in `ronda.solvers.genetic_island.Settings`.
+    generations
+        Stop after so many.
     stagnation
         Stop after so many generations without a better plan.
     gap
@@ -43,6 +72,7 @@ class Genetic:
 
     name: ClassVar[str] = "genetic"
     capabilities: ClassVar[Capability] = OPTIMISING
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
 
     objective: str = "rank"
     population: int = 64
@@ -56,84 +86,95 @@ class Genetic:
     def __post_init__(self) -> None:
         """Refuse parameters that make no sense."""
         minds_power(self.objective)  # refuses what it does not know
-        for key, least in (
-            ("population", 4),
-            ("generations", 1),
-            ("tournament", 1),
-            ("stagnation", 1),
-        ):
-            if getattr(self, key) < least:
-                raise InputError(f"genetic: {key}", str(getattr(self, key)), f"at least {least}")
-        for key in ("crossover", "mutation", "gap"):
-            if not 0 <= getattr(self, key) <= 1:
-                raise InputError(f"genetic: {key}", f"{getattr(self, key):g}", "a number in 0..1")
+        check_settings(self.name, self)
+        for key in ("generations", "stagnation"):
+            if getattr(self, key) < 1:
+                raise InputError(f"{self.name}: {key}", str(getattr(self, key)), "at least 1")
+        if not 0 <= self.gap <= 1:
+            raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number in 0..1")
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round by evolution."""
         setting = Setting.of(
-            self.name,
-            self.objective,
-            ("numpy", "deap"),
-            round=round,
-            seed=seed,
-            deadline=deadline,
+            self.name, self.objective, self.packages, round=round, seed=seed, deadline=deadline
         )
-        choice, generations = self._choose(setting, deadline, initial)
-        return to_plan(setting, choice, deadline, {"generations": generations})
+        bounds = limits(setting.round, setting.table)
+        wishes = favourites(setting.table, setting.values)
+        starts = [wishes] if within(setting.table, wishes, bounds) else []
+        case = self.case(setting, bounds, unlimited=bool(starts))
+        if not starts:
+            starts = [fill(setting.round, setting.table, setting.values)]
+        starts.append(running_rows(setting.table))
+        if initial is not None:
+            starts.append(rows_of(setting.table, initial))
+        choice, details = self._choose(case, starts, deadline)
+        return self.finish(case, to_plan(setting, choice, deadline, details))
+
+    def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
+        """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
+        table, values = setting.table, setting.values
+        named: dict[str, float] = {}
+        bound = _worth(favourites(table, values), values)
+        if not unlimited:
+            bound, named = dual_bound(setting.round, table, values, sleeping=bool(bounds.node_w))
+        pool = genes(table, values, bounds, named)
+        prices = named_prices(setting.round, named)
+        return Case(setting, pool, bound, prices, np.zeros(len(table.jobs)))
+
+    @property
+    def settings(self) -> Settings:
+        """The engine's parameters."""
+        return Settings(
+            population=self.population,
+            crossover=self.crossover,
+            mutation=self.mutation,
+            tournament=self.tournament,
+        )
+
+    def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
+        """Run the engine."""
+        return evolve(case.pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
+
+    def pick(
+        self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline
+    ) -> tuple[Rows, tuple[str, ...]]:
+        """Return the (J,) rows to place, and the running jobs that make room for others."""
+        return case.pool.rows(found.genome), ()
+
+    def finish(self, case: Case, plan: Plan) -> Plan:
+        """Return the plan as it is handed out."""
+        return plan
+
+    def reserve_s(self, case: Case) -> float:
+        """Return the seconds that must be left when the search ends."""
+        return reserve_s(case.setting.table)
 
     def _choose(
-        self, setting: Setting, deadline: Deadline, initial: Plan | None
-    ) -> tuple[Choice, int]:
-        """Choose every job's option; also returns how many generations that took."""
-        round_, table, worth = setting.round, setting.table, setting.values
-        bounds = limits(round_, table)
-        wishes = favourites(table, worth)
-        if within(table, wishes, bounds):
-            best = _worth(wishes, worth)
-            return _without_search(wishes, best, best, StopReason.COMPLETE, {}, deadline), 0
-        bound, named = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
-        prices = named_prices(round_, named)
-        starts = [fill(round_, table, worth), running_rows(table)]
-        if initial is not None:
-            starts.append(rows_of(table, initial))
-        for rows in starts:
-            value = _worth(rows, worth)
-            if bound - value <= self.gap * abs(bound) and within(table, rows, bounds):
-                return _without_search(rows, value, bound, StopReason.GAP, prices, deadline), 0
-        pool = genes(table, worth, bounds, named)
+        self, case: Case, starts: Sequence[Rows], deadline: Deadline
+    ) -> tuple[Choice, dict[str, Any]]:
+        """Choose every job's option; also returns details of the search."""
+        pool, bound, prices = case.pool, case.bound, case.prices
         if not len(pool):
-            return _without_genes(setting, pool.fixed, bound, prices, deadline), 0
+            return _without_genes(case, deadline), {"generations": 0}
+        genomes = np.array([pool.genome(rows) for rows in starts])
+        worth = pool.worth(genomes)
+        for i in np.flatnonzero(pool.feasible(genomes)).tolist():
+            if bound - worth[i] <= self.gap * abs(bound):
+                # Without prices nothing was scarce: the start is what every job wants most.
+                stop = StopReason.GAP if prices else StopReason.COMPLETE
+                rows, value = pool.rows(genomes[i]), float(worth[i])
+                return _without_search(rows, value, bound, stop, prices, deadline), {
+                    "generations": 0
+                }
         began = deadline.elapsed()
-        found = evolve(
-            pool,
-            np.unique([pool.genome(rows) for rows in starts], axis=0),
-            Settings(
-                population=self.population,
-                crossover=self.crossover,
-                mutation=self.mutation,
-                tournament=self.tournament,
-            ),
-            self._criterion(bound, deadline, table),
-            seed=setting.seed,
-            deadline=deadline,
+        found = self.search(
+            case, np.unique(genomes, axis=0), self._criterion(case, deadline), deadline
         )
-        return self._found(pool.rows(found.genome), found, bound, prices, began, setting, deadline)
-
-    def _found(
-        self,
-        rows: Rows,
-        found: Outcome,
-        bound: float,
-        prices: dict[str, float],
-        began: float,
-        setting: Setting,
-        deadline: Deadline,
-    ) -> tuple[Choice, int]:
-        """Return what the search found, and its generations."""
-        value = _worth(rows, setting.values)
-        proven = bound - value <= self.gap * abs(bound)
+        rows, yielding = self.pick(case, found, starts, deadline)
+        value = _worth(rows, case.setting.values)
+        proven = bound - found.objective <= self.gap * abs(bound)
         choice = Choice(
             chosen=rows,
             objective=value,
@@ -148,18 +189,17 @@ class Genetic:
             incumbents=found.incumbents,
             solver="deap",
             message=f"{found.generations} generations",
+            yielding=yielding,
         )
-        return choice, found.generations
+        return choice, {"generations": found.generations}
 
-    def _criterion(
-        self, bound: float, deadline: Deadline, table: OptionTable
-    ) -> stopping.Criterion:
+    def _criterion(self, case: Case, deadline: Deadline) -> stopping.Criterion:
         """Return when to stop."""
         return stopping.first_of(
-            stopping.gap(bound, self.gap),
+            stopping.gap(case.bound, self.gap),
             stopping.generations(self.generations),
             stopping.stagnation(self.stagnation),
-            stopping.deadline(deadline, reserve_s(table)),
+            stopping.deadline(deadline, self.reserve_s(case)),
         )
 
 
@@ -192,15 +232,15 @@ def _without_search(
     )
 
 
-def _without_genes(
-    setting: Setting, fixed: Rows, bound: float, prices: dict[str, float], deadline: Deadline
-) -> Choice:
+def _without_genes(case: Case, deadline: Deadline) -> Choice:
     """Return the choice of a round in which nothing is left to choose, or why there is none."""
+    setting, fixed = case.setting, case.pool.fixed
     conflicts = shortages(make_case(setting.round, setting.table, setting.values))
     if not conflicts:
         value = _worth(fixed, setting.values)
+        status = SolutionStatus.OPTIMAL if value >= case.bound else SolutionStatus.FEASIBLE
         return _without_search(
-            fixed, value, bound, StopReason.COMPLETE, prices, deadline, SolutionStatus.FEASIBLE
+            fixed, value, case.bound, StopReason.COMPLETE, case.prices, deadline, status
         )
     return Choice(
         chosen=fixed,

@@ -43,6 +43,11 @@ class Optimising(ABC):
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
         minds_power(self.objective)  # refuses an unknown objective
 
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The objective's parameters, where they are not its own defaults."""
+        return {}
+
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -55,6 +60,7 @@ class Optimising(ABC):
             seed=seed,
             deadline=deadline,
             elastic=self.elastic,
+            parameters=self.parameters,
         )
         return to_plan(setting, self.choose(setting, deadline, initial), deadline)
 

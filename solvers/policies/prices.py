@@ -1,14 +1,17 @@
 """The price policy: options, values, prices, placement."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ronda.formulations.separable import Separable
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
-from ronda.solvers.allocate_by_prices import allocate_by_prices
+from ronda.solvers.allocate_by_prices import DUAL_GAP, allocate_by_prices
 from ronda.solvers.choice import Choice, Setting, reserve_s
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.optimising import Optimising
+from ronda.solvers.shards import BLOCK, Jobs, LocalJobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +30,21 @@ class Prices(Optimising):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    joint
+        Whether options within a rack compete by the price of GPUs in each rack where not all find
+        one. False: options are chosen as if any rack had room, and placed then. It makes a
+        difference only for profiles that say what crossing racks costs.
+    dask
+        Address of a Dask scheduler, or ``local`` for a cluster that is started here: its workers
+        share the jobs of a round, in blocks of 4,096. The plan is the same to the last bit; None:
+        all in this process.
     """
 
     name: ClassVar[str] = "prices"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
+
+    joint: bool = True
+    dask: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a gap that prices alone cannot promise."""
@@ -48,5 +62,20 @@ class Prices(Optimising):
             gap=self.gap,
             seed=setting.seed,
             start={} if initial is None else initial.prices,
+            within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
             reserve_s=reserve_s(setting.table),
+            joint=self.joint,
+            jobs=self._answerers(len(setting.table.jobs)),
         )
+
+    def _answerers(self, count: int) -> Callable[[Separable], Jobs]:
+        """Return what makes whoever answers for so many jobs: this process, or workers."""
+        if self.dask is None:
+            return LocalJobs
+        from ronda.solvers.dask_client import client
+        from ronda.solvers.dask_jobs import DaskJobs
+
+        connected = client(self.dask)
+        if count <= BLOCK:  # one block cannot be shared
+            return LocalJobs
+        return lambda problem: DaskJobs(problem, connected)

@@ -1,66 +1,12 @@
 """What the policies for rigid jobs share: start jobs in some order as the user asked for them."""
 
-import msgspec
-import numpy as np
+from collections.abc import Sequence
 
-from ronda.formulations.consolidate import Consolidate
 from ronda.formulations.requested import requested_options
-from ronda.instances.cluster import Topology
 from ronda.instances.instance import Round
-from ronda.instances.job import Allocation, JobState, Option
-
-
-class Room:
-    """Free GPUs and watts of a cluster while a policy fills it.
-
-    Nodes are chosen as the Helios artifact's *consolidate* placer does. The cluster's power must
-    stay below the cap and below what the energy budget can bear for ever, because a rigid job
-    that has started cannot be slowed down.
-    """
-
-    def __init__(self, round: Round, running: tuple[JobState, ...]) -> None:
-        self.round = round
-        topology = round.cluster.topology
-        self.pools = topology.pools
-        self._placers = _placers(topology, frozenset(round.asleep))
-        limits = [w for w in (round.watts, round.sustained_w) if w is not None]
-        self.watts = min(limits) - topology.idle_w if limits else float("inf")
-        for state in running:
-            assert state.allocation is not None
-            self.take(state.allocation)
-
-    def take(self, allocation: Allocation) -> None:
-        """Use up what an allocation holds."""
-        self._placers[allocation.option.pool].take(allocation.placement)
-        self.watts -= self._extra_w(allocation.option)
-
-    def fit(self, state: JobState, teardown_s: float = 0.0) -> Allocation | None:
-        """Place a job as requested in the first pool with room, and take it; None without room."""
-        for option in requested_options(self.round, state):
-            if self._extra_w(option) > self.watts * (1 + 1e-12):
-                continue
-            placement = self._placers[option.pool].place(option.gpus)
-            if placement is not None:
-                if teardown_s:
-                    option = msgspec.structs.replace(option, teardown_s=teardown_s)
-                allocation = Allocation(option=option, placement=placement)
-                self.take(allocation)
-                return allocation
-        return None
-
-    def _extra_w(self, option: Option) -> float:
-        """Return the watts that a job adds to a cluster whose GPUs idle."""
-        return option.power_w - option.gpus * self.pools[option.pool].gpu_type.idle_w
-
-
-def _placers(topology: Topology, asleep: frozenset[int]) -> list[Consolidate]:
-    """Return an empty placer for each pool, over its nodes that are awake."""
-    placers = []
-    for index, pool in enumerate(topology.pools):
-        nodes = [n for n in np.flatnonzero(topology.node_pool == index).tolist() if n not in asleep]
-        free = topology.node_gpus[nodes].tolist()
-        placers.append(Consolidate(free, pool.gpus_per_node, nodes))
-    return placers
+from ronda.instances.job import Allocation, JobState
+from ronda.solvers.policies.clocked import Clocks, full_clock
+from ronda.solvers.policies.room import ROUNDING, Room, extra_w, spare_w
 
 
 def keep(round: Round) -> dict[str, Allocation]:
@@ -69,15 +15,80 @@ def keep(round: Round) -> dict[str, Allocation]:
 
 
 def start_in_order(
-    round: Round, waiting: list[JobState] | tuple[JobState, ...]
+    room: Room, waiting: Sequence[JobState], *, blocking: bool = True, teardown_s: float = 0.0
 ) -> dict[str, Allocation]:
-    """Keep what runs and start waiting jobs in order until the first one that has no room."""
-    allocations = keep(round)
-    if waiting:
-        room = Room(round, round.running)
-        for state in waiting:
-            allocation = room.fit(state)
-            if allocation is None:
+    """Return allocations of waiting jobs in order, as far as there is room.
+
+    Parameters
+    ----------
+    room
+        What is free; used up by what is started.
+    waiting
+        Jobs to start, the first one first.
+    blocking
+        Whether the first job without room ends it; else those behind it are tried.
+    teardown_s
+        Seconds that the jobs will hold their GPUs after their last work.
+    """
+    started = {}
+    for state in waiting:
+        allocation = room.fit(state, teardown_s)
+        if allocation is not None:
+            started[state.job.id] = allocation
+        elif blocking:
+            break
+    return started
+
+
+def admit(
+    round: Round, order: Sequence[JobState], *, clocks: Clocks = full_clock
+) -> list[JobState]:
+    """Return the jobs that get a share of their pool's GPUs and of the watts, in order.
+
+    Only numbers count, not nodes. A job that finds too few left does not block those behind it;
+    running jobs that may not be stopped come first.
+    """
+    pools = round.cluster.topology.pools
+    left, watts = [pool.gpus for pool in pools], spare_w(round)
+    admitted = []
+    pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]
+    firm = {state.job.id for state in pinned}
+    for state in pinned + [s for s in order if s.job.id not in firm]:
+        if state.allocation is not None:
+            options = [state.allocation.option]
+        elif any(left):
+            options = [clocks(state, option) for option in requested_options(round, state)]
+        else:
+            continue
+        for option in options:
+            more_w = extra_w(round, option)
+            enough = left[option.pool] >= option.gpus and more_w <= watts * (1 + ROUNDING)
+            if enough or state.job.id in firm:
+                left[option.pool] -= option.gpus
+                watts -= more_w
+                admitted.append(state)
                 break
-            allocations[state.job.id] = allocation
+    return admitted
+
+
+def preempt_in_order(
+    round: Round,
+    order: Sequence[JobState],
+    *,
+    clocks: Clocks = full_clock,
+    most_free: bool = False,
+    teardown_s: float = 0.0,
+) -> dict[str, Allocation]:
+    """Return the allocations of the jobs that `admit` admits; running jobs it does not stop.
+
+    Running jobs that are admitted stay where they are. Others start in order; one that finds no
+    nodes waits without blocking those behind it.
+    """
+    admitted = admit(round, order, clocks=clocks)
+    stay = [s for s in admitted if s.allocation is not None]
+    allocations = {s.job.id: s.allocation for s in stay if s.allocation is not None}
+    starting = [s for s in admitted if s.allocation is None]
+    if starting:
+        room = Room(round, stay, clocks=clocks, most_free=most_free)
+        allocations |= start_in_order(room, starting, blocking=False, teardown_s=teardown_s)
     return allocations

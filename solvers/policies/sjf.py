@@ -7,11 +7,13 @@ from ronda.formulations.requested import remaining_s
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.rigid import start_in_order
+from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.rigid import keep, start_in_order
+from ronda.solvers.policies.room import Room
 
 
 @dataclass(frozen=True)
-class Sjf:
+class Sjf(Clocked):
     """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
 
     With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
@@ -26,4 +28,6 @@ class Sjf:
     ) -> Plan:
         """Start what fits, shortest first."""
         waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
-        return Plan(policy=self.name, allocations=start_in_order(round, waiting))
+        room = Room(round, round.running, clocks=self.clocks(round))
+        started = start_in_order(room, waiting)
+        return Plan(policy=self.name, allocations=keep(round) | started)

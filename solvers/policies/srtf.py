@@ -5,16 +5,16 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from ronda.formulations.requested import remaining_s, requested_options
+from ronda.formulations.requested import remaining_s
 from ronda.instances.instance import Round
-from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.rigid import Room
+from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.rigid import preempt_in_order
 
 
 @dataclass(frozen=True)
-class Srtf:
+class Srtf(Clocked):
     """Admit live jobs by remaining time while GPUs last; stop running jobs that are not admitted.
 
     As in the Helios artifact (SC'21): the remaining time of a stopped job includes the restart
@@ -43,34 +43,7 @@ class Srtf:
             (*round.waiting, *round.running),
             key=lambda state: remaining_s(round, state),
         )
-        admitted = self._admit(round, order)
-        stay = tuple(s for s in admitted if s.allocation is not None)
-        allocations: dict[str, Allocation] = {
-            s.job.id: s.allocation for s in stay if s.allocation is not None
-        }
-        starting = [s for s in admitted if s.allocation is None]
-        if starting:
-            room = Room(round, stay)
-            for state in starting:
-                allocation = room.fit(state, self.teardown_s)
-                if allocation is not None:
-                    allocations[state.job.id] = allocation
+        allocations = preempt_in_order(
+            round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
+        )
         return Plan(policy=self.name, allocations=allocations)
-
-    def _admit(self, round: Round, order: list[JobState]) -> list[JobState]:
-        """Return the jobs that get a share of their pool's GPUs."""
-        pools = round.cluster.topology.pools
-        left = [pool.gpus for pool in pools]
-        admitted = []
-        pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]
-        for state in pinned + [s for s in order if s not in pinned]:
-            if state.allocation is not None:
-                choices = [state.allocation.option.pool]
-            else:
-                choices = [option.pool for option in requested_options(round, state)]
-            gpus = state.allocation.option.gpus if state.allocation else state.job.gpus
-            pool = next((p for p in choices if left[p] >= gpus), None)
-            if pool is not None:
-                left[pool] -= gpus
-                admitted.append(state)
-        return admitted

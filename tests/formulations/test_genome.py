@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.genome import favourites, genes, within
+from ronda.formulations.genome import favourites, within
+from ronda.formulations.genome_building import genes
 from ronda.formulations.limits import limits
 from ronda.formulations.options import build
 from ronda.instances.generate_tiny import tiny_round

@@ -492,7 +492,10 @@ def test_unknown_objective_lists_the_known():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"speed": 1.0}, r"objective rank: found parameter 'speed'; expected one of: horizon_s"),
+        (
+            {"speed": 1.0},
+            r"objective rank: found parameter 'speed'; expected one of: patience, horizon_s",
+        ),
         ({"horizon_s": 0.0}, r"objective rank\(horizon_s\): found 0.0"),
         ({"horizon_s": float("nan")}, r"objective rank\(horizon_s\): found nan"),
     ],

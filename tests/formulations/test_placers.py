@@ -120,6 +120,28 @@ def test_span_limits_the_reach():
         assert placed.unplaced == (() if fits else ("a",))
 
 
+def test_a_rack_that_is_meant_comes_first():
+    """A job of two nodes goes where it is meant to go: even if others ask for more or must move.
+
+    By itself it takes the rack of two nodes, as the tightest; meant for the one of three nodes it
+    is placed before `b`, which is wider, and pushes `c` out. A rack without room is only a wish.
+    """
+    cluster = room(2, 3)
+    states = [state(job) for job in "ab"]
+    option = gpus(16, span="rack")
+    alone = place(snapshot(cluster, waiting=states), {"a": option})
+    assert [n for n, _ in alone.allocations["a"].placement] == [0, 1]
+    runs = [state("c", ((3, 2),)), state("d", ((4, 2),))]
+    held = {s.job.id: s.allocation.option for s in runs}
+    chosen = {"b": gpus(16), "a": option, **held}
+    placed = place(snapshot(cluster, runs, states), chosen, racks={"a": 1})
+    assert len(placed.moved) == 1
+    assert {2} < {n for n, _ in placed.allocations["a"].placement} < {2, 3, 4}
+    assert [n for n, _ in placed.allocations["b"].placement] == [0, 1]
+    wished = place(snapshot(room(1, 2), waiting=states), {"a": option}, racks={"a": 0})
+    assert [n for n, _ in wished.allocations["a"].placement] == [1, 2]
+
+
 def test_one_small_job_moves_for_a_whole_node():
     """Free: 6 + 8 - 2 = two nodes with 6 and 4 free; a job of 8 needs the 2 GPUs of `a` to move."""
     runs = [state("a", ((0, 2),)), state("b", ((1, 4),))]

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from ronda.instances import generate
+from ronda.solvers.policies.prices import Prices
+from ronda.solvers.rolling_horizon import run
 from ronda.solvers.solve import solve
 
 
@@ -43,13 +45,13 @@ def test_new_limit_is_named():
     _, cap = rounds()
     free = msgspec.structs.replace(cap, power_cap_w=None)
     first = solve(free, "prices")
-    assert first.record.message.startswith("prices from scratch;")
+    assert first.record.message.startswith("exact prices;")  # few jobs, and only GPUs are short
     second = solve(cap, "prices", initial=first)
     assert second.record.message.startswith("prices carried over, new: power_cap;")
     assert second.prices["power_cap"] > 0
     assert second.gap <= 1e-4
     third = solve(free, "prices", initial=second)  # the cap is gone
-    assert third.record.message.startswith("prices carried over;")
+    assert third.record.message.startswith("exact prices;")
     assert third.objective == pytest.approx(first.objective, rel=2e-4)
 
 
@@ -70,3 +72,42 @@ def test_same_round_again_is_cheap():
     again = solve(energy, "prices", initial=first)
     assert evaluations(again) < evaluations(first) / 2
     assert again.allocations.keys() == first.allocations.keys()
+
+
+class Forgetful(Prices):
+    """Begins every round with an empty memory, as a process does that goes on with a killed run."""
+
+    def plan(self, round, **given):
+        """Decide on a copy of the cluster, which nothing is kept with."""
+        cluster = msgspec.structs.replace(round.cluster)
+        return super().plan(msgspec.structs.replace(round, cluster=cluster), **given)
+
+
+def test_what_is_kept_in_memory_changes_no_decision():
+    """The same horizon with and without memory: every plan is the same."""
+    instance = generate.horizon(6, 8, "tight", 0)
+    kept, forgotten = (run(instance, p, time_limit_s=None) for p in (Prices(), Forgetful()))
+    assert kept.jobs == forgotten.jobs
+    assert [(r.objective, r.bound) for r in kept.rounds] == [
+        (r.objective, r.bound) for r in forgotten.rounds
+    ]
+
+
+def test_labels_begin_at_the_last_shortfall():
+    """The dual gap is carried over, named in the record, and spares labels."""
+    energy, _ = rounds()
+    first = solve(energy, "prices(gap=1e-5)")
+    assert "shortfall" not in first.record.message
+    again = solve(energy, "prices(gap=1e-5)", initial=first)
+    assert again.objective == pytest.approx(first.objective, rel=2e-5)
+    gap = first.details["dual_gap"]
+    if "labels" in again.record.message:
+        assert f"labels from a shortfall of {gap:.1e} on" in again.record.message
+
+
+def test_record_says_what_was_kept():
+    """The second time nothing is built."""
+    energy, _ = rounds()
+    assert solve(energy, "prices").record.message.endswith("of 48 built (48 new)")
+    assert solve(energy, "prices").record.message.endswith("; options of 48 jobs kept")
+    assert solve(energy, "milp").record.message.endswith("; options of 48 jobs kept")

@@ -1,5 +1,6 @@
 """Running jobs move together only where the watts saved are worth the progress lost."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -8,14 +9,21 @@ from ronda.formulations.options import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
-from ronda.instances.profile import rigid_profile
-from ronda.solvers.realise import realise
+from ronda.instances.profile import PowerCurve, rigid_profile
+from ronda.solvers.realise import OVER, realise
 
 CLUSTER = Cluster(
     gpu_types=(GpuType(name="v", memory_gib=16, idle_w=50),),
     node_groups=(
         NodeGroup(
-            name="g", count=2, gpus_per_node=8, gpu_type="v", host_idle_w=100, sleep_w=20, wake_s=60
+            name="g",
+            count=2,
+            gpus_per_node=8,
+            gpu_type="v",
+            host_idle_w=100,
+            sleep_w=20,
+            wake_s=60,
+            wake_w=80,
         ),
     ),
 )
@@ -58,6 +66,38 @@ def test_idle_watts_of_a_cluster():
     """A node draws 100 W + 8 * 50 W awake, 20 W asleep."""
     assert idle_w(half_full(), None) == 1000
     assert idle_w(half_full(), (1,)) == 520
+
+
+def test_nodes_that_wake_draw_more_until_they_are_awake():
+    """Node 1 sleeps now; if it does not under the plan it draws 80 W more while it wakes."""
+    round = msgspec.structs.replace(half_full(), running=half_full().running[:1], asleep=(1,))
+    assert idle_w(round, None) == 520
+    assert idle_w(round, ()) == 1080
+
+
+def test_waking_watts_count_against_the_limit():
+    """A job of 8 GPUs beside one of 4, all at 100 W, needs both nodes.
+
+    They draw 1,000 W idle, 80 W while one wakes, and the jobs 12 * (100 W - 50 W) on top: 1,680 W
+    suffice and 1,679 W do not.
+    """
+    hot = rigid_profile("v")
+    hot = msgspec.structs.replace(hot, power={"v": PowerCurve(a_w=100)})
+    new = JobState(
+        job=Job(id="c", submit_s=0, profile="rigid", gpus=8, estimate=Estimate(work=10)), since_s=0
+    )
+    for watts, served in ((1680.0, True), (1679.0, False)):
+        round = msgspec.structs.replace(
+            half_full(watts),
+            profiles={"rigid": hot},
+            running=half_full().running[:1],
+            waiting=(new,),
+            asleep=(1,),
+        )
+        table = build(round)
+        found = realise(round, table, np.ones(len(table)), table.start[:-1], watt_value=0.0)
+        assert ("c" in found.allocations) is served
+        assert served or found.unplaced == {"c": OVER}
 
 
 def test_loss_of_a_move_is_the_share_of_the_pause():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.genome import genes
+from ronda.formulations.genome_building import genes
 from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.limits import Limits, limits
 from ronda.formulations.options import OptionTable, build
@@ -18,7 +18,8 @@ from ronda.instances.job import Job, JobState
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic import Settings, evolve, owned_randomness
+from ronda.solvers.genetic import evolve
+from ronda.solvers.genetic_island import Settings
 from ronda.solvers.genetic_operators import draw, mutate, swap
 from ronda.solvers.genetic_repair import fill as fill_up
 from ronda.solvers.genetic_repair import repair
@@ -265,10 +266,6 @@ def test_the_callers_randomness_does_not_matter():
     one = search(pool, 3)
     random.seed(2)
     assert one.logbook == search(pool, 3).logbook
-    with owned_randomness(3) as rng:
-        drawn = random.random(), rng.random()
-    with owned_randomness(3) as rng:
-        assert drawn == (random.random(), rng.random())
 
 
 def test_returns_by_the_deadline_with_what_it_has():

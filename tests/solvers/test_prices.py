@@ -1,5 +1,7 @@
 """The price engine against monolithic HiGHS, its certificate, and its invariance to scale."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -124,8 +126,6 @@ def test_units_do_not_change_the_plan(scale, what):
         r = {"gpus": 0, "watts": 1}[what]
         use[r] *= scale
         capacity[r] *= scale
-    import dataclasses
-
     scaled = dataclasses.replace(problem, value=value, use=use, capacity=capacity)
     assert (solve_separable(scaled).chosen == solve_separable(problem).chosen).all()
 

@@ -1,0 +1,46 @@
+"""Waiting priced so that nobody starves: a job's weight doubles as it grows older.
+
+Serving small jobs first keeps a large one waiting as long as small ones go on to arrive. With ::
+
+    weight_j 2^max(0, (age_j - least age) / tau - 1),   tau = patience x mean time alone
+
+a job that is much older than the newest one outweighs any number of later arrivals: it waits for
+about ``tau (1 + log2(price ratio))`` at most, where the price ratio is what the small jobs that
+arrive are worth more than it (sizes to the power of two, at most). Until a job is tau older than
+the newest one nothing changes. The time alone of a job is its whole work at its best rate, and
+tau is the same for all jobs: if each had its own, small jobs would age faster than large ones.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.outlook import Outlook
+
+Floats = NDArray[np.float64]
+
+PATIENCE = 100.0
+"""Mean times alone after which a weight begins to grow: shorter queues never see it."""
+
+MOST_DOUBLINGS = 20.0
+"""No weight grows beyond 2^20: solvers work with coefficients of limited range."""
+
+
+def aged_weight(o: Outlook, patience: float) -> Floats:
+    """Return the (J,) weights of jobs that have grown with their age (see the module).
+
+    Parameters
+    ----------
+    o
+        The round's outlook.
+    patience
+        tau in units of the mean time alone; infinite: weights do not grow.
+    """
+    now_s, jobs = o.round.now_s, o.table.jobs
+    alone_s = (o.remaining + np.array([state.done_at(now_s) for state in jobs])) / o.most_rate
+    known = alone_s[np.isfinite(alone_s)]
+    tau_s = patience * float(known.mean()) if known.size else np.inf
+    if not 0 < tau_s < np.inf:
+        return o.weight
+    age_s = np.array([now_s - state.job.submit_s for state in jobs])
+    doublings = np.clip((age_s - age_s.min()) / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
+    return np.asarray(o.weight * 2.0**doublings)

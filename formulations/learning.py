@@ -1,0 +1,54 @@
+"""What a training logs: loss and accuracy after each epoch, from its learning curve.
+
+The curve is `ronda.instances.job.LearningCurve`, a truth: only the driver evaluates it, and only
+for epochs that are over, as a real log would show them. A job is evaluated each time that it has
+done the work of another epoch (samples at the base batch; an epoch of large batches does less).
+"""
+
+from math import floor
+
+import numpy as np
+
+from ronda.instances.job import LearningCurve, TrainingLog
+
+ROUNDING = 1e-9
+"""Of an epoch: what the work done may miss at its end."""
+
+
+def epochs_over(done: float, epoch: float) -> int:
+    """Return the epochs that are over after so much work."""
+    return floor(done / epoch + ROUNDING)
+
+
+def next_end(done: float, epoch: float) -> float:
+    """Return the work at which the running epoch ends."""
+    return (epochs_over(done, epoch) + 1) * epoch
+
+
+def to_come(curve: LearningCurve, share: float) -> float:
+    """Return g(p): the share of the development that is to come, 1 at p = 0 and 0 at p = 1."""
+    end = 1.0 / (1.0 + curve.steepness)
+    return (1.0 / (1.0 + curve.steepness * min(share, 1.0)) - end) / (1.0 - end)
+
+
+def logged(curve: LearningCurve, epochs: int, share: float) -> TrainingLog:
+    """Return the log after some epochs.
+
+    Parameters
+    ----------
+    curve
+        How the training develops.
+    epochs
+        Evaluations so far; it selects the noise.
+    share
+        Share of the job's work that is done at the last evaluation.
+    """
+    left = to_come(curve, share)
+    noise = 1.0 + curve.noise * np.random.default_rng([curve.seed, epochs]).standard_normal(2)
+    loss = curve.final_loss + (curve.initial_loss - curve.final_loss) * left
+    return TrainingLog(
+        epochs=epochs,
+        initial_loss=curve.initial_loss,
+        loss=max(0.0, loss * float(noise[0])),
+        accuracy=min(1.0, max(0.0, curve.final_accuracy * (1.0 - left) * float(noise[1]))),
+    )

@@ -1,0 +1,86 @@
+"""How much of the energy budget a round may spend: what has accrued, or what demand asks for.
+
+The pacings that accrue along a line (even, series, price, carbon) give a round at t the greatest
+constant power that cannot overdraw the line within the window.
+
+**demand** (ours) knows only the horizon's budget. What is left of it beyond what the idle cluster
+draws until the horizon's end, B, is spent at ::
+
+    (B / time left) n / n_mean
+
+with n the summed weights of the live jobs now and n_mean their mean over time so far: power in
+proportion to the jobs that wait for it. That is the rule "power equals the number of unfinished
+jobs", which is 3-competitive for flow time plus energy on one speed-scaled processor (Bansal, Chan
+and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
+"""
+
+from typing import NamedTuple
+
+from ronda.instances.accrual import accrual
+from ronda.instances.instance import Instance
+
+
+class Spending(NamedTuple):
+    """What a round may spend.
+
+    Attributes
+    ----------
+    energy_j
+        In the next window.
+    sustained_w
+        Power that can be drawn from now on for ever.
+    """
+
+    energy_j: float
+    sustained_w: float
+
+
+class Pacer:
+    """Paces an instance's energy budget.
+
+    Parameters
+    ----------
+    instance
+        With an energy budget.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        energy = instance.budget.energy
+        if energy is None:
+            raise ValueError("there is no energy budget to pace")
+        self.energy = energy
+        # What an awake cluster draws, or at least what the budget can bear for ever.
+        self._reserved_w = min(instance.cluster.topology.idle_w, energy.sustained_w)
+        self._accrual = accrual(instance.budget, self._reserved_w)
+        self._job_seconds, self._since_s = 0.0, 0.0
+
+    def advance(self, now_s: float, live: float) -> None:
+        """Note how much weight of jobs has been live since the last time."""
+        self._job_seconds += live * (now_s - self._since_s)
+        self._since_s = now_s
+
+    def spending(self, now_s: float, used_j: float, live: float) -> Spending:
+        """Return what a round may spend.
+
+        Parameters
+        ----------
+        now_s, used_j
+            Now, and what has been used (or is bound to be) by now.
+        live
+            Summed weights of the live jobs.
+        """
+        window_s = self.energy.window_s
+        watts = self._accrual.bearable_w(now_s, used_j, now_s + window_s)
+        if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
+            watts = min(watts, self._by_demand(now_s, used_j, live))
+        sustained_w = self._accrual.bearable_w(now_s, used_j, float("inf"))
+        return Spending(watts * window_s, sustained_w)
+
+    def _by_demand(self, now_s: float, used_j: float, live: float) -> float:
+        """Return the watts that the number of live jobs asks for (see the module)."""
+        energy = self.energy
+        left_s = energy.horizon_s - now_s
+        left_j = energy.credit_j + energy.joules - used_j - self._reserved_w * left_s
+        mean = self._job_seconds / now_s if now_s > 0 else live
+        ratio = live / mean if mean > 0 else 1.0
+        return self._reserved_w + max(0.0, left_j) / max(left_s, energy.window_s) * ratio
