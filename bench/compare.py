@@ -21,9 +21,10 @@ Watch = Callable[[Case, float, Result | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a comparison keeps its files."""
+    """Where a comparison keeps its files; `answer` is what its runs make."""
 
     folder: Path
+    answer: str = "schedule"
 
     @property
     def results(self) -> Path:
@@ -31,8 +32,8 @@ class Layout:
         return self.folder / "results.jsonl"
 
     def schedule(self, key: str) -> Path:
-        """Return where the schedule of a case is."""
-        return self.folder / "runs" / key / "schedule.json.zst"
+        """Return where the schedule (or other answer) of a case is."""
+        return self.folder / "runs" / key / f"{self.answer}.json.zst"
 
     def log(self, key: str) -> Path:
         """Return where a run's errors are."""
@@ -54,6 +55,8 @@ class Comparison:
         Told about progress, never from two threads at once.
     command
         The process of a run.
+    answer
+        What it makes.
     """
 
     def __init__(
@@ -64,8 +67,9 @@ class Comparison:
         *,
         watch: Watch | None = None,
         command: Command = RUNNER,
+        answer: str = "schedule",
     ) -> None:
-        self.layout = Layout(folder)
+        self.layout = Layout(folder, answer)
         self.limits, self.processes, self.command = limits, processes, command
         self.file = ResultsFile(self.layout.results)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
@@ -127,6 +131,7 @@ class Comparison:
             fingerprint=case.fingerprint,
             time_limit_s=case.time_limit_s,
             period_s=case.period_s,
+            variant=case.variant,
             message=answer.message,
             timeout_s=self.limits.timeout_s,
             memory_mib=self.limits.memory_mib,

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ronda.bench.variant import UNCHANGED, Variant, run_title
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 
@@ -30,7 +31,7 @@ class Result(Record, frozen=True, kw_only=True):
     ----------
     key
         Of the `Case`.
-    instance, policy, seed, config, label, fingerprint, time_limit_s, period_s
+    instance, policy, seed, config, label, fingerprint, time_limit_s, period_s, variant
         As in the `Case`.
     status
         How the run ended.
@@ -57,6 +58,7 @@ class Result(Record, frozen=True, kw_only=True):
     fingerprint: str = ""
     time_limit_s: float | None = None
     period_s: float | None = None
+    variant: Variant = UNCHANGED
     message: str = ""
     timeout_s: float | None = None
     memory_mib: float | None = None
@@ -66,6 +68,11 @@ class Result(Record, frozen=True, kw_only=True):
     host: dict[str, Any] = {}
     commit: str = ""
     metrics: dict[str, Any] = {}
+
+    @property
+    def title(self) -> str:
+        """What people call the run."""
+        return run_title(self.instance, self.label, self.seed, self.variant)
 
     @property
     def ok(self) -> bool:
@@ -130,6 +137,10 @@ class ResultsFile:
     def get(self, key: str) -> Result | None:
         """Return the latest result of a case."""
         return self._latest.get(key)
+
+    def all(self) -> tuple[Result, ...]:
+        """Return the latest result of every case, in the order in which they first came."""
+        return tuple(self._latest.values())
 
     def __len__(self) -> int:
         """Return the number of cases with a result."""

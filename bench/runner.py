@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,9 @@ def execute(request: Request) -> dict[str, Any]:
     from ronda.solvers.rolling_horizon import run
 
     case = request.case
-    instance = load(case.source)
-    if not isinstance(instance, Instance) or fingerprint(instance) != case.fingerprint:
+    loaded = load(case.source)
+    instance = case.variant.apply(loaded) if isinstance(loaded, Instance) else None
+    if instance is None or fingerprint(instance) != case.fingerprint:
         raise RondaError(f"{case.source}: the instance changed while the comparison ran")
     began = time.perf_counter()
     schedule = run(
@@ -92,8 +94,8 @@ def peak_rss_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main() -> int:
-    """Serve one request; return the exit code."""
+def main(execute: Callable[[Request], dict[str, Any]] = execute) -> int:
+    """Serve one request, on stdin, by `execute`; return the exit code."""
     try:
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
         say({"metrics": execute(request)})

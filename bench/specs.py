@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 import ronda
+from ronda.bench.variant import UNCHANGED, Variant, run_title
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -25,7 +26,7 @@ class Case(Record, frozen=True, kw_only=True):
     source
         How to load the instance: a packaged name or a path.
     instance, fingerprint
-        Its name and the hash of what it holds.
+        Its name and the hash of what it holds once it is changed.
     label
         The policy as the user wrote it.
     policy, config
@@ -36,6 +37,8 @@ class Case(Record, frozen=True, kw_only=True):
         For each decision; None: no limit.
     period_s
         Rounds by the clock instead of the instance's own period; None: as the instance says.
+    variant
+        How to change what was loaded.
     """
 
     source: str
@@ -47,6 +50,12 @@ class Case(Record, frozen=True, kw_only=True):
     seed: int = 0
     time_limit_s: float | None = None
     period_s: float | None = None
+    variant: Variant = UNCHANGED
+
+    @property
+    def title(self) -> str:
+        """What people call the case."""
+        return run_title(self.instance, self.label, self.seed, self.variant)
 
     @property
     def key(self) -> str:
@@ -128,6 +137,7 @@ def cases(
     *,
     time_limit_s: float | None,
     period_s: float | None = None,
+    variant: Variant = UNCHANGED,
 ) -> tuple[Case, ...]:
     """Multiply instances, policies and seeds out.
 
@@ -137,10 +147,10 @@ def cases(
     Parameters
     ----------
     instances
-        By the word that loads it: the instance and its fingerprint.
+        By the word that loads it: the instance, changed already, and its fingerprint.
     policies, seeds
         As `split_policies` and `parse_seeds` return them.
-    time_limit_s, period_s
+    time_limit_s, period_s, variant
         See `Case`.
 
     Raises
@@ -148,7 +158,7 @@ def cases(
     InputError
         If a policy is not known or two different instances have the same name.
     """
-    _refuse_namesakes(instances)
+    refuse_namesakes(instances)
     made = [(label, policy(label)) for label in policies]
     found: dict[str, Case] = {}
     for source, (instance, fingerprint) in instances.items():
@@ -164,12 +174,13 @@ def cases(
                     seed=seed,
                     time_limit_s=time_limit_s,
                     period_s=period_s,
+                    variant=variant,
                 )
                 found.setdefault(case.key, case)
     return tuple(found.values())
 
 
-def _refuse_namesakes(instances: dict[str, tuple[Instance, str]]) -> None:
+def refuse_namesakes(instances: dict[str, tuple[Instance, str]]) -> None:
     """Refuse different instances of one name: tables and figures could not tell them apart."""
     known: dict[str, str] = {}
     for source, (instance, fingerprint) in instances.items():

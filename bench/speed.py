@@ -11,8 +11,10 @@ case       total_s                                                   baseline_s
 `prices`   the price engine on the reference round of that many      with --baseline: one Pyomo
            jobs, from the first random number to the certificate     model in HiGHS, to the same
                                                                      gap, at most --limit s
-`build`    options, values and arrays of a generated round, without  none
-           solving it
+`decision` a decision of the policy `prices`, median over the       a decision of `milp` on the
+           rounds of a packaged horizon with that many jobs          same rounds, median
+`build`    options, values and arrays of a generated round, without  none; `again_s`: options of a
+           solving it                                                next round, 1 job in 20 new
 `import`   ``import ronda``, median of 7 fresh processes             of ``import numpy``
 `read`     reading a file of that many jobs, validation included     parsing the same bytes with
                                                                      the standard library's json
@@ -38,6 +40,7 @@ from ronda.bench.provenance import host
 from ronda.bench.runner import peak_rss_mib
 from ronda.bench.specs import parse_seeds
 from ronda.bench.speed_ask import Ask
+from ronda.bench.speed_decision import measure_decision
 from ronda.bench.speed_parts import measure_driver, measure_engine, measure_import, measure_read
 from ronda.bench.speed_prices import measure_build, measure_prices
 from ronda.instances.errors import InputError
@@ -59,6 +62,7 @@ FIELDS = (
 
 USUAL_JOBS = {
     "prices": "64,256,1024,4096,16384,65536",
+    "decision": "1000000",
     "build": "1024,4096",
     "import": "0",
     "read": "100000",
@@ -68,6 +72,7 @@ USUAL_JOBS = {
 
 OPTIONS = {
     "prices": ("baseline", "gap", "limit_s", "seed"),
+    "decision": ("instance", "gap", "limit_s", "seed"),
     "build": ("seed",),
     "read": ("trace",),
     "engine": ("trace",),
@@ -82,6 +87,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", 
 
 CASES: dict[str, Callable[[Ask], dict[str, Any]]] = {
     "prices": measure_prices,
+    "decision": measure_decision,
     "build": measure_build,
     "import": measure_import,
     "read": measure_read,
@@ -182,9 +188,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--baseline", action="store_true", default=None, help="measure the monolithic model, too"
     )
+    parser.add_argument("--instance", help="packaged horizon to decide (default: pollux-1)")
     parser.add_argument("--gap", type=float, help="relative gap to reach (default: 1e-4)")
     parser.add_argument(
-        "--limit", dest="limit_s", type=float, help="seconds for the baseline (default: 600)"
+        "--limit",
+        dest="limit_s",
+        type=float,
+        help="seconds for the baseline (default: 600)",
     )
     parser.add_argument("--seed", type=int, help="of what is generated (default: 0)")
     parser.add_argument("--here", action="store_true", help="measure in this very process")

@@ -19,16 +19,19 @@ class Ask:
         Whether to measure the monolithic model beside the price engine.
     gap
         Relative gap that both are to reach.
+    instance
+        A packaged horizon; None: the case's usual one.
     seed
         Of what is generated, and of the search.
     limit_s
-        Seconds that the monolithic model gets.
+        Seconds that the monolithic model gets; of a decision, each of the policies.
     """
 
     jobs: int
     trace: Path | None = None
     baseline: bool = False
     gap: float = 1e-4
+    instance: str | None = None
     seed: int = 0
     limit_s: float = 600.0
 

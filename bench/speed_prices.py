@@ -16,6 +16,7 @@ from ronda.bench.certificate import Claim, certify
 from ronda.bench.runner import peak_rss_mib
 from ronda.bench.speed_ask import Ask, tell
 from ronda.formulations.separable import Separable
+from ronda.instances.instance import Round
 
 
 def measure_prices(ask: Ask) -> dict[str, Any]:
@@ -104,6 +105,7 @@ def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
 def measure_build(ask: Ask) -> dict[str, Any]:
     """Time what comes before a solver: options, values, case and arrays of a generated round."""
     from ronda.formulations.allocation_case import make_case
+    from ronda.formulations.kept_options import REUSED
     from ronda.formulations.objectives import values
     from ronda.formulations.options import build
     from ronda.formulations.separable_round import separable
@@ -121,6 +123,9 @@ def measure_build(ask: Ask) -> dict[str, Any]:
     problem = separable(case)
     clock.append(time.perf_counter())
     steps = [after - before for before, after in pairwise(clock)]
+    began = time.perf_counter()
+    changes = build(_later(round_)).changes
+    again_s = time.perf_counter() - began
     tell(f"build: {ask.jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
     return {
         "gpus": round_.cluster.gpus,
@@ -132,6 +137,21 @@ def measure_build(ask: Ask) -> dict[str, Any]:
         "values_s": steps[1],
         "case_s": steps[2],
         "separable_s": steps[3],
+        "again_s": again_s,
+        "reused": changes[REUSED],
         "columns": len(problem.value),
         "resources": len(problem.names),
     }
+
+
+def _later(round_: Round) -> Round:
+    """Return the round a while later: one job in twenty is new."""
+    import msgspec
+
+    waiting = list(round_.waiting)
+    for k in range(0, len(waiting), 20):
+        job = msgspec.structs.replace(waiting[k].job, id=f"new-{k}")
+        waiting[k] = msgspec.structs.replace(waiting[k], job=job)
+    return msgspec.structs.replace(
+        round_, now_s=round_.now_s + round_.length_s, waiting=tuple(waiting)
+    )

@@ -74,7 +74,14 @@ def nice_step(length: float, parts: int = 8) -> float:
     return size * next(factors)
 
 
-def save(figure: Figure, path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def save(
+    figure: Figure,
+    path: Path,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    svg: bool = False,
+) -> None:
     """Write a figure as PNG and its numbers as CSV beside it, each at once or not at all.
 
     Parameters
@@ -85,15 +92,20 @@ def save(figure: Figure, path: Path, header: Sequence[str], rows: Iterable[Seque
         Without suffix; ``.png`` and ``.csv`` are added.
     header, rows
         The numbers.
+    svg
+        Whether to write it as SVG too.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    table, picture = path.with_suffix(".csv"), path.with_suffix(".png")
+    table = path.with_suffix(".csv")
     draft = table.with_name(table.name + ".tmp")
     with draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
     os.replace(draft, table)
-    draft = picture.with_name(picture.name + ".tmp")
-    figure.savefig(draft, format="png", dpi=DPI)
-    os.replace(draft, picture)
+    for kind in ("png", "svg") if svg else ("png",):
+        picture = path.with_suffix(f".{kind}")
+        draft = picture.with_name(picture.name + ".tmp")
+        about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
+        figure.savefig(draft, format=kind, dpi=DPI, metadata=about)
+        os.replace(draft, picture)

@@ -16,6 +16,8 @@ COMMANDS = {
     "solve": "ronda.cli.solve",
     "run": "ronda.cli.run",
     "compare": "ronda.cli.compare",
+    "frontier": "ronda.cli.frontier",
+    "anytime": "ronda.cli.anytime",
     "export": "ronda.cli.export",
     "explain": "ronda.cli.explain",
     "instances": "ronda.cli.instances",

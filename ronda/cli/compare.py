@@ -1,6 +1,5 @@
 """``ronda compare``: several policies on several instances, with seeds, side by side."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.params import Memory, PolicyName, Seconds, Source, json_option
+from ronda.cli.params import (
+    figures_option,
+    instances_argument,
+    jobs_option,
+    json_option,
+    memory_option,
+    out_option,
+    policies_option,
+    seeds_option,
+    time_limit_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from ronda.bench.results import Result
@@ -24,61 +34,15 @@ if TYPE_CHECKING:
         "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
     ),
 )
-@click.argument("sources", metavar="INSTANCE...", type=Source(), nargs=-1, required=True)
-@click.option(
-    "--policies",
-    type=PolicyName(),
-    default="fifo,srtf,milp,genetic",
-    show_default=True,
-    help="Separated by commas; parameters in brackets.",
-)
-@click.option(
-    "--seeds",
-    default="0",
-    show_default=True,
-    metavar="LIST",
-    help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("compare-out"),
-    show_default=True,
-    metavar="FOLDER",
-    help="For results, table and figures; what is there already is not run again.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 1024),
-    default=lambda: os.cpu_count() or 1,
-    show_default="one per core",
-    help="Runs side by side. For exact solve times, leave a core free.",
-)
-@click.option(
-    "--time-limit",
-    type=Seconds(),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each decision.",
-)
-@click.option(
-    "--timeout",
-    type=Seconds(),
-    default=3600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each run; then it is killed and counted as TIME.",
-)
-@click.option(
-    "--memory",
-    type=Memory(),
-    default="4G",
-    show_default=True,
-    metavar="SIZE",
-    help="For each run; then it is killed and counted as OOM.",
-)
-@click.option("--figures/--no-figures", default=True, show_default=True, help="Draw figures.")
+@instances_argument
+@policies_option
+@seeds_option
+@out_option("compare-out")
+@jobs_option
+@time_limit_option(10.0, "For each decision.")
+@timeout_option
+@memory_option
+@figures_option
 @json_option
 def command(
     sources: tuple[str, ...],
@@ -111,7 +75,7 @@ def command(
     loaded = {source: (found, fingerprint(found)) for source, found in instances.items()}
     todo = cases(loaded, wanted, numbers, time_limit_s=time_limit)
     with claim(out, "comparison"):
-        results = _run(todo, out, Limits(timeout, memory), jobs)
+        results = run_cases(todo, out, Limits(timeout, memory), jobs)
         tables = blocks(results)
         store(out / "table.md", markdown(tables).encode())
         if not as_json:
@@ -125,8 +89,13 @@ def command(
     return 1 if failed(results) else 0
 
 
-def _run(cases: "Sequence[Case]", out: Path, limits: Any, jobs: int) -> "list[Result]":
-    """Run what is missing, under a bar for all and one for each run under way."""
+def run_cases(
+    cases: "Sequence[Case]", out: Path, limits: Any, jobs: int, **kind: Any
+) -> "list[Result]":
+    """Run what is missing, under a bar for all and one for each run under way.
+
+    `kind` is what `ronda.bench.compare.Comparison` needs to know if runs are no horizons.
+    """
     from ronda.bench.compare import Comparison, relabel
     from ronda.cli.errors import InterruptedRunError
     from ronda.cli.output import note
@@ -134,7 +103,7 @@ def _run(cases: "Sequence[Case]", out: Path, limits: Any, jobs: int) -> "list[Re
 
     with Bars() as bars:
         board = Board(bars)
-        comparison = Comparison(out, limits, jobs, watch=board)
+        comparison = Comparison(out, limits, jobs, watch=board, **kind)
         missing = comparison.missing(cases)
         board.total = len(missing)
         if len(missing) < len(cases):
@@ -158,7 +127,7 @@ class Board:
 
     def __call__(self, case: "Case", share: float, result: "Result | None") -> None:
         """Take in news of a run."""
-        name = f"{case.instance} {case.label} seed {case.seed}"
+        name = case.title
         if result is None:
             self._shares[name] = share
             self.bars.update(name, share)
@@ -218,12 +187,18 @@ def _show(tables: "Sequence[Block]", results: "Sequence[Result]") -> None:
 
     from ronda.bench.table import title
     from ronda.cli.comparison import block_table
-    from ronda.cli.output import console, display, note
+    from ronda.cli.output import console, display
 
     width = console().width
     for block in tables:
         display(Text(title(block), style="bold"), block_table(block, width))
+    note_failures(results)
+
+
+def note_failures(results: "Sequence[Result]") -> None:
+    """Tell on stderr which runs did not end with a schedule, and why."""
+    from ronda.cli.output import note
+
     for result in results:
         if result.message:
-            where = f"{result.instance} {result.label} seed {result.seed}"
-            note(f"{result.status}: {where}: {result.message}")
+            note(f"{result.status}: {result.title}: {result.message}")

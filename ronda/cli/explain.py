@@ -3,7 +3,7 @@
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.params import Seconds, Source, json_option, policy_option
+from ronda.cli.params import json_option, policy_option, round_argument, time_limit_option
 
 
 @click.command(
@@ -11,15 +11,10 @@ from ronda.cli.params import Seconds, Source, json_option, policy_option
     cls=Taught,
     examples=("ronda explain round.json", "ronda explain round.json --json"),
 )
-@click.argument("source", metavar="ROUND", type=Source())
+@round_argument
 @policy_option
-@click.option(
-    "--time-limit",
-    type=Seconds(),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For the search; when it is over, the set may hold more constraints than it must.",
+@time_limit_option(
+    60.0, "For the search; when it is over, the set may hold more constraints than it must."
 )
 @json_option
 @click.pass_obj

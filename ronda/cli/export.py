@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.params import Source, Target, force_option, json_option, policy_option
+from ronda.cli.params import Target, force_option, json_option, policy_option, round_argument
 
 
 @click.command(
@@ -16,7 +16,7 @@ from ronda.cli.params import Source, Target, force_option, json_option, policy_o
         "ronda export round.json --policy 'milp(elastic=false)' --out model.lp",
     ),
 )
-@click.argument("source", metavar="ROUND", type=Source())
+@round_argument
 @policy_option
 @click.option("--out", type=Target(), required=True, metavar="FILE", help="An .mps or .lp file.")
 @force_option

@@ -8,6 +8,7 @@ from ronda.cli.command import Taught
 from ronda.cli.params import Seed, Target, force_option, json_option
 
 SEVERITIES = ("loose", "balanced", "tight")
+BATCHES = ("scaled", "base")
 
 
 class Kinds(Taught, click.Group):
@@ -20,6 +21,7 @@ class Kinds(Taught, click.Group):
     examples=(
         "ronda instances generate round --jobs 64 --severity tight --out round.json",
         "ronda instances generate horizon --jobs 1000 --gpus 128 --seed 7 --out year.json.zst",
+        "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
     ),
 )
 def command() -> None:
@@ -79,3 +81,30 @@ def horizon(
 
     refuse_existing(out, force=force)
     written(generate.horizon(jobs, gpus, severity, seed), out, as_json=as_json)
+
+
+@command.command(name="ones", cls=Taught)
+@click.option("--jobs", type=click.IntRange(1), default=50, show_default=True, help="In all.")
+@click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 GPUs.")
+@click.option(
+    "--batch",
+    type=click.Choice(BATCHES),
+    default=BATCHES[0],
+    show_default=True,
+    help="What users ask for: the batch of one GPU, or that for all their GPUs.",
+)
+@_seed
+@_out
+@force_option
+@json_option
+def ones(
+    jobs: int, nodes: int, batch: str, seed: int, out: Path, force: bool, as_json: bool
+) -> None:
+    """Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most."""
+    from ronda.cli.load import written
+    from ronda.cli.output import refuse_existing
+    from ronda.instances.traces.ones import ones_workload
+
+    refuse_existing(out, force=force)
+    made = ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
+    written(made, out, as_json=as_json)

@@ -1,14 +1,18 @@
 """Types of options: they refuse what cannot be meant, with the words of the rest of ronda."""
 
 import math
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Seconds(click.ParamType[float]):
@@ -128,7 +132,13 @@ policy_option = click.option(
     type=PolicyName(),
     default="milp",
     show_default=True,
-    help="Who decides: fifo, sjf, srtf, milp, prices, genetic; parameters as 'milp(gap=1e-3)'.",
+    help=(
+        "Who decides: fifo, sjf, srtf, milp, prices, genetic, ones, evolve, powerflow, "
+        "powerflow-prices, milp-energy, tiresias, optimus, pollux-like, elasticflow-like, "
+        "race-to-idle, fifo+zeus, sjf+zeus, srtf+zeus, tiresias+zeus, optimus+zeus, "
+        "pollux-like+zeus, elasticflow-like+zeus; "
+        "parameters as 'milp(gap=1e-3)'."
+    ),
 )
 seed_option = click.option(
     "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same result."
@@ -137,3 +147,72 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )
 force_option = click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
+policies_option = click.option(
+    "--policies",
+    type=PolicyName(),
+    default="fifo,srtf,milp,genetic",
+    show_default=True,
+    help="Separated by commas; parameters in brackets.",
+)
+seeds_option = click.option(
+    "--seeds",
+    default="0",
+    show_default=True,
+    metavar="LIST",
+    help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    default=lambda: os.cpu_count() or 1,
+    show_default="one per core",
+    help="Runs side by side. For exact solve times, leave a core free.",
+)
+timeout_option = click.option(
+    "--timeout",
+    type=Seconds(),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each run; then it is killed and counted as TIME.",
+)
+memory_option = click.option(
+    "--memory",
+    type=Memory(),
+    default="4G",
+    show_default=True,
+    metavar="SIZE",
+    help="For each run; then it is killed and counted as OOM.",
+)
+figures_option = click.option(
+    "--figures/--no-figures", default=True, show_default=True, help="Draw figures."
+)
+instance_argument = click.argument("source", metavar="INSTANCE", type=Source())
+round_argument = click.argument("source", metavar="ROUND", type=Source())
+instances_argument = click.argument(
+    "sources", metavar="INSTANCE...", type=Source(), nargs=-1, required=True
+)
+
+
+def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
+    """Return the option ``--time-limit`` with a default in seconds and what it limits."""
+    return click.option(
+        "--time-limit",
+        type=Seconds(),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help=help,
+    )
+
+
+def out_option(default: str) -> Callable[[Command], Command]:
+    """Return the option ``--out`` of commands that make many runs."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        default=Path(default),
+        show_default=True,
+        metavar="FOLDER",
+        help="For results, table and figures; what is there already is not run again.",
+    )

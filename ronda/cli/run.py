@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
+from ronda.cli.dask_option import dask_option, with_dask
 from ronda.cli.errors import InterruptedRunError
-from ronda.cli.params import Seconds, Source, json_option, policy_option, seed_option
+from ronda.cli.params import (
+    Seconds,
+    instance_argument,
+    json_option,
+    policy_option,
+    seed_option,
+    time_limit_option,
+)
 
 if TYPE_CHECKING:
     from ronda.bench.specs import Case
@@ -25,17 +33,11 @@ if TYPE_CHECKING:
         "ronda run pollux-1 --policy 'milp(objective=rank)' --out pollux-milp",
     ),
 )
-@click.argument("source", metavar="INSTANCE", type=Source())
+@instance_argument
 @policy_option
+@dask_option
 @seed_option
-@click.option(
-    "--time-limit",
-    type=Seconds(),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each decision.",
-)
+@time_limit_option(10.0, "For each decision.")
 @click.option(
     "--period",
     type=Seconds(),
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 def command(
     source: str,
     policy: str,
+    dask: str | None,
     seed: int,
     time_limit: float,
     period: float | None,
@@ -68,6 +71,7 @@ def command(
     from ronda.cli.output import emit
     from ronda.instances.files import fingerprint
 
+    policy = with_dask(policy, dask)
     instance = load_instance(source)
     loaded = {source: (instance, fingerprint(instance))}
     (case,) = cases(loaded, (policy,), (seed,), time_limit_s=time_limit, period_s=period)

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
+from ronda.cli.dask_option import dask_option, with_dask
 from ronda.cli.params import (
-    Seconds,
-    Source,
     Target,
     force_option,
     json_option,
     policy_option,
+    round_argument,
     seed_option,
+    time_limit_option,
 )
 
 if TYPE_CHECKING:
@@ -35,15 +36,11 @@ ROWS = 40
         "ronda solve - < round.json > plan.json",
     ),
 )
-@click.argument("source", metavar="ROUND", type=Source())
+@round_argument
 @policy_option
-@click.option(
-    "--time-limit",
-    type=Seconds(),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For all of it: reading, building, solving, answering. The clock is already running.",
+@dask_option
+@time_limit_option(
+    60.0, "For all of it: reading, building, solving, answering. The clock is already running."
 )
 @seed_option
 @click.option(
@@ -62,6 +59,7 @@ def command(
     entered: float,
     source: str,
     policy: str,
+    dask: str | None,
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
@@ -83,6 +81,7 @@ def command(
     from ronda.solvers.solve import solve
 
     refuse_existing(out, force=force)
+    policy = with_dask(policy, dask)
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from ronda.bench.genetic_speed import compare, main, plain_evaluation
-from ronda.formulations.genome import genes
+from ronda.formulations.genome_building import genes
 from ronda.formulations.limits import limits
 from ronda.formulations.objectives import values
 from ronda.formulations.options import build

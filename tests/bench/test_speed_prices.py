@@ -157,6 +157,31 @@ def test_build_line(capfd):
         assert line["options"] >= line["columns"] > line["jobs"]
 
 
+def test_build_line_of_a_next_round(capfd):
+    """40 jobs, one in 20 of those that wait is new: two at most are built, the others kept."""
+    assert main(["build", "--jobs", "40"]) == 0
+    (line,), _ = lines_of(capfd)
+    assert 38 <= line["reused"] < 40
+    assert line["again_s"] > 0
+
+
+def test_decision_line(capfd):
+    """Both policies decide every round of the same horizon."""
+    assert main(["decision", "--instance", "pollux-2", "--jobs", "3", "--gap", "1e-3"]) == 0
+    (line,), _ = lines_of(capfd)
+    assert (line["case"], line["instance"], line["jobs"]) == ("decision", "pollux-2", 3)
+    assert line["gap_asked"] == 1e-3
+    assert line["rounds"] >= 3
+    assert line["ratio"] == pytest.approx(line["baseline_s"] / line["total_s"])
+    assert line["p99_s"] >= line["total_s"]
+
+
+def test_decision_of_a_round_is_refused(capfd):
+    """There is nothing to drive."""
+    assert main(["decision", "--instance", "clock-or-gpus", "--jobs", "3"]) == 2
+    assert "a horizon" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,0 +1,118 @@
+"""``ronda frontier``: real processes, from the command line to table and figure."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ronda.instances import files, generate
+
+WORDS = ("frontier", "two-nodes.json", "--out", "out")
+
+
+def lines(folder):
+    """Return the results in the folder."""
+    return [json.loads(x) for x in (folder / "out" / "results.jsonl").read_text().splitlines()]
+
+
+def test_end_to_end_and_later_additions(folder, ronda):
+    """A budget of 340 W bears 60 W beside idling: job a, 100 W, never starts, and that is told.
+
+    680 W (all GPUs busy) bear everything. Policies, budgets and changes added later come to what
+    is there, which does not run again.
+    """
+    done = ronda(*WORDS, "--policies", "fifo,milp", "--budgets", "0.5,1", "--json")
+    assert done.exit_code == 1
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["runs"] == 4
+    (found,) = summary["instances"]
+    assert found["full_w"] == pytest.approx(680.0)
+    by_policy = {curve["policy"]: curve for curve in found["curves"]}
+    assert [p["factor"] for p in by_policy["fifo"]["points"]] == [1.0]
+    (failure,) = by_policy["fifo"]["failures"]
+    assert failure.startswith("two-nodes fifo seed 0 (budget ×0.5): ERROR: ")
+    fast = by_policy["fifo"]["points"][0]
+    # as without a budget, see test_run: JCTs 100, 150, 150
+    assert fast["mean_jct_s"] == pytest.approx(400 / 3)
+    assert fast["energy_j"] == pytest.approx(280 * 160 + 50 * 610)
+    assert found["bound"]
+    assert all(line["variant"]["sustained_w"] in (340.0, 680.0) for line in lines(folder))
+
+    before = {line["key"] for line in lines(folder) if line["status"] == "OK"}
+    more = ronda(*WORDS, "--policies", "srtf", "--budgets", "1.2", "--vary", "idle=0.7")
+    assert more.exit_code == 0, more.output
+    keys = [line["key"] for line in lines(folder)]
+    assert len(keys) == 4 + 2
+    assert before <= set(keys)
+    table = (folder / "out" / "table.md").read_text()
+    for words in ("| fifo |", "| srtf |", "equal energy", "idle ×0.7, budget ×1.2"):
+        assert words in table
+    for name in ("frontier.png", "frontier.svg", "frontier.csv"):
+        assert (folder / "out" / "figures" / "two-nodes" / name).stat().st_size
+
+
+def test_targets_and_prices_are_shown(folder, ronda):
+    """The tables for people name ratios and, for policies with prices, what more is worth."""
+    done = ronda(*WORDS, "--policies", "fifo,prices", "--budgets", "1.3,1.5", "--vary", "nodes=1")
+    assert done.exit_code == 0, done.output
+    for words in ("at equal energy", "one more is worth", "nodes +1, budget ×1.3", "best"):
+        assert words in done.stdout
+    assert "results, table and figures: out" in done.stdout
+
+
+def test_a_killed_sweep_goes_on(folder, ronda):
+    """After SIGKILL the runs that ended are kept, and the same command does the others."""
+    files.write(generate.horizon(60, 32, "tight", 3), folder / "long.json")
+    words = [
+        "frontier",
+        "two-nodes.json",
+        "long.json",
+        "--policies",
+        "fifo,genetic",
+        "--out",
+        "out",
+    ]
+    words += ["--budgets", "1,1.2", "--jobs", "1", "--no-figures"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from ronda.cli import main; main()", *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    results = folder / "out" / "results.jsonl"
+    limit = time.monotonic() + 60
+    while not (results.exists() and results.read_bytes().count(b"\n") >= 2):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = lines(folder)
+    assert 2 <= len(kept) < 8
+    words = [*words[:1], "two-nodes.json", *words[3:]]
+    done = ronda(*words)
+    assert done.exit_code == 0, done.output
+    assert lines(folder)[: len(kept)] == kept
+    assert f"{min(len(kept), 4)} of 4 runs are in out already" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("frontier two-nodes.json --budgets 1:0:3", "--budgets"),
+        ("frontier two-nodes.json --vary heat=2", "--vary"),
+        ("frontier two-nodes.json --policies fifo,,srtf", "comma"),
+        ("frontier round.json", "ronda solve"),
+    ],
+)
+def test_bad_input(words, said, folder, ronda):
+    """One line, exit code 2, nothing written."""
+    done = ronda(*words.split())
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+    assert not (folder / "frontier-out").exists()
