@@ -9,6 +9,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from distributed import Client
 
 from ronda.formulations.reference_round import reference
 from ronda.instances.errors import InputError
@@ -118,6 +119,8 @@ def outside(workers):
             yield address, scheduler
             return
         with started("worker", address, *host, "--nthreads", "1", "--nworkers", str(workers)):
+            with Client(address, timeout=60, set_as_default=False) as probe:
+                probe.wait_for_workers(workers, timeout=60)
             yield address, scheduler
 
 
@@ -138,7 +141,6 @@ def test_outside_cluster_gives_the_same_plan_and_its_loss_is_one_line():
     expected = solve_separable(problem)
     with outside(workers=2) as (address, scheduler):
         with connect(address) as client:
-            client.wait_for_workers(2, timeout=60)
             answer = solve_separable(problem, jobs=lambda own: DaskJobs(own, client))
         assert (answer.chosen == expected.chosen).all()
         assert (answer.objective, answer.bound) == (expected.objective, expected.bound)
