@@ -75,14 +75,14 @@ def expected_files() -> set[str]:
     for package, folder in folders.items():
         prefix = package.replace(".", "/")
         names.update(f"{prefix}/{module.name}" for module in folder.glob("*.py"))
-    data = folders["ronda.instances"]
-    names.update(
-        f"ronda/instances/{path.relative_to(data).as_posix()}"
-        for path in (data / "data").rglob("*")
-        if path.is_file()
-        and path.suffix != ".pyc"
-        and not any(part.startswith(".") for part in path.relative_to(data).parts)
-    )
+    for package in ("ronda.bench", "ronda.instances"):
+        names.update(
+            f"{package.replace('.', '/')}/{path.relative_to(folders[package]).as_posix()}"
+            for path in (folders[package] / "data").rglob("*")
+            if path.is_file()
+            and path.suffix != ".pyc"
+            and not any(part.startswith(".") for part in path.relative_to(folders[package]).parts)
+        )
     return names
 
 
