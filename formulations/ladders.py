@@ -1,8 +1,11 @@
 """The GPU counts that a job may climb, at full clock: what greedy elastic policies step through."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ronda.formulations.efficiency import efficiency, scale_at
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
@@ -10,8 +13,13 @@ from ronda.formulations.remembered import remembered
 from ronda.formulations.requested import suits
 from ronda.formulations.throughput import model_of, samples_per_s
 from ronda.instances.instance import Round
-from ronda.instances.job import JobState
-from ronda.instances.profile import Profile, Rigid
+from ronda.instances.job import Job, JobState
+from ronda.instances.profile import NoiseScale, Profile, Rigid
+
+Floats = NDArray[np.float64]
+
+Speeds = tuple[tuple[int, ...], Floats, bool]
+"""GPU counts, samples per second (rigid: 1) at each of them, and whether the profile is rigid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +90,15 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     list of Ladder
         Jobs that no pool suits are left out.
     """
-    homes, found = Homes(round), []
+    homes, shapes, found = Homes(round), pool_shapes(round.cluster), []
+    speeds: dict[Hashable, Speeds] = {}
     for state in movable(round):
         profile = round.profiles[state.job.profile]
         choices = {
             shape.index: ladder
-            for shape in pool_shapes(round.cluster)
+            for shape in shapes
             if suits(state.job, profile, shape.pool)
-            and (ladder := _own_batch(profile, shape, state, every)).gpus
+            and (ladder := _own_batch(profile, shape, state, every, speeds)).gpus
         }
         home = homes.choose(state, {pool: of.gpus[0] for pool, of in choices.items()})
         if home is not None:
@@ -97,34 +106,49 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     return found
 
 
-def _own_batch(profile: Profile, shape: PoolShape, state: JobState, every: bool) -> Ladder:
-    """Return a job's ladder in one pool."""
+def _own_batch(
+    profile: Profile,
+    shape: PoolShape,
+    state: JobState,
+    every: bool,
+    speeds: dict[Hashable, Speeds],
+) -> Ladder:
+    """Return a job's ladder in one pool; `speeds` holds those of jobs of its kind in this round."""
     job = state.job
     batch = job.batch or profile.base_batch
+    kind = (job.profile, shape.index, job.min_gpus, job.max_gpus, job.gpus, batch)
+    known = speeds.get(kind)
+    if known is None:
+        known = speeds[kind] = _speeds(profile, shape, job, batch, every)
+    gpus, speed, rigid = known
+    if state.noise is not None and not rigid:
+        speed = _worth(state.noise, batch, profile.base_batch) * speed
+    return Ladder(state, shape.index, gpus, (batch,) * len(gpus), tuple(speed.tolist()))
+
+
+def _worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
+    """Return the statistical efficiency of a batch."""
+    return remembered(
+        noise,
+        ("efficiency", batch, base_batch),
+        lambda: float(efficiency(scale_at(noise, batch), batch, base_batch)),
+    )
+
+
+def _speeds(profile: Profile, shape: PoolShape, job: Job, batch: float, every: bool) -> Speeds:
+    """Return the counts that a job may climb, their speeds, and whether its profile is rigid."""
     rigid = isinstance(model_of(profile, shape.pool.gpu_type), Rigid)
     low = job.gpus if rigid else job.min_gpus or job.gpus
     high = min(job.gpus if rigid else job.max_gpus or job.gpus, shape.pool.gpus)
-    key = ("ladder", shape.index, shape.pool, shape.node_gpus, low, high, job.gpus, batch, every)
-    gpus, speed = remembered(
-        profile, key, lambda: _speeds(profile, shape, (low, high, job.gpus), batch, every)
-    )
-    if state.noise is not None and not rigid:
-        worth = remembered(
-            profile,
-            ("worth", batch, state.noise),
-            lambda: (
-                float(efficiency(scale_at(state.noise, batch), batch, profile.base_batch))
-                if state.noise is not None
-                else 1.0
-            ),
-        )
-        speed = tuple(worth * s for s in speed)
-    return Ladder(state, shape.index, gpus, (batch,) * len(gpus), speed)
+    limits = (low, high, job.gpus)
+    key = ("ladder", shape.index, shape.pool, shape.node_gpus, *limits, batch, every)
+    make = partial(_with_a_speed, profile, shape, limits, batch, every)
+    return (*remembered(profile, key, make), rigid)
 
 
-def _speeds(
+def _with_a_speed(
     profile: Profile, shape: PoolShape, limits: tuple[int, int, int], batch: float, every: bool
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
+) -> tuple[tuple[int, ...], Floats]:
     """Return the counts with a speed, and samples per second (rigid: 1) at each of them."""
     low, high, asked = limits
     counts = np.arange(low, high + 1)
@@ -135,4 +159,4 @@ def _speeds(
     way = (shape.pool.gpu_type, counts, shape.nodes(counts), batch, 1.0, shape.pool.racks)
     speed = samples_per_s(profile, *way)
     some = speed > 0
-    return tuple(counts[some].tolist()), tuple(speed[some].tolist())
+    return tuple(counts[some].tolist()), speed[some]

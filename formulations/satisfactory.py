@@ -5,10 +5,11 @@ takes the smallest level of GPUs at which it can still complete in time on what 
 leave free, as late as possible at that level and at the level below before.
 """
 
+from bisect import bisect_right
+
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
@@ -30,11 +31,14 @@ class FutureGpus:
         ends = np.unique(np.asarray(due_s, dtype=float))
         if len(ends) > most_slots:
             ends = ends[np.linspace(0, len(ends) - 1, most_slots).astype(int)]
-        self._ends = ends
+        self._ends: list[float] = ends.tolist()
         self._length = np.diff(ends, prepend=0.0)
         self.free: Counts = np.full(len(ends), gpus, dtype=np.int64)
+        self._counts: dict[tuple[int, ...], Counts] = {}
 
-    def fill(self, due_s: float, work: float, gpus: Counts, rate: Floats) -> int | None:
+    def fill(
+        self, due_s: float, work: float, gpus: tuple[int, ...], rate: tuple[float, ...]
+    ) -> int | None:
         """Book GPUs for a job; return the step that it gets now (-1: none yet).
 
         Parameters
@@ -51,24 +55,31 @@ class FutureGpus:
         int or None
             None if no level meets the deadline: nothing is booked.
         """
-        slots = int(np.searchsorted(self._ends, due_s, side="right"))
-        if not slots or work > rate.max() * due_s:
+        slots = bisect_right(self._ends, due_s)
+        if not slots or work > max(rate) * due_s:
             return None
-        length = self._length[:slots]
-        most = np.searchsorted(gpus, self.free[:slots], side="right")  # step + 1
-        pace = np.concatenate([[0.0], rate])  # pace[step + 1]
-        done = pace[most] * length
-        if done.sum() < work:
+        length, free = self._length[:slots], self.free[:slots]
+        counts, pace = self._of(gpus), np.array((0.0, *rate))  # of step + 1
+        most = counts.searchsorted(free, side="right") - 1
+        if np.add.reduce(pace.take(most) * length) < work:
             return None
-        for level in range(1, len(gpus) + 1):  # step + 1
+        for level in range(1, len(counts)):
             booked = np.minimum(most, level)
-            done = pace[booked] * length
-            if done.sum() >= work:
+            done = pace.take(booked) * length
+            if np.add.reduce(done) >= work:
                 break
-        late = np.cumsum(done[::-1])[::-1]  # done from each slot to the deadline
-        first = int(np.flatnonzero(late >= work)[-1])
-        booked[:first] = np.minimum(most[:first], level - 1)
-        before = np.cumsum(pace[booked] * length) - pace[booked] * length
+        late = done[::-1].cumsum()[::-1]  # done from each slot to the deadline
+        first = max(int(np.count_nonzero(late >= work)) - 1, 0)
+        if first:
+            booked[:first] = np.minimum(most[:first], level - 1)
+            done = pace.take(booked) * length
+        before = done.cumsum() - done
         booked[before >= work] = 0
-        self.free[:slots] -= np.concatenate([[0], gpus])[booked]
+        free -= counts.take(booked)
         return int(booked[0]) - 1
+
+    def _of(self, gpus: tuple[int, ...]) -> Counts:
+        """Return GPU counts after a 0, as an array; many jobs have the same."""
+        if gpus not in self._counts:
+            self._counts[gpus] = np.array((0, *gpus))
+        return self._counts[gpus]

@@ -99,9 +99,10 @@ def _gpu_ranges(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
         if least is not None and most is not None and least > most:
             place = at(places, k, ".min_gpus", job)
             yield Problem(place, f"{least} above max_gpus {most}", "at most that")
-        elif gpus < (least or gpus) or gpus > (most or gpus):
-            expected = f"{least or gpus} (min_gpus) to {most or gpus} (max_gpus)"
-            yield Problem(at(places, k, ".gpus", job), str(gpus), expected)
+        elif least is not None and gpus < least:
+            yield Problem(at(places, k, ".gpus", job), str(gpus), f"at least {least}, its min_gpus")
+        elif most is not None and gpus > most:
+            yield Problem(at(places, k, ".gpus", job), str(gpus), f"at most {most}, its max_gpus")
 
 
 def _references(

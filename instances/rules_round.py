@@ -8,6 +8,7 @@ from ronda.instances.cluster import Topology
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.problem import Problem, one_of, show
+from ronda.instances.profile import Rigid
 from ronda.instances.rules_profile import noise_problems
 
 SPANS = ("node", "rack", "cluster")
@@ -88,7 +89,7 @@ def _placement(
 def _option(
     round: Round, state: JobState, allocation: Allocation, place: str, owner: str
 ) -> Iterator[Problem]:
-    """Check that an option names a pool that the job may use, and a known clock and span."""
+    """Check that an option names what the job may use: pool, GPUs, clock, batch and span."""
     option, job, pools = allocation.option, state.job, round.cluster.topology.pools
     if option.span not in SPANS:
         yield Problem(f"{place}.span{owner}", show(option.span), one_of(SPANS))
@@ -110,3 +111,14 @@ def _option(
     if pool.gpu_type.name not in allowed:
         found = f"{option.pool} with GPU type {show(pool.gpu_type.name)}"
         yield Problem(f"{place}.pool{owner}", found, f"GPU type {one_of(allowed)}")
+        return
+    rigid = isinstance(profile.throughput[pool.gpu_type.name], Rigid)
+    low = job.gpus if rigid else job.min_gpus or job.gpus
+    high = job.gpus if rigid else job.max_gpus or job.gpus
+    if not low <= option.gpus <= high:
+        expected = f"{low}" if low == high else f"{low} to {high}"
+        yield Problem(f"{place}.gpus{owner}", str(option.gpus), f"{expected}, as its job may have")
+    batches = {job.batch or profile.base_batch, *profile.batches}
+    if option.batch not in batches:
+        expected = "one of " + ", ".join(f"{batch:g}" for batch in sorted(batches))
+        yield Problem(f"{place}.batch{owner}", f"{option.batch:g}", expected)

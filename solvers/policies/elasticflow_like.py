@@ -1,19 +1,18 @@
 """ElasticFlow-like: the fewest GPUs that meet each deadline, then whoever wastes least GPU time."""
 
 import heapq
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from ronda.formulations.ladders import own_batch_ladders
 from ronda.formulations.satisfactory import FutureGpus
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.climb import Climb
 from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.gpu_ladder_climb import GpuLadderClimb
 from ronda.solvers.policies.optimus import remaining
 
 
@@ -46,7 +45,7 @@ class ElasticFlowLike(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide how many GPUs every job gets."""
-        climb = Climb(round, own_batch_ladders(round, every=False), self.clocks(round))
+        climb = GpuLadderClimb(round, own_batch_ladders(round, every=False), self.clocks(round))
         jobs = range(len(climb.ladders))
         work = [remaining(round, climb, j) for j in jobs]
         due_s = [due(round, climb, j) for j in jobs]
@@ -60,7 +59,7 @@ class ElasticFlowLike(Clocked):
         self._spend(climb, work)
         return climb.plan(self.name)
 
-    def _spend(self, climb: Climb, work: list[float]) -> None:
+    def _spend(self, climb: GpuLadderClimb, work: list[float]) -> None:
         """Give free GPUs to the steps that add the least GPU time."""
         steps = [(added_gpu_s(climb, j, r), j) for j, r in enumerate(work) if grows(climb, j)]
         heapq.heapify(steps)
@@ -70,7 +69,7 @@ class ElasticFlowLike(Clocked):
                 heapq.heappush(steps, (added_gpu_s(climb, j, work[j]), j))
 
 
-def due(round: Round, climb: Climb, j: int) -> float:
+def due(round: Round, climb: GpuLadderClimb, j: int) -> float:
     """Return the seconds until a job's deadline, less the pause that it must count on."""
     state = climb.ladders[j].state
     if state.job.deadline_s is None:
@@ -86,25 +85,25 @@ def due(round: Round, climb: Climb, j: int) -> float:
 
 
 def satisfactory(
-    climb: Climb, order: list[int], work: list[float], due_s: list[float]
+    climb: GpuLadderClimb, order: list[int], work: list[float], due_s: list[float]
 ) -> dict[int, int]:
     """Return the step that each job with a deadline that can be met needs now (-1: none yet)."""
     by_pool: defaultdict[int, list[int]] = defaultdict(list)
     for j in order:
-        if np.isfinite(due_s[j]):
+        if math.isfinite(due_s[j]):
             by_pool[climb.ladders[j].pool].append(j)
     needed = {}
     for pool, jobs in by_pool.items():
         future = FutureGpus(climb.left[pool], [due_s[j] for j in jobs])
         for j in jobs:
             ladder = climb.ladders[j]
-            step = future.fill(due_s[j], work[j], np.array(ladder.gpus), np.array(ladder.rate))
+            step = future.fill(due_s[j], work[j], ladder.gpus, ladder.rate)
             if step is not None:
                 needed[j] = step
     return needed
 
 
-def grows(climb: Climb, j: int) -> bool:
+def grows(climb: GpuLadderClimb, j: int) -> bool:
     """Tell whether a job that has GPUs would be faster one step up."""
     step = climb.step[j]
     return (
@@ -114,8 +113,8 @@ def grows(climb: Climb, j: int) -> bool:
     )
 
 
-def added_gpu_s(climb: Climb, j: int, work: float) -> float:
+def added_gpu_s(climb: GpuLadderClimb, j: int, work: float) -> float:
     """Return by how many GPU-seconds each GPU of a job's next step lengthens its GPU time."""
     ladder, step = climb.ladders[j], climb.step[j]
-    now, then = (ladder.gpus[k] * work / ladder.rate[k] for k in (step, step + 1))
-    return (then - now) / (ladder.gpus[step + 1] - ladder.gpus[step])
+    few, more = ladder.gpus[step], ladder.gpus[step + 1]
+    return (more * work / ladder.rate[step + 1] - few * work / ladder.rate[step]) / (more - few)

@@ -8,8 +8,8 @@ from ronda.formulations.ladders import own_batch_ladders
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.climb import Climb
 from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.gpu_ladder_climb import GpuLadderClimb
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Optimus(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide how many GPUs every job gets."""
-        climb = Climb(round, own_batch_ladders(round, every=True), self.clocks(round))
+        climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
         jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]
         work = {j: remaining(round, climb, j) for j in jobs}
         gains = [(-gain(climb, j, work[j]), j) for j in jobs if not climb.top(j)]
@@ -45,7 +45,7 @@ class Optimus(Clocked):
         return climb.plan(self.name)
 
 
-def remaining(round: Round, climb: Climb, j: int) -> float:
+def remaining(round: Round, climb: GpuLadderClimb, j: int) -> float:
     """Return the expected work left of a job, by its done work if its size is not known."""
     ladder = climb.ladders[j]
     left = ladder.state.remaining_at(round.now_s)
@@ -54,7 +54,7 @@ def remaining(round: Round, climb: Climb, j: int) -> float:
     return max(ladder.state.done_at(round.now_s), ladder.rate[0] * round.length_s)
 
 
-def gain(climb: Climb, j: int, work: float) -> float:
+def gain(climb: GpuLadderClimb, j: int, work: float) -> float:
     """Return by how many seconds each GPU of a job's next step shortens it."""
     ladder, step = climb.ladders[j], climb.step[j]
     shorter_s = work / ladder.rate[step] - work / ladder.rate[step + 1]

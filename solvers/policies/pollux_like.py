@@ -14,8 +14,8 @@ from ronda.instances.instance import Round
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.climb import Climb
 from ronda.solvers.policies.clocked import Clocked
+from ronda.solvers.policies.gpu_ladder_climb import GpuLadderClimb
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
@@ -61,7 +61,7 @@ class PolluxLike(Clocked):
     ) -> Plan:
         """Decide how many GPUs, and which batch, every job gets."""
         jobs = worths(round, self.delay_s)
-        climb = Climb(round, [job.ladder for job in jobs], self.clocks(round))
+        climb = GpuLadderClimb(round, [job.ladder for job in jobs], self.clocks(round))
         steepest = sorted(
             (-slope, j, step)
             for j, job in enumerate(jobs)
@@ -74,7 +74,7 @@ class PolluxLike(Clocked):
         self._fill(climb, jobs)
         return climb.plan(self.name)
 
-    def _fill(self, climb: Climb, jobs: list[Worth]) -> None:
+    def _fill(self, climb: GpuLadderClimb, jobs: list[Worth]) -> None:
         """Let jobs climb single steps, the steepest first, as far as GPUs last."""
         steps = [(-slope(climb, jobs, j), j) for j in range(len(jobs)) if not climb.top(j)]
         heapq.heapify(steps)
@@ -84,7 +84,7 @@ class PolluxLike(Clocked):
                 heapq.heappush(steps, (-slope(climb, jobs, j), j))
 
 
-def slope(climb: Climb, jobs: list[Worth], j: int) -> float:
+def slope(climb: GpuLadderClimb, jobs: list[Worth], j: int) -> float:
     """Return the value per GPU of a job's next step."""
     step, value, gpus = climb.step[j], jobs[j].value, jobs[j].ladder.gpus
     before, had = (value[step], gpus[step]) if step >= 0 else (0.0, 0)

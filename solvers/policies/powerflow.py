@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.marginal import Floats, relative
-from ronda.solvers.policies.climbing import Climb, Climbing
+from ronda.solvers.policies.marginal_greedy import MarginalCase, MarginalGreedy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Powerflow(Climbing):
+class Powerflow(MarginalGreedy):
     """Climb by (dJCT / JCT) / (dE / E): a reconstruction of PowerFlow (arXiv 2304.06381).
 
     PowerFlow (Gu, Xie, Huang, Jin, Liu 2023) lowers the mean JCT under an energy budget. The
@@ -26,6 +26,6 @@ class Powerflow(Climbing):
 
     name: ClassVar[str] = "powerflow"
 
-    def worth(self, case: Climb) -> Floats:
+    def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the relative priority of each step."""
         return relative(case.ladder.up, case.outlook.left_s, case.energy_j)

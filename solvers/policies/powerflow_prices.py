@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from ronda.formulations.marginal import Floats, priced
 from ronda.formulations.objectives import minds_power
-from ronda.solvers.policies.climbing import Climb, Climbing, watts_with_hosts
+from ronda.solvers.policies.marginal_greedy import MarginalCase, MarginalGreedy, watts_with_hosts
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerflowPrices(Climbing):
+class PowerflowPrices(MarginalGreedy):
     """Climb by dJCT / (dE / E_bud + dn / N): PowerFlow's greedy with prices in absolute terms.
 
     Ours, not PowerFlow's. A step's cost is the share of the power budget (hosts' share included)
@@ -31,7 +31,7 @@ class PowerflowPrices(Climbing):
         """Refuse an unknown objective."""
         minds_power(self.objective)
 
-    def worth(self, case: Climb) -> Floats:
+    def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the priority of each step at the two prices."""
         table, bounds = case.outlook.table, case.limits
         cost = table.gpus / bounds.capacity[table.pool]

@@ -4,7 +4,7 @@ import numpy as np
 
 from ronda.formulations.satisfactory import FutureGpus
 
-GPUS, RATE = np.array([1, 2, 4]), np.array([1.0, 2.0, 4.0])
+GPUS, RATE = (1, 2, 4), (1.0, 2.0, 4.0)
 
 
 def test_the_smallest_level_that_meets_the_deadline():
@@ -44,3 +44,12 @@ def test_deadlines_are_rounded_down_to_the_slots_there_are():
     future = FutureGpus(4, [10.0, 20.0], most_slots=1)
     assert future.fill(20.0, 40.0, GPUS, RATE) == 2
     assert future.fill(5.0, 1.0, GPUS, RATE) is None
+
+
+def test_work_that_fits_to_the_last_bit_is_booked():
+    """Sums in another order differ by rounding: for some of these the last slot falls short."""
+    for seed in range(50):
+        ends = np.sort(np.random.default_rng(seed).uniform(1.0, 1e4, 64))
+        work = min(float(np.diff(ends, prepend=0.0).sum()), float(ends[-1]))
+        future = FutureGpus(1, ends.tolist())
+        assert future.fill(float(ends[-1]), work, (1,), (1.0,)) in (0, None)

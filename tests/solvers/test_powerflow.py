@@ -1,4 +1,4 @@
-"""The climbing policies: PowerFlow's relative rule and the two-price rule."""
+"""The marginal greedy policies: PowerFlow's relative rule and the two-price rule."""
 
 import msgspec
 import numpy as np

@@ -1,4 +1,8 @@
-"""What greedy elastic policies share: jobs climb ladders of GPU counts while there is room."""
+"""Climbing GPU counts job by job, clocks left aside: Optimus, ElasticFlow-like, Pollux-like.
+
+Jobs climb their `ladders`, in whatever order the policy takes them, while there is room. What
+climbs rows of an option table, clocks included, is `marginal_greedy`.
+"""
 
 from collections.abc import Sequence
 
@@ -18,7 +22,7 @@ ROUNDING = 1e-9
 """Relative rounding allowed against the power limit."""
 
 
-class Climb:
+class GpuLadderClimb:
     """How far each job has climbed, and the GPUs and watts that are left.
 
     Running jobs that may not be stopped have taken theirs. Watts are those of the round's limit
@@ -60,18 +64,14 @@ class Climb:
                 if self._watts is not None:
                     self._watts -= self._extra_w(option)
 
-    def gpus(self, j: int, step: int) -> int:
-        """Return the GPUs of a step of job j; 0 for -1."""
-        return self.ladders[j].gpus[step] if step >= 0 else 0
-
     def top(self, j: int) -> bool:
         """Tell whether job j has reached the top of its ladder."""
         return self.step[j] + 1 >= len(self.ladders[j].gpus)
 
     def move(self, j: int, step: int) -> bool:
         """Let job j climb to a step if GPUs and watts suffice; tell whether they did."""
-        ladder = self.ladders[j]
-        more = self.gpus(j, step) - self.gpus(j, self.step[j])
+        ladder, now = self.ladders[j], self.step[j]
+        more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
         if more > self.left[ladder.pool]:
             return False
         if self._watts is not None:

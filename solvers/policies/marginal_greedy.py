@@ -1,4 +1,8 @@
-"""What the policies that climb step by step share: start small, climb by priority, place."""
+"""Marginal greedy on the option table, clocks included: PowerFlow and the two-price rule.
+
+What these policies share: start small, climb by the priority of a step (`ronda.formulations.
+marginal`), place. What climbs GPU counts only, job by job, is `gpu_ladder_climb`.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -24,8 +28,8 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
-    """A round as the climbing policies see it.
+class MarginalCase:
+    """A round as the marginal greedy policies see it.
 
     Attributes
     ----------
@@ -49,7 +53,7 @@ class Climb:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Climbing(ABC):
+class MarginalGreedy(ABC):
     """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
 
     Power is limited by the round's cap and by what its energy budget allows on average over its
@@ -72,7 +76,7 @@ class Climbing(ABC):
         table = build(round, prune=False, mind_power=True)
         seen = outlook(round, table, horizon_s(round))
         energy_j = table.power_w * seen.left_s
-        case = Climb(
+        case = MarginalCase(
             seen,
             values_of(seen, self.objective),
             energy_j,
@@ -102,7 +106,7 @@ class Climbing(ABC):
         return self._plan(placed, record)
 
     @abstractmethod
-    def worth(self, case: Climb) -> Floats:
+    def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the priority of each step."""
 
     def _plan(self, placed: Realised, record: SolveRecord) -> Plan:
@@ -121,7 +125,7 @@ class Climbing(ABC):
         )
 
 
-def _start(case: Climb) -> Rows:
+def _start(case: MarginalCase) -> Rows:
     """Return (J,) the smallest options of the jobs that are admitted, -1 for the others."""
     table, steps = case.outlook.table, case.ladder
     now = np.full(len(table.jobs), -1, dtype=np.int64)
@@ -135,7 +139,7 @@ def _start(case: Climb) -> Rows:
     return now
 
 
-def _urgency(case: Climb, rows: Rows) -> Floats:
+def _urgency(case: MarginalCase, rows: Rows) -> Floats:
     """Return the seconds until completion over weight and time since submission, per row."""
     seen = case.outlook
     table, now_s = seen.table, seen.round.now_s
