@@ -5,24 +5,26 @@ cases: `case, jobs, gpus, options, total_s, build_s, solve_s, gap, baseline_s, r
 peak_rss_mib`; null where a case has no such number. `ratio` is baseline_s / total_s: how many
 times faster than the baseline. All is on one thread. The cases:
 
-=========  ========================================================  ===========================
-case       total_s                                                   baseline_s
-=========  ========================================================  ===========================
-`prices`   the price engine on the reference round of that many      with --baseline: one Pyomo
-           jobs, from the first random number to the certificate     model in HiGHS, to the same
-                                                                     gap, at most --limit s
-`decision` a decision of the policy `prices`, median over the       a decision of `milp` on the
-           rounds of a packaged horizon with that many jobs          same rounds, median
-`build`    options, values and arrays of a generated round, without  none; `again_s`: options of a
-           solving it                                                next round, 1 job in 20 new
-`import`   ``import ronda``, median of 7 fresh processes             of ``import numpy``
-`read`     reading a file of that many jobs, validation included     parsing the same bytes with
-                                                                     the standard library's json
-`engine`   driving FIFO over a rigid trace, all of it                none; `solve_s` is the part
-                                                                     that the policy itself took
-`driver`   the driver's own time per round, mean, with `jobs` jobs   the policy's time per round
-           live
-=========  ========================================================  ===========================
+===========  =======================================================  =============================
+case         total_s                                                  baseline_s
+===========  =======================================================  =============================
+`prices`     the price engine on the reference round of that many     with --baseline: one Pyomo
+             jobs, from the first random number to the certificate    model in HiGHS, to the same
+                                                                      gap, at most --limit s
+`decision`   a decision of the policy `prices`, median over the       a decision of `milp` on the
+             rounds of a packaged horizon with that many jobs         same rounds, median
+`build`      options, values, arrays of a generated round, without    none; `again_s`: options of a
+             solving it                                               next round, 1 job in 20 new
+`placement`  given options of all jobs on nodes, none left free, on   none; `again_s`: 1 job in 10
+             the least power of two of GPUs that is 2 a job; median   has made way for large ones
+`import`     ``import ronda``, median of 7 fresh processes            of ``import numpy``
+`read`       reading a file of that many jobs, validation included    parsing the same bytes with
+                                                                      the standard library's json
+`engine`     driving FIFO over a rigid trace, all of it               none; `solve_s` is the part
+                                                                      that the policy itself took
+`driver`     the driver's own time per round, mean, with `jobs` jobs  the policy's time per round
+             live
+===========  =======================================================  =============================
 """
 
 import argparse
@@ -42,6 +44,7 @@ from ronda.bench.specs import parse_seeds
 from ronda.bench.speed_ask import Ask
 from ronda.bench.speed_decision import measure_decision
 from ronda.bench.speed_parts import measure_driver, measure_engine, measure_import, measure_read
+from ronda.bench.speed_placement import measure_placement
 from ronda.bench.speed_prices import measure_build, measure_prices
 from ronda.instances.errors import InputError
 from ronda.solvers.versions import versions
@@ -64,6 +67,7 @@ USUAL_JOBS = {
     "prices": "64,256,1024,4096,16384,65536",
     "decision": "1000000",
     "build": "1024,4096",
+    "placement": "1000",
     "import": "0",
     "read": "100000",
     "engine": "100000",
@@ -74,6 +78,7 @@ OPTIONS = {
     "prices": ("baseline", "gap", "limit_s", "seed"),
     "decision": ("instance", "gap", "limit_s", "seed"),
     "build": ("seed",),
+    "placement": ("seed",),
     "read": ("trace",),
     "engine": ("trace",),
 }
@@ -89,6 +94,7 @@ CASES: dict[str, Callable[[Ask], dict[str, Any]]] = {
     "prices": measure_prices,
     "decision": measure_decision,
     "build": measure_build,
+    "placement": measure_placement,
     "import": measure_import,
     "read": measure_read,
     "engine": measure_engine,

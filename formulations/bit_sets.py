@@ -1,14 +1,30 @@
 """Sets of small numbers as the bits of one integer: quick to cut, to join and to search."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+_STRIDE = 1024
+"""How many numbers of a large set are searched at once, so that time grows with their number."""
+
+_PART = (1 << _STRIDE) - 1
 
 
 def bits(mask: int) -> Iterator[int]:
     """Yield the numbers in a set, ascending."""
+    start = -1
     while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+        part = mask & _PART
+        while part:
+            lowest = part & -part
+            yield start + lowest.bit_length()
+            part ^= lowest
+        mask >>= _STRIDE
+        start += _STRIDE
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the lowest number of a set that is not empty."""
+    return (mask & -mask).bit_length() - 1
 
 
 def bits_of(numbers: Iterable[int]) -> int:
@@ -23,12 +39,9 @@ def lowest_bits(mask: int, count: int) -> int:
     """Return the `count` lowest numbers of a set that has at least as many."""
     if mask.bit_count() == count:
         return mask
-    chosen = 0
-    for _ in range(count):
-        lowest = mask & -mask
-        chosen |= lowest
-        mask ^= lowest
-    return chosen
+    if count == 1:
+        return mask & -mask
+    return bits_of(islice(bits(mask), count))
 
 
 def positions_by(values: Sequence[int], keys: Iterable[int]) -> dict[int, int]:

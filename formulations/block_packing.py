@@ -23,12 +23,14 @@ blocks of divisible sizes find room in place whenever any way to place them exis
 free GPUs holds floor(f/s) more blocks of size s wherever the larger ones went.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
+from operator import attrgetter
 
-from ronda.formulations.bit_sets import bits
 from ronda.formulations.pieces import Block, Piece, Request
 from ronda.formulations.pool_nodes import PoolNodes
 from ronda.formulations.rack_power import RackPower
+from ronda.formulations.whole_nodes import mixed_nodes, whole_nodes
 
 
 class Packing:
@@ -53,39 +55,53 @@ class Packing:
         self.nodes, self.power = nodes, power
         self.at: dict[int, list[Piece]] = {}
         self.failed: set[int] = set()
-        self._requests: dict[int, Request] = {}
-        self._soft: defaultdict[int, dict[int, int]] = defaultdict(dict)  # size: job: node
-        self._queue: defaultdict[int, list[Block]] = defaultdict(list)
+        self._movable: dict[int, Request] = {}
+        # By size: where the soft block of a job is; what waits for its turn, alone or near nodes.
+        self._soft: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._loose: defaultdict[int, list[Request]] = defaultdict(list)
+        self._tied: defaultdict[int, list[Block]] = defaultdict(list)
 
-    def run(self, requests: list[Request], *, scratch: bool = False) -> None:
+    def run(self, requests: list[Request], *, scratch: bool = False) -> bool:
         """Place all requests (in order of importance) as the module describes.
 
+        It stops at the first job for which there is no room, and returns whether there was none.
         With `scratch` blocks forget where they are, and only whole nodes and pinned jobs stay.
         """
-        self._requests = {r.order: r for r in requests}
-        fresh = [r for r in requests if not (r.held and self._hold(r, scratch))]
-        for request in sorted(fresh, key=lambda r: (r.rack < 0, -r.gpus, r.order)):
-            self._start(request, push=True)
-        for size in range(self.nodes.whole - 1, 0, -1):
-            if not any(self._queue.values()):
+        whole, wide = self.nodes.whole, []
+        for request in requests:
+            if request.held and self._hold(request, scratch):
+                continue
+            if request.gpus < whole:
+                self.at[request.order] = []
+                self._loose[request.gpus].append(request)
+            else:
+                wide.append(request)
+        for request in sorted(wide, key=lambda r: (r.rack < 0, -r.gpus, r.order)):
+            rest = self._start(request, push=True)
+            if self.failed:
+                return False
+            if rest:
+                self._tied[rest].append(self._block(request, rest))
+        for size in range(whole - 1, 0, -1):
+            if not self._loose and not self._tied:
                 break
             for job, node in self._soft.pop(size, {}).items():
                 self.nodes.harden(job, node)
-            for block in sorted(self._queue.pop(size, ()), key=lambda b: b.request.order):
-                self._settle(block, push=True)
+            self._settle_all(size)
+            if self.failed:
+                return False
+        return True
 
-    def add(self, request: Request) -> bool:
-        """Place one more request without moving anything; tell whether there was room."""
-        nodes = self.nodes
+    def add(self, request: Request) -> None:
+        """Place one more request without moving anything, if there is room."""
         if request.held and self._can_stay(request):
             self.at[request.order] = []
             for node, gpus in request.held:
                 self._put(request, node, gpus)
-            return True
-        self._start(request, push=False)
-        for block in self._queue.pop(request.gpus % nodes.whole, ()):
-            self._settle(block, push=False)
-        return request.order in self.at
+            return
+        rest = self._start(request, push=False)
+        if rest:
+            self._settle(self._block(request, rest), push=False)
 
     # -- what runs already --------------------------------------------------------------------
 
@@ -108,10 +124,11 @@ class Packing:
                 self._account(request, node, gpus)
                 nodes.put_soft(request.order, node, gpus)
                 self._soft[gpus][request.order] = node
+                self._movable[request.order] = request
         if movable and not scratch:
             self.at[request.order] = list(request.held)
         elif movable:
-            self._enqueue(request, rest)
+            self._wait(request, rest)
         return True
 
     def _push_out(self, node: int, jobs: list[int]) -> None:
@@ -120,113 +137,76 @@ class Packing:
             gpus = self.nodes.push_out(job, node)
             del self._soft[gpus][job]
             self.at[job].remove((node, gpus))
-            self._account(self._requests[job], node, -gpus)
-            self._enqueue(self._requests[job], gpus)
+            self._account(self._movable[job], node, -gpus)
+            self._wait(self._movable[job], gpus)
+
+    def _wait(self, request: Request, gpus: int) -> None:
+        """Let the block of a job wait for its turn."""
+        if self.at[request.order]:
+            self._tied[gpus].append(self._block(request, gpus))
+        else:
+            self._loose[gpus].append(request)
 
     # -- what has to be placed ----------------------------------------------------------------
 
-    def _start(self, request: Request, *, push: bool) -> None:
-        """Place a job's whole nodes and let its block wait for its turn."""
-        count, rest = divmod(request.gpus, self.nodes.whole)
-        if request.span == "node" and request.gpus > self.nodes.whole:
+    def _start(self, request: Request, *, push: bool) -> int:
+        """Place a job's whole nodes and return the GPUs of its block, 0 if it has none."""
+        nodes = self.nodes
+        count, rest = divmod(request.gpus, nodes.whole)
+        if request.span == "node" and request.gpus > nodes.whole:
             self.failed.add(request.order)
-            return
+            return 0
         self.at[request.order] = []
-        mixed = count > 0 and not self.nodes.can_hold(count, rest)
+        mixed = count > 0 and not nodes.can_hold(count, rest)
+        chosen: list[int] | None = []
         if mixed:
-            chosen = self._choose_mixed(request, push=push)
-        else:
-            chosen = self._choose_whole(request, count, push=push) if count else []
+            count = nodes.fewest_nodes(request.gpus)
+            allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
+            chosen = mixed_nodes(nodes, request, count, allowed, push=push)
+        elif count:
+            allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
+            chosen = whole_nodes(nodes, request, count, allowed, push=push)
         if chosen is None:
             self._fail(request)
-            return
+            return 0
         left = request.gpus
         for node in chosen:
-            self._push_out(node, list(self.nodes.soft[node]))
-            self._put(request, node, min(left, self.nodes.size[node]))
-            left -= self.nodes.size[node]
-        if rest and not mixed:
-            self._enqueue(request, rest)
+            if node in nodes.soft.on:
+                self._push_out(node, list(nodes.soft.on[node]))
+            self._put(request, node, min(left, nodes.size[node]))
+            left -= nodes.size[node]
+        return 0 if mixed else rest
 
-    def _choose_whole(self, request: Request, count: int, *, push: bool) -> list[int] | None:
-        """Return nodes to take completely, in the rack that the job would like if it has room."""
-        wished = self.nodes.racks.get(request.rack, 0)
-        chosen = self._choose_among(wished, request, count, push=push) if wished else None
-        if chosen is not None:
-            return chosen
-        return self._choose_among(self.nodes.usable, request, count, push=push)
+    def _block(self, request: Request, gpus: int) -> Block:
+        """Return the block of a job whose other nodes, if any, have been chosen."""
+        nodes, near = self.nodes, 0
+        for rack in {nodes.rack[node] for node, _ in self.at[request.order]}:
+            near |= nodes.racks[rack]
+        within = near if near and request.span == "rack" else nodes.usable
+        return Block(request, gpus, near, within)
 
-    def _choose_among(
-        self, among: int, request: Request, count: int, *, push: bool
-    ) -> list[int] | None:
-        """Return nodes to take completely: empty and awake, else empty, else soon emptied."""
-        nodes = self.nodes
-        allowed = nodes.usable & among & self._power_mask(request, nodes.whole, count)
-        empty = nodes.levels[nodes.whole] & allowed
-        one_rack = request.span == "rack"
-        roomy = empty
-        if request.gpus % nodes.whole:
-            roomy &= self._racks_with_room(request, empty, count)
-        for group in (nodes.awake, nodes.usable):
-            chosen = nodes.spread(roomy & group, count, one_rack=True)
-            if chosen is None and not one_rack:
-                chosen = nodes.spread(empty & group, count)
-            if chosen is not None:
-                return list(bits(chosen))
-        return self._empty_nodes(allowed, count, one_rack=one_rack) if push else None
+    def _settle_all(self, size: int) -> None:
+        """Place all blocks of a size in order of importance, until there is no room for one."""
+        loose = sorted(self._loose.pop(size, ()), key=_order)
+        done = 0
+        for block in sorted(self._tied.pop(size, ()), key=lambda b: b.request.order):
+            turn = bisect_left(loose, block.request.order, lo=done, key=_order)
+            self._settle_loose(size, loose[done:turn])
+            self._settle(block, push=True)
+            if self.failed:
+                return
+            done = turn
+        self._settle_loose(size, loose[done:])
 
-    def _choose_mixed(self, request: Request, *, push: bool) -> list[int] | None:
-        """Return empty nodes of several sizes, for a job that the largest alone cannot hold.
-
-        Largest first; None unless they are as few as the pool allows, on which its rate relies.
-        """
-        nodes = self.nodes
-        fewest = nodes.fewest_nodes(request.gpus)
-        allowed = nodes.usable & self._power_mask(request, nodes.whole, fewest)
-        room = nodes.firm if push else nodes.free
-        for rack in nodes.racks.values() if request.span == "rack" else (nodes.usable,):
-            able = [n for n in bits(allowed & rack) if room[n] == nodes.size[n]]
-            able.sort(key=lambda n: (-nodes.size[n], len(nodes.soft[n]), n))
-            if sum(nodes.size[n] for n in able[:fewest]) >= request.gpus:
-                return able[:fewest]
-        return None
-
-    def _racks_with_room(self, request: Request, empty: int, count: int) -> int:
-        """Return the nodes of racks that could also take the block that is left over."""
-        nodes, rest = self.nodes, request.gpus % self.nodes.whole
-        room = 0
-        for rack in nodes.racks.values():
-            part_used = any(nodes.levels[f] & rack & nodes.usable for f in range(rest, nodes.whole))
-            if part_used or (empty & rack).bit_count() > count:
-                room |= rack
-        return room
-
-    def _empty_nodes(self, allowed: int, count: int, *, one_rack: bool) -> list[int] | None:
-        """Return nodes that are empty once the fewest soft blocks are pushed out."""
-        nodes = self.nodes
-        best: tuple[int, list[int]] | None = None
-        for rack in nodes.racks.values() if one_rack else (nodes.usable,):
-            able = [n for n in bits(allowed & rack) if nodes.firm[n] == nodes.whole]
-            if len(able) < count:
-                continue
-            able.sort(key=lambda n: (len(nodes.soft[n]), nodes.size[n] - nodes.free[n], n))
-            moves = sum(len(nodes.soft[n]) for n in able[:count])
-            if best is None or moves < best[0]:
-                best = (moves, able[:count])
-        return None if best is None else best[1]
-
-    def _enqueue(self, request: Request, gpus: int) -> None:
-        """Let the block of a job wait for its turn."""
-        near = 0
-        own = 0
-        for node, _ in self.at[request.order]:
-            own |= 1 << node
-        if own:
-            for rack in self.nodes.racks.values():
-                if rack & own:
-                    near |= rack
-        within = near if own and request.span == "rack" else self.nodes.usable
-        self._queue[gpus].append(Block(request, gpus, near, within))
+    def _settle_loose(self, size: int, requests: list[Request]) -> None:
+        """Place blocks that may go anywhere; if there are no caps, those that have room at once."""
+        nodes = self.nodes.fill(size, len(requests)) if self.power is None else []
+        for request, node in zip(requests, nodes, strict=False):
+            self.at[request.order].append((node, size))
+        for request in requests[len(nodes) :]:
+            if self.failed:
+                return
+            self._settle(Block(request, size, 0, self.nodes.usable), push=True)
 
     def _settle(self, block: Block, *, push: bool) -> None:
         """Place a block: best fit on nodes in use, else awake ones, else any, else push."""
@@ -238,7 +218,7 @@ class Packing:
             if node is not None:
                 break
         else:
-            found = nodes.cheapest_push(block.gpus, allowed) if push else None
+            found = nodes.soft.cheapest(block.gpus, allowed) if push else None
             if found is None:
                 self._fail(request)
                 return
@@ -280,3 +260,6 @@ class Packing:
         return self.power is None or self.power.fits(
             (nodes.nodes[node], request.extra_w * gpus) for node, gpus in request.held
         )
+
+
+_order = attrgetter("order")

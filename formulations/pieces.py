@@ -1,6 +1,7 @@
 """What jobs ask of a pool: whole nodes and at most one smaller block each."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Piece = tuple[int, int]
 """Node (position in the pool) and GPUs there."""
@@ -36,13 +37,16 @@ class Request:
 
     def is_regular(self, whole: int) -> bool:
         """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""
-        rest = self.gpus % whole
-        pieces = [whole] * (self.gpus // whole) + ([rest] if rest else [])
-        return sorted((gpus for _, gpus in self.held), reverse=True) == pieces
+        if len(self.held) == 1:
+            return self.held[0][1] == self.gpus <= whole
+        count, rest = divmod(self.gpus, whole)
+        pieces = [gpus for _, gpus in self.held]
+        if len(pieces) != count + (rest > 0) or pieces.count(whole) != count:
+            return False
+        return not rest or rest in pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The part of a job that does not fill a node, while it waits for a place.
 
     Attributes

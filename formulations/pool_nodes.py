@@ -4,12 +4,15 @@ Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one 
 choosing among thousands of nodes is a few machine operations.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Self
 
 import numpy as np
 
-from ronda.formulations.bit_sets import bits, bits_of, lowest_bits, positions_by
+from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
+from ronda.formulations.soft_blocks import SoftBlocks
 from ronda.instances.cluster import Topology
 
 
@@ -27,14 +30,16 @@ class PoolNodes:
 
     Attributes
     ----------
-    nodes, size, group
-        Cluster index, GPUs and node group of each node.
+    nodes, size, group, rack
+        Cluster index, GPUs, node group and rack (index in the topology) of each node.
+    sized
+        By number of GPUs: the set of nodes that have exactly so many.
     whole
         GPUs of the largest node: larger jobs take nodes of this size completely.
     free, firm
         Free GPUs of each node as things stand, and if all its soft blocks were gone.
     soft
-        Of each node its soft blocks: GPUs by job.
+        The soft blocks of all nodes.
     levels
         By number of free GPUs: the set of nodes that have exactly so many.
     busy, awake, usable
@@ -46,6 +51,9 @@ class PoolNodes:
     __slots__ = (
         "_contiguous",
         "_largest",
+        "_supplied",
+        "_supply",
+        "_together",
         "awake",
         "busy",
         "firm",
@@ -53,8 +61,10 @@ class PoolNodes:
         "group",
         "levels",
         "nodes",
+        "rack",
         "racks",
         "size",
+        "sized",
         "soft",
         "usable",
         "whole",
@@ -68,17 +78,20 @@ class PoolNodes:
         self._contiguous = self.nodes[-1] - self.nodes[0] + 1 == len(self.nodes)
         self.whole = topology.pools[pool].gpus_per_node
         smaller = [size for size in self.size if size < self.whole]
+        self._together = list(accumulate(sorted(self.size, reverse=True)))
         self._largest = (len(self.size) - len(smaller), max(smaller, default=0))
         self.free, self.firm = list(self.size), list(self.size)
-        self.soft: list[dict[int, int]] = [{} for _ in self.nodes]
+        self.soft = SoftBlocks(self.free)
         self.usable = (1 << len(self.nodes)) - 1
         self.busy = 0
         sleeping = set(asleep)
         drowsy = [i for i, node in enumerate(self.nodes) if node in sleeping] if sleeping else []
         self.awake = self.usable ^ bits_of(drowsy)
-        self.levels = list(positions_by(self.size, range(self.whole + 1)).values())
-        racks: list[int] = topology.node_rack[members].tolist()
-        self.racks = positions_by(racks, sorted(set(racks)))
+        self.sized = positions_by(self.size, sorted(set(self.size)))
+        self.levels = [self.sized.get(free, 0) for free in range(self.whole + 1)]
+        self.rack: list[int] = topology.node_rack[members].tolist()
+        self.racks = positions_by(self.rack, sorted(set(self.rack)))
+        self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
     def in_cluster(self, among: int) -> int:
         """Return a set of the pool's nodes as a set of cluster indices."""
@@ -99,13 +112,7 @@ class PoolNodes:
 
     def fewest_nodes(self, gpus: int) -> int:
         """Return how few nodes of the empty pool hold so many GPUs."""
-        count = 0
-        for size in sorted(self.size, reverse=True):
-            if gpus <= 0:
-                break
-            gpus -= size
-            count += 1
-        return count
+        return min(bisect_left(self._together, gpus) + 1, len(self.size))
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -113,13 +120,16 @@ class PoolNodes:
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))
         twin.free, twin.firm, twin.levels = list(self.free), list(self.firm), list(self.levels)
-        twin.soft = [dict(blocks) for blocks in self.soft]
+        twin.soft = self.soft.copy(twin.free)
+        twin._supplied, twin._supply = 0, []
         return twin
 
     def _shift(self, node: int, change: int) -> None:
         before = self.free[node]
         after = before + change
         self.free[node] = after
+        if node in self.soft.on:
+            self.soft.touch(node)
         bit = 1 << node
         self.levels[before] ^= bit
         self.levels[after] |= bit
@@ -136,15 +146,15 @@ class PoolNodes:
     def put_soft(self, job: int, node: int, gpus: int) -> None:
         """Use GPUs of a node for a block of `job` that larger blocks may push out."""
         self._shift(node, -gpus)
-        self.soft[node][job] = gpus
+        self.soft.add(job, node, gpus)
 
     def harden(self, job: int, node: int) -> None:
         """Let a soft block stay for good."""
-        self.firm[node] -= self.soft[node].pop(job)
+        self.firm[node] -= self.soft.remove(job, node)
 
     def push_out(self, job: int, node: int) -> int:
         """Remove a soft block and return its GPUs."""
-        gpus = self.soft[node].pop(job)
+        gpus = self.soft.remove(job, node)
         self._shift(node, gpus)
         return gpus
 
@@ -154,28 +164,48 @@ class PoolNodes:
         for level in range(gpus, self.whole + 1):
             mask = levels[level] & among
             if mask:
-                return (mask & -mask).bit_length() - 1
+                return lowest_bit(mask)
         return None
 
-    def cheapest_push(self, gpus: int, among: int) -> tuple[int, list[int]] | None:
-        """Return the node where the fewest soft blocks must go to make room, and their jobs.
+    def fill(self, gpus: int, count: int) -> list[int]:
+        """Use up to `count` times `gpus` GPUs of nodes and return where, in turn.
 
-        Ties go to the fewest GPUs pushed out, then to the lowest node. None if no node of `among`
-        can make room for `gpus` GPUs.
+        Every time the best fit is used, of nodes in use, else of awake ones, else of all. A node
+        that has been chosen stays the fullest one as long as it has room.
         """
-        best: tuple[int, int, int, list[int]] | None = None
-        firm, free, soft = self.firm, self.free, self.soft
-        for node in bits(among):
-            if firm[node] < gpus:
-                continue
-            need = gpus - free[node]
-            if best is not None and best[0] == 1 and need >= best[1]:
-                continue  # one block, and no smaller one would do: cannot be beaten here
-            jobs = _fewest(soft[node], need)
-            cost = (len(jobs), sum(soft[node][job] for job in jobs), node, jobs)
-            if best is None or cost[:2] < best[:2]:
-                best = cost
-        return None if best is None else (best[2], best[3])
+        chosen: list[int] = []
+        for group in (self.busy, self.awake, self.usable):
+            for level in range(gpus, self.whole + 1):
+                able = self.levels[level] & group & self.usable
+                if not able:
+                    continue
+                times = level // gpus
+                full, rest = divmod(count - len(chosen), times)
+                if full:
+                    filled = lowest_bits(able, min(full, able.bit_count()))
+                    for node in self._put_all(filled, level, times * gpus):
+                        chosen += [node] * times
+                    able ^= filled
+                if able and rest:
+                    node = lowest_bit(able)
+                    self.put(node, rest * gpus)
+                    chosen += [node] * rest
+                if len(chosen) == count:
+                    return chosen
+        return chosen
+
+    def _put_all(self, among: int, level: int, gpus: int) -> list[int]:
+        """Use GPUs for good of each of some nodes with `level` free GPUs, and return the nodes."""
+        free, firm, nodes = self.free, self.firm, list(bits(among))
+        for node in nodes:
+            free[node] -= gpus
+            firm[node] -= gpus
+        self.levels[level] ^= among
+        self.levels[level - gpus] |= among
+        self.busy |= among
+        for node in self.soft.on.keys() & nodes:
+            self.soft.touch(node)
+        return nodes
 
     def spread(self, among: int, count: int, *, one_rack: bool = False) -> int | None:
         """Return `count` nodes of the set `among` in as few racks as possible, or None.
@@ -186,31 +216,23 @@ class PoolNodes:
         """
         if among.bit_count() < count:
             return None
-        supply = sorted((m.bit_count(), m) for rack in self.racks.values() if (m := rack & among))
+        if among != self._supplied:
+            racks = (rack & among for rack in self.racks.values())
+            self._supplied = among
+            self._supply = sorted([(mask.bit_count(), mask) for mask in racks if mask])
+        supply = self._supply
+        enough = bisect_left(supply, (count,))
+        if enough == len(supply) and one_rack:
+            return None
         chosen = 0
-        while count > 0:
-            enough = next((mask for number, mask in supply if number >= count), None)
-            if enough is not None:
-                return chosen | lowest_bits(enough, count)
-            if one_rack:
-                return None
+        while enough == len(supply):
             number, mask = supply.pop()
             chosen |= mask
             count -= number
-        return chosen
-
-
-def _fewest(blocks: dict[int, int], need: int) -> list[int]:
-    """Return few jobs whose blocks together hold at least `need` GPUs.
-
-    The smallest block that alone suffices, otherwise the largest and so on with the rest: for
-    powers of two this is the smallest number of blocks.
-    """
-    ordered = sorted((gpus, job) for job, gpus in blocks.items())
-    chosen = []
-    while need > 0:
-        pick = next((pair for pair in ordered if pair[0] >= need), ordered[-1])
-        ordered.remove(pick)
-        chosen.append(pick[1])
-        need -= pick[0]
-    return chosen
+            enough = bisect_left(supply, (count,))
+        number, mask = supply.pop(enough)
+        taken = lowest_bits(mask, count)
+        if taken != mask:
+            insort(supply, (number - count, mask ^ taken))
+        self._supplied = among ^ chosen ^ taken  # as it is next time, if the caller uses them
+        return chosen | taken

@@ -1,9 +1,11 @@
 """Place all jobs of a pool: in place, else repacked, else the most important ones."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 from ronda.formulations.bit_sets import bits
 from ronda.formulations.block_packing import Packing
+from ronda.formulations.fragmentation import at_most
 from ronda.formulations.pieces import Request
 from ronda.formulations.pool_nodes import PoolNodes
 from ronda.formulations.rack_power import RackPower
@@ -18,8 +20,9 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     Jobs are admitted by importance as long as their number of GPUs leaves room. They are placed
     with everything that runs kept in place, a few blocks pushed out where they must; or else with
     all blocks placed anew. If neither places all (sizes that do not divide each other, pinned
-    jobs, power caps), the longest list of most important jobs that can be placed is, and of the
-    others those that fit without a further move.
+    jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
+    finds it, and of the others those that fit without a further move. Lists that no placement has
+    room for (`ronda.formulations.fragmentation`) count as tried.
 
     Returns
     -------
@@ -33,15 +36,16 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
         if request.gpus <= room:
             room -= request.gpus
             admitted.append(request)
-    packing = _attempt(nodes, admitted, power)
-    if not packing.failed:
+    cannot = _first_in_vain(nodes, admitted)
+    packing = _attempt(nodes, admitted, power) if cannot > len(admitted) else None
+    if packing is not None:
         return packing
-    packing = _attempt(nodes, [], power)
+    packing = Packing(nodes.copy(), power.copy() if power else None)
     low, most = 0, len(admitted)
     while most - low > 1:  # `low` jobs can be placed, `most` cannot
         middle = (low + most) // 2
-        trial = _attempt(nodes, admitted[:middle], power)
-        if trial.failed:
+        trial = _attempt(nodes, admitted[:middle], power) if middle < cannot else None
+        if trial is None:
             most = middle
         else:
             low, packing = middle, trial
@@ -50,17 +54,31 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     return packing
 
 
-def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None) -> Packing:
-    """Try to place all requests in place, then by a repack of all blocks."""
+def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
+    """Return a number of first requests such that so many, or more, cannot be placed.
+
+    Beyond all requests if their sizes divide each other, or the pool's nodes are unequal.
+    """
+    whole = nodes.whole
+    sizes = sorted({r.gpus % whole for r in requests} | {whole})
+    divide = all(large % small == 0 for small, large in pairwise(sizes) if small)
+    if divide or min(nodes.size) < whole:
+        return len(requests) + 1
+    return at_most(requests, nodes.usable.bit_count(), whole) + 1
+
+
+def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None) -> Packing | None:
+    """Place all requests in place, else by a repack of all blocks; None if neither does it."""
     packing = Packing(nodes.copy(), power.copy() if power else None)
-    packing.run(requests)
-    if packing.failed and any(r.held for r in requests):
-        repack = Packing(nodes.copy(), power.copy() if power else None)
-        repack.run(requests, scratch=True)
-        if not repack.failed:
-            _match(repack, requests)
-            return repack
-    return packing
+    if packing.run(requests):
+        return packing
+    if not any(r.held for r in requests):
+        return None
+    repack = Packing(nodes.copy(), power.copy() if power else None)
+    if not repack.run(requests, scratch=True):
+        return None
+    _match(repack, requests)
+    return repack
 
 
 def _match(packing: Packing, requests: list[Request]) -> None:
