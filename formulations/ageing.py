@@ -35,12 +35,11 @@ def aged_weight(o: Outlook, patience: float) -> Floats:
     patience
         tau in units of the mean time alone; infinite: weights do not grow.
     """
-    now_s, jobs = o.round.now_s, o.table.jobs
-    alone_s = (o.remaining + np.array([state.done_at(now_s) for state in jobs])) / o.most_rate
+    alone_s = (o.remaining + o.done) / o.most_rate
     known = alone_s[np.isfinite(alone_s)]
     tau_s = patience * float(known.mean()) if known.size else np.inf
-    if not 0 < tau_s < np.inf:
+    older_s = o.submit_s.max(initial=-np.inf) - o.submit_s
+    if not 0 < tau_s < np.inf or older_s.max(initial=0.0) <= tau_s:
         return o.weight
-    age_s = np.array([now_s - state.job.submit_s for state in jobs])
-    doublings = np.clip((age_s - age_s.min()) / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
+    doublings = np.clip(older_s / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
     return np.asarray(o.weight * 2.0**doublings)

@@ -60,6 +60,7 @@ def build_case(case: Case) -> Any:
         for family in (
             one_option,
             gpus,
+            ready_gpus,
             whole_nodes,
             power_cap,
             energy_window,
@@ -72,7 +73,10 @@ def build_case(case: Case) -> Any:
 
 def variables(model: Any, case: Case) -> None:
     """x_k ∈ {0, 1}; a_c ∈ {0, …, nodes of class c}; 0 ≤ y_pr ≤ what the rack's GPUs can add."""
-    model.x = pyo.Var(case.rows.tolist(), domain=pyo.Binary)
+    keys = case.rows
+    if case.waking is not None:  # K more for the same option after waking
+        keys = keys + case.waking.late * len(case.table)
+    model.x = pyo.Var(keys.tolist(), domain=pyo.Binary)
     if case.sleeps:
         model.awake = pyo.Var([c.name for c in case.classes], domain=pyo.NonNegativeIntegers)
         for kind, variable in zip(case.classes, model.awake.values(), strict=True):
@@ -124,6 +128,24 @@ def gpus(model: Any, case: Case) -> None:
         return (None, _linear(case.gpus[rows], [x[i] for i in rows.tolist()], *terms), there)
 
     model.gpus = pyo.Constraint(list(names), rule=rule)
+
+
+def ready_gpus(model: Any, case: Case) -> None:
+    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for what waits for nodes."""
+    if case.waking is None:
+        return
+    x, use = list(model.x.values()), case.waking.use
+    limits = case.waking.gpus.tolist()
+    names = {case.table.pools[p].name: p for p, most in enumerate(limits) if np.isfinite(most)}
+
+    def rule(_: Any, name: str) -> Any:
+        p = names[name]
+        rows = np.flatnonzero((case.pool == p) & (use > 0))
+        if not len(rows):
+            return pyo.Constraint.Skip
+        return (None, _linear(use[rows], [x[i] for i in rows.tolist()]), limits[p])
+
+    model.ready_gpus = pyo.Constraint(list(names), rule=rule)
 
 
 def whole_nodes(model: Any, case: Case) -> None:

@@ -17,6 +17,25 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Waking:
+    """Which options wait for nodes to wake (see `ronda.formulations.waking`).
+
+    Attributes
+    ----------
+    late
+        (n,) whether the option begins when nodes have woken, or now.
+    use
+        (n,) the GPUs that it takes of those that are ready.
+    gpus
+        (P,) the GPUs of each pool on nodes that are ready; infinite: all nodes are.
+    """
+
+    late: NDArray[np.bool_]
+    use: Floats
+    gpus: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """What the model of a round is made from.
 
@@ -36,6 +55,9 @@ class Case:
         The nodes, and whether the model may put some to sleep.
     racks
         The racks with a power cap.
+    waking
+        Options now and after waking, of which each has a variable (`ronda.formulations.waking`);
+        None: waking takes no time.
     """
 
     round: Round
@@ -48,6 +70,7 @@ class Case:
     classes: tuple[NodeClass, ...]
     sleeps: bool
     racks: tuple[RackCap, ...]
+    waking: Waking | None = None
 
     @property
     def job(self) -> Rows:
@@ -82,11 +105,18 @@ class Case:
 def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
     columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value", "extra_w")}
-    return replace(case, **columns)
+    waking = case.waking
+    if waking is not None:
+        waking = replace(waking, late=waking.late[kept], use=waking.use[kept])
+    return replace(case, waking=waking, **columns)
 
 
 def extra_w(table: OptionTable) -> Floats:
     """Return (K,) the watts that each option adds to those of its GPUs idle."""
+    return table.derive("extra_w", _extra_w)
+
+
+def _extra_w(table: OptionTable) -> Floats:
     idle_w = np.array([pool.gpu_type.idle_w for pool in table.pools])
     return np.asarray(table.power_w - table.gpus * idle_w[table.pool])
 
@@ -108,8 +138,12 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
         Whether racks are chosen with the options: those of span ``rack`` then get a variable for
         each rack (`ronda.formulations.rack_options`), and are compared only with their like.
     """
-    must = table.must_run[table.job]
-    rows = np.flatnonzero(np.isfinite(values) & (values > 0) & ~must)
+    rigid = bool(table.must_run.any())
+    good = np.isfinite(values) & (values > 0)
+    if rigid:
+        must = table.must_run[table.job]
+        good &= ~must
+    rows = good.nonzero()[0]
     extra, racks = extra_w(table), rack_caps(round.cluster)
     if racks:
         rows = rows[extra[rows] <= _room_w(round, table, racks)[rows]]
@@ -120,7 +154,8 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     if joint:
         group = 3 * group + reach(table, rows)
     rows = rows[undominated(group, values[rows], np.array(costs))]
-    rows = np.sort(np.concatenate([rows, np.flatnonzero(must)]))
+    if rigid:
+        rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)
     if joint:
         of, rack = copies(round.cluster.topology, table, rows)

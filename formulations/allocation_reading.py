@@ -185,6 +185,8 @@ def least_w(case: Case, gpus: list[int], extra_w: float) -> float:
 def shortages(case: Case) -> list[Conflict]:
     """Return the limits that jobs which must run, or the idle cluster, break by themselves."""
     table = case.table
+    if not table.must_run.any() and case.round.watts is None and not case.racks:
+        return []
     must = np.flatnonzero(table.must_run[table.job])
     owners = [f"one_option[{table.jobs[j].job.id}]" for j in table.job[must].tolist()]
     gpus = np.bincount(table.pool[must], table.gpus[must], minlength=len(table.pools))

@@ -28,10 +28,12 @@ def undominated(group: Rows, value: Floats, costs: Floats) -> NDArray[np.bool_]:
     costs
         (R, K) what each uses of every resource.
     """
-    order = np.lexsort((np.arange(len(group)), -value, group))
+    if len(costs) == 1:
+        return _undominated_at_one_cost(group, value, costs[0])
+    order = np.lexsort((*costs[::-1], -value, group))  # who beats an option comes before it
     key, sorted_costs = group[order], costs[:, order]
     first = np.searchsorted(key, key, side="left")
-    rank = np.arange(len(key)) - first  # place within the group; a better one comes earlier
+    rank = np.arange(len(key)) - first  # place within the group
     kept = np.ones(len(key), dtype=bool)
     active = np.flatnonzero(rank > 0)
     step = 1
@@ -44,6 +46,24 @@ def undominated(group: Rows, value: Floats, costs: Floats) -> NDArray[np.bool_]:
     result = np.empty_like(kept)
     result[order] = kept
     return result
+
+
+def _undominated_at_one_cost(group: Rows, value: Floats, cost: Floats) -> NDArray[np.bool_]:
+    """Tell the same where there is one resource: who is worth more than all that cost no more.
+
+    By group, cost and falling value, an option must be worth more than the best before it; values
+    are compared by rank, so that those of another group can be set below all of this one.
+    """
+    count = len(value)
+    kept = np.ones(count, dtype=bool)
+    if not count:
+        return kept
+    order = np.lexsort((-value, cost, group))
+    ascending = np.sort(value)
+    rank = np.searchsorted(ascending, value[order])
+    rank += group[order] * count
+    kept[order[1:]] = rank[1:] > np.maximum.accumulate(rank)[:-1]
+    return kept
 
 
 def option_losses(

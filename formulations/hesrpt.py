@@ -30,13 +30,15 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 * Ranks and N are those of the job's partition: others do not compete.
 """
 
-from dataclasses import replace
+from collections import defaultdict
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.ageing import PATIENCE, aged_weight
-from ronda.formulations.outlook import Outlook
+from ronda.formulations.options import OptionTable
+from ronda.formulations.outlook import Extent, Outlook, extent
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -52,21 +54,47 @@ def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
 
     Weights grow with age, so that nobody starves: see `ronda.formulations.ageing`.
     """
-    o = replace(o, weight=aged_weight(o, patience))
-    partitions = [state.job.partition for state in o.table.jobs]
-    names, group = np.unique(np.array(partitions, dtype=object), return_inverse=True)
-    gpus = np.array([sum(p.gpus for p in o.table.pools if p.partition == n) for n in names])
-    size = o.remaining / o.least_rate * o.least_gpus / o.weight
-    submit = np.array([state.job.submit_s for state in o.table.jobs])
+    weight, of = aged_weight(o, patience), o.table.derive("partitions", _partitions)
+    size = o.remaining / o.least_rate * o.least_gpus / weight
     upto = np.empty(len(size))
-    for g in range(len(names)):
-        own = np.flatnonzero((group == g) & np.isfinite(size))
-        upto[own] = expected_rank(size[own], o.weight[own], submit[own], o.guessed[own])
-    p = elasticity(o)
+    for members in of.members:
+        own = members[np.isfinite(size[members])]
+        upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.guessed[own])
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = (o.most_gpus / gpus[group]) ** p
-        price = (prices(upto, o.weight, p) * share + 0.5 * o.weight * (1.0 - share)) / o.most_rate
+        scarce = prices(upto, weight, of.elasticity) * of.share
+        price = (scarce + 0.5 * weight * (1.0 - of.share)) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
+
+
+class Partitions(NamedTuple):
+    """Who competes with whom, and how large the largest option is.
+
+    Attributes
+    ----------
+    members
+        The jobs of each partition.
+    elasticity, share
+        (J,) p, and ``(n/N)^p``: see the module.
+    """
+
+    members: tuple[Rows, ...]
+    elasticity: Floats
+    share: Floats
+
+
+def _partitions(table: OptionTable) -> Partitions:
+    own: defaultdict[str, list[int]] = defaultdict(list)
+    for j, state in enumerate(table.jobs):
+        own[state.job.partition].append(j)
+    members = {name: np.array(jobs) for name, jobs in own.items()}
+    gpus = np.zeros(len(table.jobs))
+    for name, jobs in members.items():
+        gpus[jobs] = sum(pool.gpus for pool in table.pools if pool.partition == name)
+    of = extent(table)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = _elasticity(of)
+        share = (of.most_gpus / gpus) ** p
+    return Partitions(tuple(members.values()), p, share)
 
 
 def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
@@ -87,10 +115,9 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
         return np.asarray(np.where(p < 1.0, upto * (1.0 - others) ** (1.0 - p), upto))
 
 
-def elasticity(o: Outlook) -> Floats:
+def _elasticity(o: Extent) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.log(o.most_rate / o.least_rate) / np.log(o.most_gpus / o.least_gpus)
+    p = np.log(o.most_rate / o.least_rate) / np.log(o.most_gpus / o.least_gpus)
     return np.where(o.most_gpus > o.least_gpus, np.clip(p, 0.0, MOST_ELASTIC), 1.0)
 
 
@@ -111,7 +138,7 @@ def expected_rank(
         (J,) sizes in any unit, weights, submission times, and whether the size is a guess.
     """
     rank = weight.copy()
-    sure, unsure = np.flatnonzero(~guessed), np.flatnonzero(guessed)
+    sure, unsure = (~guessed).nonzero()[0], guessed.nonzero()[0]
     order = sure[np.lexsort((-submit[sure], -size[sure]))]
     rank[order] = np.cumsum(weight[order])
     if len(unsure):

@@ -7,7 +7,7 @@ built, to the last bit: a process that has nothing to remember decides the same.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.profile import NoiseScale, Profile
+
+if TYPE_CHECKING:
+    from ronda.formulations.options import OptionTable
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +58,14 @@ class JobRows(NamedTuple):
     rows: int
     current: int
 
+    def same_rows(self, other: "JobRows") -> bool:
+        """Tell whether these are another round's rows of the same job, but for the current one."""
+        if self is other:
+            return True
+        if self.job is not other.job or len(self.blocks) != len(other.blocks):
+            return False
+        return all(mine is its for mine, its in zip(self.blocks, other.blocks, strict=True))
+
     def outdated(self, state: JobState, profile: Profile) -> str | None:
         """Return why the rows are no longer those of a job; None if they are."""
         if self.job is not state.job and self.job != state.job:
@@ -73,15 +84,21 @@ class KeptOptions:
     ----------
     minded
         Whether watts mattered in it.
+    rows
+        In the order of its jobs.
     jobs
         By id of the job.
+    table
+        What was made of them.
     """
 
-    __slots__ = ("jobs", "minded")
+    __slots__ = ("jobs", "minded", "rows", "table")
 
     def __init__(self) -> None:
         self.minded: bool | None = None
+        self.rows: Sequence[JobRows] = ()
         self.jobs: dict[str, JobRows] = {}
+        self.table: OptionTable | None = None
 
     def look_up(
         self, round: Round, *, mind_power: bool
@@ -107,9 +124,20 @@ class KeptOptions:
             found.append(None if reason else rows)
         return found, Counter(what)
 
-    def keep(self, jobs: Sequence[JobRows], *, mind_power: bool) -> None:
-        """Remember the rows of a round in place of those of the one before."""
-        self.jobs, self.minded = {rows.job.id: rows for rows in jobs}, mind_power
+    def keep(self, jobs: Sequence[JobRows], *, mind_power: bool) -> "OptionTable | None":
+        """Remember the rows of a round in place of those of the one before.
+
+        Returns
+        -------
+        OptionTable or None
+            The last table if all rows are the same, in the same order, but for the current ones.
+        """
+        before, self.rows, self.minded = self.rows, jobs, mind_power
+        self.jobs = {rows.job.id: rows for rows in jobs}
+        if len(before) != len(jobs):
+            return None
+        same = (rows.same_rows(old) for rows, old in zip(jobs, before, strict=True))
+        return self.table if all(same) else None
 
 
 def kept_options(cluster: Cluster, *, elastic: bool, prune: bool) -> KeptOptions:

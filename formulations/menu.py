@@ -92,10 +92,11 @@ class Menu:
         self._grids: dict[tuple[object, ...], Grid] = {}
         self._blocks: dict[Request, Floats] = {}
         self._speeds: dict[tuple[int, int, float, float, int], float] = {}
+        self._worth: dict[tuple[NoiseScale, float], float] = {}
 
     def trim(self) -> None:
         """Forget everything once it is a lot; between two tables, never while one is built."""
-        for known in (self._blocks, self._speeds, self._grids):
+        for known in (self._blocks, self._speeds, self._worth, self._grids):
             if len(known) > MOST_REMEMBERED:
                 known.clear()
 
@@ -136,8 +137,11 @@ class Menu:
             self._speeds[key] = float(samples_per_s(self.profile, name, *key))
         if noise is None or self.rigid:
             return self._speeds[key]
-        scale = scale_at(noise, option.batch)
-        return self._speeds[key] * float(efficiency(scale, option.batch, self.profile.base_batch))
+        at = (noise, option.batch)
+        if at not in self._worth:
+            scale = scale_at(noise, option.batch)
+            self._worth[at] = float(efficiency(scale, option.batch, self.profile.base_batch))
+        return self._speeds[key] * self._worth[at]
 
     def _offered(self, counts: Rows, requests: Sequence[Request]) -> Mask:
         """Return (J, N) whether a job may take a count."""

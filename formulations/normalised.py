@@ -56,17 +56,19 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
             ]
         ),
     )
-    return (
-        replace(
-            problem,
-            value=_kept(problem.value / units.value),
-            use=_kept(problem.use / units.use[:, None]),
-            capacity=_kept(problem.capacity / units.use),
+    own = replace(
+        problem,
+        value=_kept(problem.value / units.value),
+        use=_kept(problem.use / units.use[:, None]),
+        capacity=_kept(problem.capacity / units.use),
+    )
+    if len(problem.block_value):
+        own = replace(
+            own,
             block_value=_kept(problem.block_value / units.value),
             block_use=_kept(problem.block_use / units.use[:, None]),
-        ),
-        units,
-    )
+        )
+    return own, units
 
 
 def _largest(values: Floats) -> float:
@@ -93,7 +95,5 @@ def _whole(numbers: Floats) -> bool:
 
 def _kept(values: Floats) -> Floats:
     """Round to `BITS` bits."""
-    if not values.size:
-        return values
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.rint(mantissa * 2.0**BITS), exponent - BITS))

@@ -170,12 +170,10 @@ def finish_time_fairness(o: Outlook, power: float) -> Floats:
     rho = (age + remaining time at the fair rate) / (total work at the fair rate) is Themis'
     (NSDI 2020) finish-time fairness, with the rate at an equal share of the GPUs of all jobs.
     """
-    now, jobs = o.round.now_s, o.table.jobs
-    fair_gpus = sum(pool.gpus for pool in o.table.pools) / max(1, len(jobs))
+    fair_gpus = sum(pool.gpus for pool in o.table.pools) / max(1, len(o.table.jobs))
     fits = o.table.gpus <= np.maximum(o.by_row(o.least_gpus), fair_gpus)
     fair = o.over_jobs(np.maximum, np.where(fits, o.table.rate, 0.0))
-    age = np.array([now - state.job.submit_s for state in jobs])
-    work = o.remaining + np.array([state.done_at(now) for state in jobs])
+    work, age = o.remaining + o.done, o.round.now_s - o.submit_s
     rho = (np.maximum(age, 0.0) + o.remaining / fair) / (work / fair)
     return np.asarray(o.by_row(o.weight * rho**power / fair) * o.rate)
 

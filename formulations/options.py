@@ -1,21 +1,24 @@
 """All the ways to run the jobs of a round, as one table of parallel columns."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.current_row import with_current
 from ronda.formulations.kept_options import JobRows, kept_options
-from ronda.formulations.menu import COLUMNS, RATE, SPANS, Menu, Request, menu
+from ronda.formulations.menu import COLUMNS, SPANS, Menu, Request, menu
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
 from ronda.instances.cluster import Pool
 from ronda.instances.instance import Round
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import JobState, Option
 from ronda.instances.profile import Profile
 
 Floats = NDArray[np.float64]
 Choice = tuple[Menu, Request]
+Value = TypeVar("Value")
 
 FULL = (1.0,)  # the clocks of a job that has no choice
 
@@ -50,6 +53,9 @@ class OptionTable:
     changes
         How many jobs' rows were kept from the round before, and why how many were built
         (`ronda.formulations.kept_options`): what building cost, which no solver looks at.
+    derived
+        What `derive` has made. Tables of the same jobs and columns share it: who replaces some
+        must not.
     """
 
     jobs: tuple[JobState, ...]
@@ -67,10 +73,27 @@ class OptionTable:
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
     changes: Mapping[str, int] = field(default_factory=dict)
+    derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
         return len(self.job)
+
+    def derive(self, name: str, make: Callable[["OptionTable"], Value]) -> Value:
+        """Return what follows from the jobs and columns, made once for all tables that have them.
+
+        Parameters
+        ----------
+        name
+            Which value: unique in the code base.
+        make
+            Makes it, from what does not change while the jobs and their options stay the same:
+            not from `current`, `must_run` or what is in a `JobState` but its job.
+        """
+        try:
+            return self.derived[name]  # type: ignore[no-any-return]
+        except KeyError:
+            return self.derived.setdefault(name, make(self))  # type: ignore[no-any-return]
 
 
 def option(table: OptionTable, k: int) -> Option:
@@ -127,14 +150,17 @@ def build(
     memory = kept_options(round.cluster, elastic=elastic, prune=prune)
     rows, changes = memory.look_up(round, mind_power=mind_power)
     changed = [j for j, known in enumerate(rows) if known is None]
-    states, shapes = [round.jobs[j] for j in changed], pool_shapes(round.cluster)
-    choices = _choices(round, states, shapes, elastic, (prune, mind_power))
-    _prepare(choices)
-    for j, state, of_job in zip(changed, states, choices, strict=True):
-        rows[j] = _job_rows(round, state, of_job, shapes)
+    if changed:
+        states, shapes = [round.jobs[j] for j in changed], pool_shapes(round.cluster)
+        choices = _choices(round, states, shapes, elastic, (prune, mind_power))
+        _prepare(choices)
+        for j, state, of_job in zip(changed, states, choices, strict=True):
+            rows[j] = _job_rows(round, state, of_job, shapes)
     complete = [of_job for of_job in rows if of_job is not None]
-    memory.keep(complete, mind_power=mind_power)
-    return _table(round, complete, changes)
+    before = memory.keep(complete, mind_power=mind_power)
+    columns = _joined(round, complete) if before is None else before
+    memory.table = _table(columns, round, complete, changes)
+    return memory.table
 
 
 def _job_rows(
@@ -150,7 +176,7 @@ def _job_rows(
             known = menu(profile, shapes[pool])
         node_rack = round.cluster.topology.node_rack
         racks = len({int(node_rack[node]) for node, _ in state.allocation.placement})
-        own, current = _with_current(own, state, state.allocation, racks, known)
+        own, current = with_current(own, state, state.allocation, racks, known)
     rows = sum(block.shape[1] for block in own)
     return JobRows(state.job, state.allocation, state.noise, profile, own, rows, current)
 
@@ -219,42 +245,8 @@ def _prepare(choices: Sequence[Sequence[Choice]]) -> None:
         m.prepare(list(requests))
 
 
-def _with_current(
-    own: list[Floats], state: JobState, allocation: Allocation, racks: int, known: Menu | None
-) -> tuple[list[Floats], int]:
-    """Return a running job's blocks with the row of what it runs on, and where that row is.
-
-    Its rate is that of the nodes, in so many `racks`, that it really has; if the profile does not
-    cover them, or the pool at all (no menu), the rate that its option promised.
-    """
-    option = allocation.option
-    rate = option.rate
-    if known is not None:
-        reach = (len(allocation.placement), racks)
-        rate = known.rate(option, reach, state.noise) or rate
-    row = _row(option, rate)
-    before = 0
-    for i, block in enumerate(own):
-        same = np.flatnonzero((block[:RATE] == row[:RATE]).all(axis=0))
-        if len(same):
-            k = int(same[0])
-            if block[RATE, k] != rate:
-                own[i] = block.copy()
-                own[i][RATE, k] = rate
-            return own, before + k
-        before += block.shape[1]
-    return [*own, row], before
-
-
-def _row(option: Option, rate: float) -> Floats:
-    """Return a block of one row."""
-    span = SPANS.index(option.span)
-    columns = (option.pool, option.gpus, span, option.width, option.clock, option.batch)
-    return np.array([*columns, rate, option.power_w], dtype=float)[:, None]
-
-
-def _table(round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]) -> OptionTable:
-    """Join the jobs' rows."""
+def _joined(round: Round, kept: Sequence[JobRows]) -> OptionTable:
+    """Join the jobs' rows; none is current yet."""
     jobs = round.jobs
     blocks = [block for of_job in kept for block in of_job.blocks]
     whole = np.concatenate([np.empty((COLUMNS, 0)), *blocks], axis=1)
@@ -262,9 +254,6 @@ def _table(round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]) ->
     counts = np.array([of_job.rows for of_job in kept], dtype=np.int64)
     offsets = np.zeros(len(jobs) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
-    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
-    is_current = np.zeros(whole.shape[1], dtype=bool)
-    is_current[(offsets[:-1] + current)[current >= 0]] = True
     return OptionTable(
         jobs=jobs,
         pools=round.cluster.topology.pools,
@@ -278,9 +267,23 @@ def _table(round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]) ->
         batch=whole[5],
         rate=whole[6],
         power_w=whole[7],
+        current=np.zeros(whole.shape[1], dtype=bool),
+        must_run=np.zeros(len(jobs), dtype=bool),
+    )
+
+
+def _table(
+    columns: OptionTable, round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]
+) -> OptionTable:
+    """Return the columns with what the jobs run on now."""
+    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
+    is_current = np.zeros(len(columns), dtype=bool)
+    is_current[(columns.start[:-1] + current)[current >= 0]] = True
+    must = [s.allocation is not None and not s.job.preemptible for s in round.jobs]
+    return replace(
+        columns,
+        jobs=round.jobs,
         current=is_current,
-        must_run=np.array(
-            [s.allocation is not None and not s.job.preemptible for s in jobs], dtype=bool
-        ),
+        must_run=np.array(must, dtype=bool),
         changes=changes,
     )

@@ -1,6 +1,7 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,32 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
+class Extent(NamedTuple):
+    """What the options of a table say whatever runs now; (J,) arrays, NaN without an option.
+
+    Attributes
+    ----------
+    gpus
+        (K,) GPUs of the options, as real numbers.
+    least_gpus, least_rate, most_gpus, most_rate
+        As of `Outlook`.
+    weight, submit_s, work
+        Of the jobs; `work` is the expected size, NaN if it is not known.
+    guessed
+        Whether it is not known.
+    """
+
+    gpus: Floats
+    least_gpus: Floats
+    least_rate: Floats
+    most_gpus: Floats
+    most_rate: Floats
+    weight: Floats
+    submit_s: Floats
+    work: Floats
+    guessed: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
@@ -23,8 +50,12 @@ class Outlook:
         The round and its options.
     weight
         (J,) importance of the jobs.
+    done
+        (J,) expected work done.
     remaining, guessed
         (J,) expected work left, and whether that is a guess as the job's size is not known.
+    submit_s
+        (J,) when the jobs were submitted.
     rate
         (K,) work per second, less what is lost by the pause if the option is not the current one.
     left_s
@@ -38,8 +69,10 @@ class Outlook:
     round: Round
     table: OptionTable
     weight: Floats
+    done: Floats
     remaining: Floats
     guessed: NDArray[np.bool_]
+    submit_s: Floats
     rate: Floats
     left_s: Floats
     least_gpus: Floats
@@ -82,29 +115,53 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     horizon_s
         Longest time in seconds that an allocation is expected to last.
     """
-    rate, gpus = table.rate, table.gpus.astype(float)
-    least_gpus = _over_jobs(table, np.minimum, gpus)
-    least_rate = _over_jobs(table, np.maximum, np.where(gpus == least_gpus[table.job], rate, 0.0))
-    most_rate = _over_jobs(table, np.maximum, rate)
-    fastest = np.where(rate == most_rate[table.job], gpus, np.inf)
-    remaining = _remaining(round, table, least_rate)
+    rate, job, of = table.rate, table.job, extent(table)
+    done = np.array([state.done_at(round.now_s) for state in table.jobs])
+    remaining = _remaining(of, done, round.length_s)
     pause = pause_s(round, table)
-    extra = pause - _over_jobs(table, np.minimum, pause)[table.job]
-    running_s = remaining[table.job] / rate
+    extra = pause - _over_jobs(table, np.minimum, pause)[job]
+    running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
     kept = 1.0 - extra / np.where(lasts > 0, lasts, 1.0)
     return Outlook(
         round=round,
         table=table,
-        weight=np.array([state.job.weight for state in table.jobs], dtype=float),
+        weight=of.weight,
+        done=done,
         remaining=remaining,
-        guessed=np.array([state.job.estimate is None for state in table.jobs], dtype=bool),
+        guessed=of.guessed,
+        submit_s=of.submit_s,
         rate=rate * kept,
         left_s=pause + running_s,
+        least_gpus=of.least_gpus,
+        least_rate=of.least_rate,
+        most_gpus=of.most_gpus,
+        most_rate=of.most_rate,
+    )
+
+
+def extent(table: OptionTable) -> Extent:
+    """Return what the options of a table say whatever runs now."""
+    return table.derive("extent", _extent)
+
+
+def _extent(table: OptionTable) -> Extent:
+    jobs, rate, gpus = [state.job for state in table.jobs], table.rate, table.gpus.astype(float)
+    least_gpus = _over_jobs(table, np.minimum, gpus)
+    least_rate = _over_jobs(table, np.maximum, np.where(gpus == least_gpus[table.job], rate, 0.0))
+    most_rate = _over_jobs(table, np.maximum, rate)
+    fastest = np.where(rate == most_rate[table.job], gpus, np.inf)
+    work = [np.nan if job.estimate is None else job.estimate.work for job in jobs]
+    return Extent(
+        gpus=gpus,
         least_gpus=least_gpus,
         least_rate=least_rate,
         most_gpus=_over_jobs(table, np.minimum, fastest),
         most_rate=most_rate,
+        weight=np.array([job.weight for job in jobs], dtype=float),
+        submit_s=np.array([job.submit_s for job in jobs], dtype=float),
+        work=np.array(work, dtype=float),
+        guessed=np.array([job.estimate is None for job in jobs], dtype=bool),
     )
 
 
@@ -113,17 +170,20 @@ def pause_s(round: Round, table: OptionTable) -> Floats:
 
     What is left of the pause for its current row; else a start or a restart.
     """
-    costs = [state.job.costs or round.costs for state in table.jobs]
-    whole = [_whole_s(s, c) for s, c in zip(table.jobs, costs, strict=True)]
+    usual, whole, by_gpus = round.costs, [], []
+    for j, state in enumerate(table.jobs):
+        costs = state.job.costs or usual
+        whole.append(_whole_s(state, costs))
+        in_place = state.allocation is not None and costs.scale_s is not None
+        if costs.restart_by_gpus and state.started and not in_place:
+            by_gpus.append((j, costs))
     pause = np.array(whole, dtype=float)[table.job]
-    for j, (state, cost) in enumerate(zip(table.jobs, costs, strict=True)):
-        in_place = state.allocation is not None and cost.scale_s is not None
-        if cost.restart_by_gpus and state.started and not in_place:
-            own = slice(table.start[j], table.start[j + 1])
-            pause[own] = [cost.restart(n) for n in table.gpus[own].tolist()]
-    running = np.flatnonzero(table.current)
-    ready = np.array([state.since_s for state in table.jobs], dtype=float)[table.job[running]]
-    pause[running] = np.maximum(ready - round.now_s, 0.0)
+    for j, costs in by_gpus:
+        own = slice(table.start[j], table.start[j + 1])
+        pause[own] = [costs.restart(n) for n in table.gpus[own].tolist()]
+    running = table.current.nonzero()[0]
+    ready = [table.jobs[j].since_s for j in table.job[running].tolist()]
+    pause[running] = np.maximum(np.array(ready, dtype=float) - round.now_s, 0.0)
     return pause
 
 
@@ -136,21 +196,26 @@ def _whole_s(state: JobState, costs: Costs) -> float:
     return costs.restart_s
 
 
-def _remaining(round: Round, table: OptionTable, least_rate: Floats) -> Floats:
-    """Return (J,) the expected work left (see `outlook`)."""
-    floor = np.nan_to_num(least_rate) * round.length_s
-
-    def of(state: JobState, at_least: float) -> float:
-        known = state.remaining_at(round.now_s)
-        return max(state.done_at(round.now_s), at_least) if known is None else known
-
-    return np.array([of(s, f) for s, f in zip(table.jobs, floor.tolist(), strict=True)])
+def _remaining(of: Extent, done: Floats, length_s: float) -> Floats:
+    """Return (J,) the expected work left (see `outlook` and `JobState.remaining_at`)."""
+    left = of.work - done
+    known = np.where(left > 0, left, 0.01 * of.work)
+    if not of.guessed.any():
+        return known
+    return np.where(of.guessed, np.maximum(done, np.nan_to_num(of.least_rate) * length_s), known)
 
 
 def _over_jobs(table: OptionTable, reduce: np.ufunc, column: Floats) -> Floats:
     """Return (J,) a column reduced over each job's rows, NaN for jobs without rows."""
+    some = table.derive("filled", _filled)
+    if len(some) == len(table.jobs) > 0:
+        return np.asarray(reduce.reduceat(column, table.start[:-1]))
     result = np.full(len(table.jobs), np.nan)
-    some = np.flatnonzero(np.diff(table.start))
     if len(some):
         result[some] = reduce.reduceat(column, table.start[some])
     return result
+
+
+def _filled(table: OptionTable) -> Rows:
+    """Return the jobs that have rows."""
+    return np.flatnonzero(np.diff(table.start))

@@ -70,13 +70,16 @@ def place(
     unknown = [job for job in chosen if job not in states]
     if unknown:
         raise ValueError(f"jobs that are not live in the round: {', '.join(unknown)}")
+    held = {job: unchanged(states[job], option) for job, option in chosen.items()}
+    caps, moving = capped(round.cluster), may_sleep or bool(yielding)
+    if not moving and not caps and (still := _as_they_are(held)) is not None:
+        return assemble(round, chosen, held, still, may_sleep=False, awake={})
     topology = round.cluster.topology
-    jobs, held, by_pool = list(chosen), {}, defaultdict(list)
-    for order, (job, option) in enumerate(chosen.items()):
-        held[job] = unchanged(states[job], option)
+    jobs, by_pool = list(chosen), defaultdict(list)
+    for order, option in enumerate(chosen.values()):
         by_pool[option.pool].append(order)
     power = None
-    if capped(round.cluster):
+    if caps:
         drowsy = range(len(topology.node_gpus)) if may_sleep else round.asleep
         power = RackPower(round.cluster, drowsy)
     placements: dict[str, tuple[Piece, ...]] = {}
@@ -103,6 +106,18 @@ def place(
             named = ((nodes.nodes[node], gpus) for node, gpus in pieces)
             placements[jobs[order]] = tuple(sorted(named))
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
+
+
+def _as_they_are(
+    held: Mapping[str, Allocation | None],
+) -> dict[str, tuple[Piece, ...]] | None:
+    """Return the nodes that all jobs are on if all just go on; None if one does not."""
+    still: dict[str, tuple[Piece, ...]] = {}
+    for job, kept in held.items():
+        if kept is None:
+            return None
+        still[job] = tuple(sorted(kept.placement))
+    return still
 
 
 def _request(

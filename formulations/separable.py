@@ -74,7 +74,7 @@ class Separable:
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):
             array = getattr(self, name)
-            if not np.isfinite(array).all():
+            if array.size and not np.isfinite(array).all():
                 where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
                 raise InputError(
                     f"{place}: {name}{list(where)}", f"{array[where]}", "a finite number"
@@ -85,10 +85,10 @@ class Separable:
         if (
             self.start[0] != 0
             or self.start[-1] != len(self.value)
-            or (np.diff(self.start) < 0).any()
+            or (self.start[1:] < self.start[:-1]).any()
         ):
             raise InputError(place, "offsets that do not cover the options", "ascending offsets")
-        empty = np.flatnonzero(self.must & (np.diff(self.start) == 0))
+        empty = (self.must & (self.start[1:] == self.start[:-1])).nonzero()[0]
         if len(empty):
             raise InputError(
                 f"{place}: job {int(empty[0])}", "no option", "at least one: it must run"

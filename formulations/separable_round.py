@@ -30,13 +30,15 @@ def separable(case: Case) -> Separable:
     -------
     Separable
         Resources ``gpus[pool]``, ``whole_nodes[pool,k]``, ``power_cap`` or ``energy_window`` (the
-        tighter of the two: they are multiples of each other), ``rack_share[pool]`` and
+        tighter of the two: they are multiples of each other), ``ready_gpus[pool]`` where nodes
+        take time to wake, ``rack_share[pool]`` and
         ``rack_power[rack]``, and ``gpus[pool,rack]`` of pools whose options are tied to racks;
         blocks are the nodes that may be awake and the power of racks.
     """
     made = _Rows(case)
     _gpu_rows(made)
     _in_rack_rows(made)
+    _ready_rows(made)
     _power_row(made)
     _rack_rows(made)
     jobs = len(case.table.jobs)
@@ -129,6 +131,16 @@ def _in_rack_rows(made: _Rows) -> None:
             use = np.where(case.rack == r, case.gpus, held[:, r]) * (case.pool == p)
             name = f"gpus[{case.table.pools[p].name},{topology.racks[r] or UNNAMED}]"
             made.add(name, use.astype(float), float(there[p, r]))
+
+
+def _ready_rows(made: _Rows) -> None:
+    """Add the GPUs of nodes that are ready, in pools where some are not."""
+    case = made.case
+    if case.waking is None:
+        return
+    for p in np.flatnonzero(np.isfinite(case.waking.gpus)).tolist():
+        use = np.where(case.pool == p, case.waking.use, 0.0)
+        made.add(f"ready_gpus[{case.table.pools[p].name}]", use, float(case.waking.gpus[p]))
 
 
 def _power_row(made: _Rows) -> None:

@@ -50,3 +50,10 @@ def worth_of_a_watt(table: OptionTable, values: Floats, chosen: Rows) -> float:
     rows = chosen[chosen >= 0]
     drawn_w = float(table.power_w[rows].sum())
     return float(values[rows].sum()) / drawn_w if drawn_w > 0 else 0.0
+
+
+def worth_of_a_gpu(table: OptionTable, values: Floats, chosen: Rows) -> float:
+    """Return what a GPU earns on average under (J,) chosen rows; 0 if none is used."""
+    rows = chosen[chosen >= 0]
+    gpus = float(table.gpus[rows].sum())
+    return float(values[rows].sum()) / gpus if gpus > 0 else 0.0

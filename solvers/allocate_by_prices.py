@@ -14,6 +14,7 @@ from ronda.formulations.rack_options import ANYWHERE, first_fit
 from ronda.formulations.regret import surpluses
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
+from ronda.formulations.waking import Ready, begin, with_waking
 from ronda.instances.instance import Round
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.answer import ALONE, CORES, LABELS, PROGRAMME, Answer
@@ -44,6 +45,7 @@ def allocate_by_prices(
     within: float,
     reserve_s: float,
     joint: bool = False,
+    ready: Ready | None = None,
     jobs: Callable[[Separable], Jobs] = LocalJobs,
 ) -> Choice:
     """Choose every job's option by the price engine.
@@ -65,15 +67,21 @@ def allocate_by_prices(
     joint
         Whether options within a rack compete by the price of GPUs in each rack where they do not
         all find a rack without; otherwise they are chosen as if any rack had room.
+    ready
+        Which nodes can run jobs at once, if options are to compete for them; the choice then waits
+        for others to wake where that is worth it. None: as if waking took no time.
     jobs
         Makes whoever answers for the jobs (`ronda.solvers.prices.solve_separable`).
     """
     case = make_case(round, table, values)
+    if ready is not None:
+        case = with_waking(case, ready)
     conflicts = shortages(case)
     if conflicts:
         return _nothing(table, StopReason.INFEASIBLE, deadline.elapsed(), tuple(conflicts))
     choose = partial(
         _choose,
+        values=values,
         deadline=deadline,
         gap=gap,
         seed=seed,
@@ -83,7 +91,7 @@ def allocate_by_prices(
         jobs=jobs,
     )
     loose = choose(case)
-    joint = joint and bool((table.span == RACK).any())
+    joint = joint and ready is None and bool((table.span == RACK).any())
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
     racks = first_fit(round.cluster.topology, table, loose.chosen)
@@ -99,6 +107,7 @@ def allocate_by_prices(
 def _choose(
     case: Case,
     *,
+    values: Floats,
     deadline: Deadline,
     gap: float,
     seed: int,
@@ -124,10 +133,12 @@ def _choose(
         return _without(case, answer, deadline, build_s)
     runs, rack = answer.chosen >= 0, np.full(len(answer.chosen), ANYWHERE)
     rack[runs] = case.rack[answer.chosen[runs]]
-    rows = case.rows[answer.chosen]
+    chosen = answer.chosen.copy()
+    chosen[runs] = case.rows[answer.chosen[runs]]
+    begun = None if case.waking is None else begin(case, values, answer.chosen)
     proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
-        chosen=np.where(runs, rows, -1) if len(case.rows) else answer.chosen,
+        chosen=chosen if begun is None else begun.chosen,
         objective=answer.objective,
         bound=answer.bound,
         prices=named_prices(problem, answer),
@@ -144,6 +155,8 @@ def _choose(
         details={DUAL_GAP: answer.dual_gap},
         racks=rack,
         surplus=_surplus(case, problem, answer),
+        worth=None if begun is None else begun.worth,
+        awake=None if begun is None else begun.awake,
     )
 
 

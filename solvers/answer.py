@@ -12,6 +12,14 @@ ALONE, LABELS, CORES, PROGRAMME = "prices alone", "labels", "cores", "dynamic pr
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A feasible answer: (J,) row of each job's option, -1 for none; (B,) count of each block."""
+
+    chosen: Ints
+    blocks: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a separable problem.
 

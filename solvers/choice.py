@@ -65,6 +65,11 @@ class Choice:
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     watt_value
         What a watt less is worth at least, whether or not the energy of the window has a price.
+    worth
+        (K,) what options are worth as they were chosen (a job may have to wait for nodes); None:
+        the setting's values.
+    awake
+        (P,) how many nodes are to be awake at least; None: as many as jobs need.
     """
 
     chosen: Rows
@@ -87,6 +92,8 @@ class Choice:
     yielding: tuple[str, ...] = ()
     racks: Rows | None = None
     watt_value: float = 0.0
+    worth: Floats | None = None
+    awake: tuple[int, ...] | None = None
 
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
@@ -169,7 +176,7 @@ def to_plan(
     placed = realise(
         setting.round,
         setting.table,
-        setting.values,
+        setting.values if choice.worth is None else choice.worth,
         choice.chosen,
         watt_value=max(
             choice.watt_value, choice.prices.get("energy_window", 0.0) * setting.round.window_s

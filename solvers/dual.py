@@ -11,6 +11,7 @@ the model was right and shrinks when it was wrong. The model without the box bou
 from below, so that the method knows when to stop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from ronda.formulations.separable import Floats, Separable
 from ronda.solvers.contract import Deadline
 from ronda.solvers.planes import Line, Model, Planes
-from ronda.solvers.shards import Jobs, LocalJobs
+from ronda.solvers.shards import Jobs, LocalJobs, Reply
 
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
@@ -44,6 +45,9 @@ class Dual:
         How often all jobs were asked.
     blocks
         (B,) how many of each block are worth their price.
+    replies
+        What the jobs took at all prices that were tried, zero first: they say the same of a problem
+        that differs in its capacities and blocks only.
     """
 
     prices: Floats
@@ -51,6 +55,7 @@ class Dual:
     floor: float
     evaluations: int
     blocks: Floats
+    replies: tuple[tuple[Floats, Reply], ...] = ()
 
 
 class Prices:
@@ -65,7 +70,7 @@ class Prices:
         most = np.abs(problem.use).max(axis=1, initial=0.0)
         scale = np.where(problem.capacity != 0, np.abs(problem.capacity), most)
         self.scale = np.where(scale > 0, scale, 1.0)
-        self.evaluations = 0
+        self.replies: list[tuple[Floats, Reply]] = []
 
     def unscaled(self, scaled: Floats) -> Floats:
         """Return prices per unit of each resource."""
@@ -81,9 +86,13 @@ class Prices:
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         """Return D and a subgradient (what is left of each resource) at scaled prices."""
-        problem, prices = self.problem, self.unscaled(scaled)
-        self.evaluations += 1
-        reply = self.jobs.reply(prices)
+        prices = self.unscaled(scaled)
+        self.replies.append((prices, self.jobs.reply(prices)))
+        return self.given(*self.replies[-1])
+
+    def given(self, prices: Floats, reply: Reply) -> tuple[float, Floats]:
+        """Return D and a subgradient at prices per unit, given what the jobs take there."""
+        problem = self.problem
         if not len(problem.block_value):
             value = float(prices @ problem.capacity) + reply.value
             return value, (problem.capacity - reply.use) / self.scale
@@ -101,6 +110,7 @@ def solve_dual(
     tolerance: float,
     deadline: Deadline,
     start: Floats | None = None,
+    known: Sequence[tuple[Floats, Reply]] = (),
 ) -> Dual:
     """Find prices whose bound is within `tolerance`, relative, of the best there is.
 
@@ -114,12 +124,18 @@ def solve_dual(
         By when to stop with the best prices so far.
     start
         (R,) prices to start from, per unit; NaN where there is none.
+    known
+        `Dual.replies` of a problem that differs in its capacities and blocks only: the search goes
+        on from them, at the best of their prices.
     """
     ask = Prices(problem, jobs)
-    value, slope = ask(np.zeros(len(problem.capacity)))
+    if known:
+        value, slope = ask.given(*known[0])
+    else:
+        value, slope = ask(np.zeros(len(problem.capacity)))
     if (slope >= 0).all():  # nothing is short: no price is needed, and none can be better
         zero = np.zeros_like(slope)
-        return Dual(zero, value, value, 1, ask.blocks_at(zero))
+        return Dual(zero, value, value, 1, ask.blocks_at(zero), (*known, *ask.replies))
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
@@ -128,13 +144,19 @@ def solve_dual(
     model.add(np.zeros_like(slope), value, slope)
     best, at = value, np.zeros_like(slope)
     radius = np.full_like(slope, ceiling)
+    for prices, reply in known[1:]:
+        value, slope = ask.given(prices, reply)
+        model.add(prices * ask.scale, value, slope)
+        if value < best:
+            best, at = value, prices * ask.scale
+            radius = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
     if start is not None and (start > 0).any():
-        known = np.isfinite(start)
-        at = np.where(known, np.clip(start * ask.scale, 0.0, ceiling), 0.0)
+        given = np.isfinite(start)
+        at = np.where(given, np.clip(start * ask.scale, 0.0, ceiling), 0.0)
         best, slope = ask(at)
         model.add(at, best, slope)
         near = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
-        radius = np.where(known, near, radius)
+        radius = np.where(given, near, radius)
     floor, stalled = -np.inf, 0
     while True:
         low, point = model.lowest(np.maximum(at - radius, 0.0), np.minimum(at + radius, ceiling))
@@ -153,7 +175,8 @@ def solve_dual(
         if value < best:
             best, at = value, point
     prices = ask.unscaled(at)
-    return Dual(prices, best, floor, ask.evaluations, ask.blocks_at(prices))
+    replies = (*known, *ask.replies)
+    return Dual(prices, best, floor, len(ask.replies), ask.blocks_at(prices), replies)
 
 
 def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:

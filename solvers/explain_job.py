@@ -1,6 +1,6 @@
 """Why a job got what it got: its options against the prices of a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -14,6 +14,7 @@ from ronda.formulations.rack_options import ANYWHERE
 from ronda.formulations.regret import regrets
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
+from ronda.formulations.waking import ready, with_waking
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
@@ -24,13 +25,22 @@ from ronda.solvers.starts import Rows, rows_of
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of so many sizes, and so many more."""
 
+READY = "ready_gpus["
+OF_GPUS = ("gpus[", "whole_nodes[", READY)
+"""How the names of resources begin that are GPUs, not power."""
+
 SAME = 1e-7
 """Difference in surplus, relative to the worth, below which two options are equally good: prices
 are known to about 1e-8."""
 
 
 def explain_jobs(
-    round: Round, plan: Plan, jobs: Sequence[str], *, elastic: bool = True
+    round: Round,
+    plan: Plan,
+    jobs: Sequence[str],
+    *,
+    elastic: bool = True,
+    parameters: Mapping[str, float] | None = None,
 ) -> list[Explanation]:
     """Explain the lots of some jobs of a plan by its prices.
 
@@ -40,8 +50,9 @@ def explain_jobs(
         The round and a plan of it that carries prices and the name of its objective.
     jobs
         Ids of the jobs.
-    elastic
-        As the policy had it.
+    elastic, parameters
+        As the policy had them, the latter those of its objective. Of a policy that minds how long
+        waking takes, the plan must be its first: nodes that sleep now are all that are not ready.
 
     Raises
     ------
@@ -57,7 +68,7 @@ def explain_jobs(
         )
     objective = str(plan.details["objective"])
     table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
-    worth = values(round, table, objective)
+    worth = values(round, table, objective, **(parameters or {}))
     asked = [known.index(job) for job in jobs]
     scales = _Scales.of(round, plan, table, worth, asked)
     return [scales.explain(j, objective) for j in asked]
@@ -86,6 +97,7 @@ class _Scales:
     problem: Separable
     prices: Floats  # (R,)
     rows: Rows
+    late: NDArray[np.bool_]  # whether nodes must wake first
     unbeaten: NDArray[np.bool_]
     chosen: Rows  # (J,) row of the table
     gpu_cost: Floats
@@ -101,7 +113,7 @@ class _Scales:
         """
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
         if plan.details.get(JOINT):
-            case = _cheapest_racks(make_case(round, table, worth, joint=True), plan)
+            case = _cheapest(make_case(round, table, worth, joint=True), plan)
         bare = np.setdiff1d(asked, case.job)
         more = np.isin(table.job, bare) | (np.isin(table.job, asked) & table.current)
         more[chosen[chosen >= 0]] = True
@@ -112,13 +124,17 @@ class _Scales:
         case = replace(
             case, rows=rows, rack=rack[rows], value=worth[rows], extra_w=extra_w(table)[rows]
         )
+        late, awake = np.zeros(len(rows), dtype=bool), ready(round, frozenset())
+        if awake is not None and any(name.startswith(READY) for name in plan.prices):
+            case = _cheapest(with_waking(case, awake), plan)
+            late = late if case.waking is None else case.waking.late
         problem = separable(case)
         prices = _in_order(problem, plan)
-        of_gpus = np.array([n.startswith(("gpus[", "whole_nodes[")) for n in problem.names], bool)
+        of_gpus = np.array([n.startswith(OF_GPUS) for n in problem.names], bool)
         cost = prices[:, None] * problem.use
         gpu_cost, power_cost = cost[of_gpus].sum(axis=0), cost[~of_gpus].sum(axis=0)
         return cls(
-            plan, round, table, problem, prices, rows, unbeaten, chosen, gpu_cost, power_cost
+            plan, round, table, problem, prices, rows, late, unbeaten, chosen, gpu_cost, power_cost
         )
 
     def explain(self, j: int, objective: str) -> Explanation:
@@ -161,7 +177,7 @@ class _Scales:
 
     def _kilowatt(self, name: str, price: float) -> float | None:
         """Return what a kilowatt costs as long as the limit looks ahead."""
-        if name.startswith(("gpus[", "whole_nodes[")):
+        if name.startswith(OF_GPUS):
             return None
         return price * 1e3 * (self.round.window_s if name == "energy_window" else 1.0)
 
@@ -214,11 +230,12 @@ class _Scales:
             surplus=worth - gpu - power,
             chosen=bool(chosen),
             current=bool(table.current[row]),
+            late=bool(self.late[k]),
         )
 
 
-def _cheapest_racks(case: Case, plan: Plan) -> Case:
-    """Return the case with every option in one rack only: where it costs least."""
+def _cheapest(case: Case, plan: Plan) -> Case:
+    """Return the case with every option once: in the rack, now or later, where it pays most."""
     problem = separable(case)
     surplus = problem.value - _in_order(problem, plan) @ problem.use
     order = np.lexsort((-surplus, case.rows))
@@ -229,7 +246,7 @@ def _cheapest_racks(case: Case, plan: Plan) -> Case:
 
 
 def _not_to_run(*, chosen: bool) -> Weighed:
-    return Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bool(chosen), False)
+    return Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bool(chosen), False, False)
 
 
 def _in_order(problem: Separable, plan: Plan) -> Floats:

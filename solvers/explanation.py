@@ -45,6 +45,7 @@ class Weighed:
     surplus: float
     chosen: bool
     current: bool
+    late: bool  # nodes must wake first
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,14 +79,13 @@ class Demand:
     """
 
     def __init__(self, problem: Separable) -> None:
-        self._capacity = float(problem.capacity[0])
+        self._problem, self._capacity = problem, float(problem.capacity[0])
         value, use = problem.value.tolist(), problem.use[0].tolist()
         start, must = problem.start.tolist(), problem.must.tolist()
         self._jobs = [
             (list(zip(value[begin:end], use[begin:end], strict=True)), firm)
             for begin, end, firm in zip(start, start[1:], must, strict=False)
         ]
-        self._ceiling = max((v / a for v, a in zip(value, use, strict=True) if a > 0), default=0.0)
         self.evaluations = 0
 
     def at(self, price: float) -> tuple[float, float]:
@@ -103,15 +102,22 @@ class Demand:
             used += amount
         return value + price * self._capacity, self._capacity - used
 
+    def _ceiling(self) -> float:
+        """Return a price at which nobody who need not run takes anything."""
+        use = self._problem.use[0]
+        some = use > 0
+        return float((self._problem.value[some] / use[some]).max(initial=0.0))
+
     def least(self) -> Priced:
         """Return the price at which D is least."""
-        low, high = 0.0, max(self._ceiling, 0.0)
+        ceiling = self._ceiling()
+        low, high = 0.0, ceiling
         d_low, fall = self.at(low)
         if fall >= 0:
             return Priced(low, d_low, self.evaluations)
         d_high, rise = self.at(high)
         while rise < 0:  # jobs that must run ask for more than there is: there is no least one
-            if high > 1e6 * self._ceiling:
+            if high > 1e6 * ceiling:
                 return Priced(high, d_high, self.evaluations)
             low, d_low, fall, high = high, d_high, rise, 2.0 * high
             d_high, rise = self.at(high)

@@ -95,8 +95,7 @@ def realise(
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
     rows = chosen[chosen >= 0]
-    order = np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))
-    rows = rows[order]
+    rows = rows[np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))]
     extra = extra_w(table)
     kept = rows
     meant = {} if racks is None else _meant(table, rows, racks)
@@ -104,6 +103,8 @@ def realise(
     while True:
         placed = _place(round, table, values, kept, float(extra[kept].sum()), watt_value, put)
         done = np.array([_id(table, k) in placed.allocations for k in kept.tolist()], dtype=bool)
+        if round.watts is None and not placed.unplaced:
+            break
         spread = _spread(table, values, kept, done)
         if not np.array_equal(spread, kept):
             kept = spread
@@ -114,9 +115,10 @@ def realise(
             break
         kept = fewer
     there = kept[done]
-    gone = np.setdiff1d(rows, there)
-    instead = np.setdiff1d(there, rows)
-    out = gone[~np.isin(table.job[gone], table.job[instead])]
+    gone = instead = rows[:0]
+    if kept is not rows or not done.all():
+        gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
+    out = gone[~np.isin(table.job[gone], table.job[instead])].tolist() if len(gone) else []
     why: dict[str, str] = {}
     if placed.unplaced:
         why = reasons(round, {_id(table, k): option(table, k) for k in kept.tolist()}, placed)
@@ -125,7 +127,7 @@ def realise(
         asleep=placed.asleep,
         objective=float(values[there].sum()),
         lost=float(values[gone].sum() - values[instead].sum()),
-        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in out.tolist()},
+        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in out},
         widened=tuple(_id(table, k) for k in instead.tolist()),
         moved=placed.moved,
         moved_gpus=placed.moved_gpus,

@@ -64,7 +64,13 @@ def why_of(
         return []
     from ronda.solvers.explain_job import explain_jobs
 
-    return explain_jobs(round_, plan, jobs, elastic=getattr(made, "elastic", True))
+    return explain_jobs(
+        round_,
+        plan,
+        jobs,
+        elastic=getattr(made, "elastic", True),
+        parameters=getattr(made, "parameters", None),
+    )
 
 
 def explained(found: "Explanation") -> list[Any]:
@@ -109,7 +115,7 @@ def shape(option: "Weighed") -> str:
     many = "GPU" if option.gpus == 1 else "GPUs"
     return (
         f"{option.gpus} {many} of {option.pool} at {100 * option.clock:.3g} % clock, "
-        f"batch {option.batch:g}"
+        f"batch {option.batch:g}" + (" (after waking)" if option.late else "")
     )
 
 
@@ -122,6 +128,7 @@ def _prices(found: "Explanation") -> str:
         inside = rest.rstrip("]")
         what = {
             "gpus": f"a GPU of {inside}",
+            "ready_gpus": "one that is awake already, besides,",
             "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
@@ -164,7 +171,8 @@ def _regret(regret: float) -> str:
 
 
 def _row(option: "Weighed") -> tuple[str, ...]:
-    mark = " ".join(word for word, on in (("chosen", option.chosen), ("now", option.current)) if on)
+    words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
+    mark = " ".join(word for word, on in words if on)
     if not option.gpus:
         return (mark, "not to run", "", "", "", "0", "", "", "0")
     return (

@@ -62,7 +62,12 @@ class Optimising(ABC):
             elastic=self.elastic,
             parameters=self.parameters,
         )
-        return to_plan(setting, self.choose(setting, deadline, initial), deadline)
+        choice = self.choose(setting, deadline, initial)
+        return self.finish(round, choice, to_plan(setting, choice, deadline), initial)
+
+    def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+        """Return the plan as it is carried out; by default as it is."""
+        return plan
 
     @abstractmethod
     def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:

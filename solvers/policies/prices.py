@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.separable import Separable
+from ronda.formulations.waking import Ready
 from ronda.instances.errors import InputError
+from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.allocate_by_prices import DUAL_GAP, allocate_by_prices
 from ronda.solvers.choice import Choice, Setting, reserve_s
@@ -65,8 +67,13 @@ class Prices(Optimising):
             within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
             reserve_s=reserve_s(setting.table),
             joint=self.joint,
+            ready=self.ready(setting.round, initial),
             jobs=self._answerers(len(setting.table.jobs)),
         )
+
+    def ready(self, round: Round, initial: Plan | None) -> Ready | None:
+        """Return which nodes can run jobs at once, if that is to matter."""
+        return None
 
     def _answerers(self, count: int) -> Callable[[Separable], Jobs]:
         """Return what makes whoever answers for so many jobs: this process, or workers."""

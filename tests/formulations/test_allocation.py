@@ -394,6 +394,17 @@ def test_undominated_keeps_one_of_equal_options():
     assert undominated(group, value, costs[:1]).tolist() == [True, False, False, False, True]
 
 
+@given(
+    options=st.lists(st.tuples(*[st.integers(0, 4)] * 3), max_size=30),
+)
+def test_undominated_at_one_cost_is_as_at_two_equal_ones(options):
+    """The way for one resource finds what the way for several does."""
+    group, value, cost = np.array(options, dtype=np.int64).reshape(-1, 3).T
+    one = undominated(group, value.astype(float), cost[None].astype(float))
+    two = undominated(group, value.astype(float), np.array([cost, cost], dtype=float))
+    assert one.tolist() == two.tolist()
+
+
 def test_warm_start_is_read_back_and_feasible():
     """A choice put into the model comes out again, and meets every constraint."""
     for seed in range(30):

@@ -111,3 +111,18 @@ def test_words_without_anything_to_say():
     """A table that was not built from a round says nothing; all kept gives no reasons."""
     assert in_words({}) == ""
     assert in_words({"reused": 3}) == "options of 3 jobs kept"
+
+
+def test_tables_of_the_same_rows_share_what_follows_from_them(round_):
+    """Only what runs differs: columns and what is derived from them are made once."""
+    first = build(round_)
+    first.derive("a test", lambda table: table.gpus.sum())
+    held = Allocation(option=option(first, 0), placement=((0, int(first.gpus[0])),))
+    runs = build(changed(round_, 0, allocation=held))
+    assert runs.rate is first.rate
+    assert runs.current.tolist() == [True] + [False] * (len(first) - 1)
+    assert runs.derive("a test", lambda table: -1) == first.gpus.sum()
+    turned = msgspec.structs.replace(round_, waiting=round_.waiting[::-1])
+    table = build(turned)
+    assert table.derive("a test", lambda table: -1) == -1
+    same(table, cold(turned))

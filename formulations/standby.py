@@ -1,0 +1,106 @@
+"""Which idle nodes stay awake for jobs to come: the ski-rental rule on waking.
+
+Whether to keep a node awake that no job uses is the question whether to rent or to buy skis
+(Karlin, Manasse, Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988): idling
+costs power by the second, sleeping costs a wake-up later. A node that idles for just as long as it
+takes for idling to cost as much as the wake-up, and sleeps then, never costs more than twice what
+one with foresight does. The price of a wake-up is ours:
+
+* what the node draws for the w seconds in which it cannot run jobs, ``(awake + wake) w``;
+* what its G GPUs do not earn meanwhile, ``G v w`` with v the mean value of a GPU in use,
+
+so at a price p for a watt the break-even time is ``T = w ((awake + wake) + G v / p) / saved``, with
+`saved` the watts that a node saves asleep. With a price on energy that is high T is short.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.awake import rack_caps
+from ronda.formulations.defragment import idle_w
+from ronda.instances.instance import Round
+from ronda.instances.plan import Plan
+
+Floats = NDArray[np.float64]
+
+
+def break_even_s(round: Round, gpu_per_watt: float) -> Floats:
+    """Return (N,) for how long each node idles before it sleeps.
+
+    Parameters
+    ----------
+    round
+        The round.
+    gpu_per_watt
+        What a GPU in use earns, over the price of a watt: watts.
+    """
+    t = round.cluster.topology
+    awake_w = t.host_idle_w + t.node_gpus * t.gpu_idle_w
+    saved_w = awake_w - t.sleep_w
+    cost_j = t.wake_s * (awake_w + t.wake_w + t.node_gpus * gpu_per_watt)
+    return np.where(saved_w > 0, cost_j / np.where(saved_w > 0, saved_w, 1.0), np.inf)
+
+
+def stand_by(
+    round: Round,
+    plan: Plan,
+    needed: Sequence[int],
+    idle_since: Mapping[int, float],
+    limit_s: Floats,
+) -> tuple[int, ...] | None:
+    """Return the nodes that sleep if some that no job uses stay, or become, awake.
+
+    Those that the plan needs awake though no job is on them yet come first, then those that have
+    not idled for long enough, the latest first; all only as far as the round's watts go. Where
+    racks' power is limited nothing is changed.
+
+    Parameters
+    ----------
+    round, plan
+        The round, and the plan with its nodes asleep.
+    needed
+        (P,) how many nodes of each pool are to be awake.
+    idle_since
+        Since when nodes that are awake have had no job.
+    limit_s
+        (N,) for how long each node idles before it sleeps.
+    """
+    if not plan.asleep or rack_caps(round.cluster):
+        return plan.asleep
+    t = round.cluster.topology
+    spare_w = np.inf if round.watts is None else round.watts - drawn_w(round, plan)
+    asleep, now = set(plan.asleep), set(round.asleep)
+    missing = list(needed)
+    for node in set(range(len(t.node_pool))) - asleep:
+        missing[int(t.node_pool[node])] -= 1
+
+    def take(node: int) -> bool:
+        """Let a node be awake if there is power for it."""
+        nonlocal spare_w
+        more_w = float(t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node])
+        more_w += -float(t.sleep_w[node]) + float(t.wake_w[node]) * (node in now)
+        if more_w > spare_w:
+            return False
+        spare_w -= more_w
+        asleep.remove(node)
+        return True
+
+    for node in sorted(asleep, key=lambda n: (n in now, n)):
+        pool = int(t.node_pool[node])
+        if missing[pool] > 0 and take(node):
+            missing[pool] -= 1
+    idle = {n: round.now_s - idle_since.get(n, round.now_s) for n in asleep - now}
+    for node in sorted(idle, key=lambda n: (idle[n], n)):
+        if idle[node] < limit_s[node]:
+            take(node)
+    return tuple(sorted(asleep))
+
+
+def drawn_w(round: Round, plan: Plan) -> float:
+    """Return the watts that the cluster draws under a plan, when its jobs progress."""
+    pools = round.cluster.topology.pools
+    options = [allocation.option for allocation in plan.allocations.values()]
+    extra = sum(o.power_w - o.gpus * pools[o.pool].gpu_type.idle_w for o in options)
+    return idle_w(round, plan.asleep) + extra
