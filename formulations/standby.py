@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.awake import rack_caps
 from ronda.formulations.defragment import idle_w
+from ronda.formulations.rack_power import RackPower, capped
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 
@@ -53,8 +53,8 @@ def stand_by(
     """Return the nodes that sleep if some that no job uses stay, or become, awake.
 
     Those that the plan needs awake though no job is on them yet come first, then those that have
-    not idled for long enough, the latest first; all only as far as the round's watts go. Where
-    racks' power is limited nothing is changed.
+    not idled for long enough, the latest first; all only as far as the watts of the round, and of
+    racks, go.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def stand_by(
     limit_s
         (N,) for how long each node idles before it sleeps.
     """
-    if not plan.asleep or rack_caps(round.cluster):
+    if not plan.asleep:
         return plan.asleep
-    t = round.cluster.topology
+    t, racks = round.cluster.topology, _racks(round, plan)
     spare_w = np.inf if round.watts is None else round.watts - drawn_w(round, plan)
     asleep, now = set(plan.asleep), set(round.asleep)
     missing = list(needed)
@@ -80,10 +80,13 @@ def stand_by(
         """Let a node be awake if there is power for it."""
         nonlocal spare_w
         more_w = float(t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node])
-        more_w += -float(t.sleep_w[node]) + float(t.wake_w[node]) * (node in now)
-        if more_w > spare_w:
+        wake_w = float(t.wake_w[node]) * (node in now)
+        more_w += -float(t.sleep_w[node]) + wake_w
+        if more_w > spare_w or (racks and not racks.allowed(1 << node, wake_w)):
             return False
         spare_w -= more_w
+        if racks:
+            racks.add(node, wake_w)
         asleep.remove(node)
         return True
 
@@ -96,6 +99,19 @@ def stand_by(
         if idle[node] < limit_s[node]:
             take(node)
     return tuple(sorted(asleep))
+
+
+def _racks(round: Round, plan: Plan) -> RackPower | None:
+    """Return what racks with a power cap have left under a plan; None without caps."""
+    if not capped(round.cluster):
+        return None
+    racks, pools = RackPower(round.cluster, plan.asleep or ()), round.cluster.topology.pools
+    for allocation in plan.allocations.values():
+        option = allocation.option
+        each_w = option.power_w / option.gpus - pools[option.pool].gpu_type.idle_w
+        for node, gpus in allocation.placement:
+            racks.add(node, each_w * gpus)
+    return racks
 
 
 def drawn_w(round: Round, plan: Plan) -> float:

@@ -78,8 +78,10 @@ def test_what_the_plan_waits_for_is_woken_first():
     assert stand_by(short, sleeping(0, 1, 2), [2], {}, np.zeros(3)) == (0, 1)
 
 
-def test_limits_of_racks_are_left_alone():
-    """Where racks have caps the plan's nodes sleep as placement decided."""
+def test_limits_of_racks_hold():
+    """A rack of 590 W has room for all three nodes, one of 400 W for two, one of 389 W for one."""
     group = msgspec.structs.replace(GROUP, rack="r")
-    round_ = three_nodes(group=group, racks=(Rack(name="r", power_cap_w=1e5),))
-    assert stand_by(round_, sleeping(0, 1, 2), [3], {}, np.full(3, 1e9)) == (0, 1, 2)
+    for cap_w, asleep in ((590.0, ()), (400.0, (2,)), (389.0, (1, 2))):
+        round_ = three_nodes(group=group, racks=(Rack(name="r", power_cap_w=cap_w),))
+        found = stand_by(round_, sleeping(0, 1, 2), [3], {}, np.full(3, 1e9))
+        assert found == asleep, cap_w

@@ -14,7 +14,7 @@ from ronda.formulations.options import build
 from ronda.instances import generate
 from ronda.instances.catalogue import load
 from ronda.instances.check import check
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
@@ -159,6 +159,23 @@ def test_a_job_runs_on_while_the_node_that_it_waits_for_wakes():
         assert check(later, plan) == []
         assert plan.asleep in (None, ())
         assert sum(n for _, n in plan.allocations["a"].placement) == gpus
+
+
+def test_the_node_is_woken_where_racks_have_limits():
+    """The same with both nodes in a rack of 1 kW; one of 250 W has no power for a second node."""
+    round_ = waits_for_a_node()
+    (group,) = round_.cluster.node_groups
+    for cap_w, asleep in ((1000.0, ()), (250.0, (1,))):
+        cluster = msgspec.structs.replace(
+            round_.cluster,
+            node_groups=(msgspec.structs.replace(group, rack="r"),),
+            racks=(Rack(name="r", power_cap_w=cap_w),),
+        )
+        capped = msgspec.structs.replace(round_, cluster=cluster)
+        plan = solve(capped, MilpEnergy())
+        assert check(capped, plan) == []
+        assert plan.allocations["a"].placement == ((0, 2),)
+        assert (round_.asleep if plan.asleep is None else plan.asleep) == asleep
 
 
 def test_an_idle_node_sleeps_at_break_even():
