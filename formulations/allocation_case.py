@@ -169,7 +169,7 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
         value=values[rows],
         extra_w=extra[rows],
         scale=largest if 0 < largest < np.inf else 1.0,
-        classes=node_classes(round.cluster),
+        classes=node_classes(round.cluster, round.asleep),
         sleeps=may_sleep(round),
         racks=racks,
     )
@@ -193,7 +193,7 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
 
     Infinite for options of several nodes, which may spread over racks.
     """
-    classes, sleeps = node_classes(round.cluster), may_sleep(round)
+    classes, sleeps = node_classes(round.cluster, round.asleep), may_sleep(round)
     most = np.full(len(table.pools), -np.inf)
     for kind in classes:
         room = np.inf

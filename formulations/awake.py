@@ -1,5 +1,6 @@
 """Classes of equal nodes: how many of each are awake decides the power of an idle cluster."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,19 +86,31 @@ def _ancestry(name: str, parents: dict[str, str | None]) -> set[str]:
     return seen
 
 
-def node_classes(cluster: Cluster) -> tuple[NodeClass, ...]:
+def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeClass, ...]:
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
     Two nodes are equal if pool, number of GPUs, powers awake and asleep, and (where a rack's
-    power is capped) the rack are the same. Made once per cluster.
+    power is capped) the rack are the same.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    asleep
+        Nodes that sleep now: if they are to be awake, they draw what waking takes as well.
     """
-    return remembered(cluster, "node classes", lambda: _node_classes(cluster))
+    t = cluster.topology
+    waking = [node for node in asleep if t.wake_w[node] > 0 and t.wake_s[node] > 0]
+    if waking:
+        return _node_classes(cluster, waking)
+    return remembered(cluster, "node classes", lambda: _node_classes(cluster, []))
 
 
-def _node_classes(cluster: Cluster) -> tuple[NodeClass, ...]:
+def _node_classes(cluster: Cluster, waking: list[int]) -> tuple[NodeClass, ...]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
     awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+    awake_w[waking] += topology.wake_w[waking]
     rack = np.where(np.isin(topology.node_rack, sorted(capped)), topology.node_rack, -1)
     keys = zip(
         topology.node_pool.tolist(),

@@ -59,7 +59,9 @@ def limits(round: Round, table: OptionTable) -> Limits:
         base = sum(c.count * c.awake_w for c in classes)
         if may_sleep(round):
             base = sum(c.count * min(c.sleep_w, c.awake_w) for c in classes)
-            node_w = tuple(_node_w([c for c in classes if c.pool == p]) for p in pools)
+            node_w = tuple(
+                _node_w([c for c in classes if c.pool == p], *_waking(round, p)) for p in pools
+            )
         idle = np.array([pool.gpu_type.idle_w for pool in table.pools])
         names.append("watts")
         capacity.append(min(watts) - base)
@@ -68,18 +70,27 @@ def limits(round: Round, table: OptionTable) -> Limits:
     return Limits(tuple(names), np.array(capacity), np.array(demand, dtype=float), node_w)
 
 
-def _node_w(classes: list[NodeClass]) -> Floats:
+def _waking(round: Round, pool: int) -> tuple[int, float]:
+    """Return how many nodes of a pool sleep, and the most watts that waking one takes besides."""
+    t = round.cluster.topology
+    sleeping = [node for node in round.asleep if t.node_pool[node] == pool]
+    return len(sleeping), float((t.wake_w[sleeping] * (t.wake_s[sleeping] > 0)).max(initial=0.0))
+
+
+def _node_w(classes: list[NodeClass], sleeping: int, wake_w: float) -> Floats:
     """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
 
     In a pool of unequal nodes all are taken as small as the smallest and as thirsty as the
-    thirstiest: it is the placement that chooses among them.
+    thirstiest: it is the placement that chooses among them. Nodes that sleep are taken last.
     """
     gpus = sum(c.count * c.gpus_per_node for c in classes)
     saves = [max(0.0, c.saves_w) for c in classes]
     needed = -(-np.arange(gpus + 1) // min(c.gpus_per_node for c in classes))
-    nodes = np.minimum(needed, sum(c.count for c in classes))
+    count = sum(c.count for c in classes)
+    nodes = np.minimum(needed, count)
     most = sum(c.count * s for c, s in zip(classes, saves, strict=True))
-    return np.minimum(nodes * max(saves), most)
+    woken = np.maximum(nodes - (count - sleeping), 0)
+    return np.asarray(np.minimum(nodes * max(saves), most) + woken * wake_w)
 
 
 def capped_w(cluster: Cluster) -> float | None:

@@ -194,7 +194,7 @@ def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) ->
     """
     if rack_caps(round.cluster):
         return {}
-    classes = node_classes(round.cluster)
+    classes = node_classes(round.cluster, round.asleep)
     counts = awake_for(classes, gpus)
     awake = dict.fromkeys(range(len(gpus)), 0)
     for kind, count in zip(classes, counts, strict=True):

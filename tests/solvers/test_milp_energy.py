@@ -178,6 +178,26 @@ def test_the_node_is_woken_where_racks_have_limits():
         assert (round_.asleep if plan.asleep is None else plan.asleep) == asleep
 
 
+@pytest.mark.parametrize("name", ["milp", "prices", "milp-energy", "genetic(generations=5)"])
+def test_watts_of_waking_are_counted_before_the_choice(name):
+    """4 GPUs and two hosts draw 480 W, and 20 W while the second wakes: a cap of 490 W is too low.
+
+    The job goes on with 2 GPUs; 4 of them chosen, it would have to stop.
+    """
+    round_ = waits_for_a_node()
+    (group,) = round_.cluster.node_groups
+    groups = (msgspec.structs.replace(group, wake_w=20.0),)
+    cluster = msgspec.structs.replace(round_.cluster, node_groups=groups)
+    for cap_w, awake in ((490.0, 1), (500.0, 2)):
+        capped = msgspec.structs.replace(round_, cluster=cluster, power_cap_w=cap_w)
+        plan = solve(capped, name)
+        assert check(capped, plan) == []
+        asleep = round_.asleep if plan.asleep is None else plan.asleep
+        assert 2 - len(asleep) == awake
+        gpus = 2 * awake if name != "milp-energy" else 2  # which waits for the node first
+        assert plan.allocations["a"].option.gpus == gpus
+
+
 def test_an_idle_node_sleeps_at_break_even():
     """A rigid job of 2 GPUs leaves node 1 idle. At half power a watt is worth what 200 W earn.
 
