@@ -94,13 +94,14 @@ def test_a_finished_run_is_not_repeated(folder, ronda):
 
 
 def start(folder, *words):
-    """Start a real process."""
+    """Start a real process, which heeds Ctrl-C even if these tests run in the background."""
     return subprocess.Popen(
         [sys.executable, "-c", "from ronda.cli import main; main()", *words],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
