@@ -13,7 +13,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ronda.bench.results import Result
 
@@ -52,7 +52,7 @@ class Spread:
         """Return the mean of some values and its interval."""
         if len(values) < 2:
             return cls(values[0])
-        wide = float(student.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
+        wide = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / sqrt(len(values))
         return cls(fmean(values), wide)
 
 

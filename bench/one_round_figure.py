@@ -1,6 +1,5 @@
 """The picture and the table of `ronda.bench.one_round`."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from ronda.bench.one_round_lines import Line
-from ronda.bench.style import DPI, colour, new_figure, tidy
+from ronda.bench.style import colour, new_figure, save_picture, tidy
 
 RULES = {
     "relative": "relative: (dJCT/JCT) / (dE/E)",
@@ -94,9 +93,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
         axes.legend(fontsize=8.5, frameon=False, loc="upper right", ncols=2)
     tidy(axes)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".tmp")
-    figure.savefig(draft, format="png", dpi=DPI)
-    os.replace(draft, path)
+    save_picture(figure, path)
 
 
 def _box(axes: Axes, place: float, data: NDArray[np.float64], index: int, label: str) -> None:

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import msgspec
-
+from ronda.bench.lines import read_records
 from ronda.instances.base import Record
-from ronda.instances.errors import InputError
 
 
 class Line(Record, frozen=True, kw_only=True):
@@ -56,18 +54,5 @@ class Line(Record, frozen=True, kw_only=True):
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Return the lines of a file that are whole; none if there is no file.
-
-    Raises
-    ------
-    InputError
-        If a whole line is not one of this comparison.
-    """
-    lines = []
-    text = path.read_bytes() if path.exists() else b""
-    for number, line in enumerate(text[: text.rfind(b"\n") + 1].splitlines(), start=1):
-        try:
-            lines.append(msgspec.json.decode(line, type=Line))
-        except msgspec.DecodeError as error:
-            raise InputError(f"{path} line {number}", str(error), "a line of one_round") from None
-    return lines
+    """Return the lines of a file (`ronda.bench.lines.read_records`)."""
+    return read_records(path, Line, "a line of one_round")

@@ -7,7 +7,6 @@ the monolithic model wherever it was measured.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ronda.bench.style import DPI, colour, new_figure, tidy
+from ronda.bench.style import colour, new_figure, save_picture, tidy
 from ronda.instances.errors import InputError
 
 
@@ -109,9 +108,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
     axes.legend(fontsize=8.5, frameon=False, loc="lower right")
     tidy(axes)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".tmp")
-    figure.savefig(draft, format="png", dpi=DPI)
-    os.replace(draft, path)
+    save_picture(figure, path)
 
 
 def _engine(axes: Axes, points: Sequence[Point]) -> None:

@@ -15,13 +15,14 @@ from statistics import fmean, median
 
 import msgspec
 
+from ronda.bench.lines import read_records
 from ronda.bench.provenance import host
 from ronda.bench.specs import parse_seeds
 from ronda.bench.sruf_searches import SEARCHES, timed
 from ronda.formulations.sruf import SIZES, generate, optimum
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.storage import load, store
+from ronda.instances.storage import store
 from ronda.solvers.versions import versions
 
 
@@ -81,23 +82,8 @@ def measure(gpus: int, jobs: int, seed: int, search: str, limit_s: float) -> Run
 
 
 def read(path: Path) -> list[Run]:
-    """Return the runs of a file, none if there is no file; a last line that was cut off is dropped.
-
-    Raises
-    ------
-    InputError
-        If a whole line is something else.
-    """
-    if not path.exists():
-        return []
-    data = load(path)
-    runs = []
-    for number, text in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
-        try:
-            runs.append(msgspec.json.decode(text, type=Run))
-        except msgspec.DecodeError as error:
-            raise InputError(f"{path} line {number}", str(error), "a line of this bench") from None
-    return runs
+    """Return the runs of a file (`ronda.bench.lines.read_records`)."""
+    return read_records(path, Run, "a line of this bench")
 
 
 def table(runs: Sequence[Run]) -> str:

@@ -104,8 +104,12 @@ def save(
         writer.writerows(rows)
     os.replace(draft, table)
     for kind in ("png", "svg") if svg else ("png",):
-        picture = path.with_suffix(f".{kind}")
-        draft = picture.with_name(picture.name + ".tmp")
-        about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
-        figure.savefig(draft, format=kind, dpi=DPI, metadata=about)
-        os.replace(draft, picture)
+        save_picture(figure, path.with_suffix(f".{kind}"), kind)
+
+
+def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
+    """Write a picture whole or not at all."""
+    draft = picture.with_name(picture.name + ".tmp")
+    about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
+    figure.savefig(draft, format=kind, dpi=DPI, metadata=about)
+    os.replace(draft, picture)

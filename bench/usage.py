@@ -51,7 +51,7 @@ def usage(instance: Instance, schedule: Schedule) -> Usage:
             times += [segment.start_s, segment.resume_s, segment.end_s, segment.end_s]
             gpus += [option.gpus, 0, -option.gpus, 0]
             watts += [0.0, extra_w, -extra_w, 0.0]
-    saved_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w - topology.sleep_w
+    saved_w = topology.awake_w - topology.sleep_w
     for node, start_s, end_s in schedule.sleeps:
         times += [start_s, end_s]
         gpus += [0, 0]

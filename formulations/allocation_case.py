@@ -111,16 +111,6 @@ def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     return replace(case, waking=waking, **columns)
 
 
-def extra_w(table: OptionTable) -> Floats:
-    """Return (K,) the watts that each option adds to those of its GPUs idle."""
-    return table.derive("extra_w", _extra_w)
-
-
-def _extra_w(table: OptionTable) -> Floats:
-    idle_w = np.array([pool.gpu_type.idle_w for pool in table.pools])
-    return np.asarray(table.power_w - table.gpus * idle_w[table.pool])
-
-
 def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool = False) -> Case:
     """Gather what the model of a round is made from.
 
@@ -144,7 +134,7 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
         must = table.must_run[table.job]
         good &= ~must
     rows = good.nonzero()[0]
-    extra, racks = extra_w(table), rack_caps(round.cluster)
+    extra, racks = table.extra_w, rack_caps(round.cluster)
     if racks:
         rows = rows[extra[rows] <= _room_w(round, table, racks)[rows]]
     costs = [table.gpus[rows].astype(float)]

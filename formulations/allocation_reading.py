@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation_case import Case, extra_w
+from ronda.formulations.allocation_case import Case
 from ronda.formulations.awake import NodeClass
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ def within(case: Case, chosen: Rows) -> bool:
     nodes_w = sum(
         n * c.awake_w + (c.count - n) * c.sleep_w for c, n in zip(case.classes, counts, strict=True)
     )
-    drawn_w = nodes_w + float(extra_w(table)[chosen[chosen >= 0]].sum())
+    drawn_w = nodes_w + float(table.extra_w[chosen[chosen >= 0]].sum())
     return drawn_w <= case.round.watts * (1 + 1e-9)
 
 

@@ -99,8 +99,8 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
     asleep
         Nodes that sleep now: if they are to be awake, they draw what waking takes as well.
     """
-    t = cluster.topology
-    waking = [node for node in asleep if t.wake_w[node] > 0 and t.wake_s[node] > 0]
+    waking_w = cluster.topology.waking_w
+    waking = [node for node in asleep if waking_w[node] > 0]
     if waking:
         return _node_classes(cluster, waking)
     return remembered(cluster, "node classes", lambda: _node_classes(cluster, []))
@@ -109,8 +109,8 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
 def _node_classes(cluster: Cluster, waking: list[int]) -> tuple[NodeClass, ...]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
-    awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    awake_w[waking] += topology.wake_w[waking]
+    awake_w = topology.awake_w
+    awake_w[waking] += topology.waking_w[waking]
     rack = np.where(np.isin(topology.node_rack, sorted(capped)), topology.node_rack, -1)
     keys = zip(
         topology.node_pool.tolist(),

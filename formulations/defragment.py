@@ -30,11 +30,11 @@ def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
         Nodes that sleep under the plan; None: those that sleep now.
     """
     topology = round.cluster.topology
-    base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+    base = topology.awake_w
     sleeping = list(round.asleep if asleep is None else asleep)
     base[sleeping] = topology.sleep_w[sleeping]
     woken = sorted(set(round.asleep).difference(sleeping))
-    waking = topology.wake_w[woken] * (topology.wake_s[woken] > 0)
+    waking = topology.waking_w[woken]
     return float(base.sum() + waking.sum())
 
 

@@ -30,6 +30,11 @@ def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
     return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
 
 
+def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
+    """Return E(B) of one batch at a noise scale."""
+    return float(efficiency(scale_at(noise, batch), batch, base_batch))
+
+
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
     """Return a curve's stages as pairs (work at which the stage ends, its noise scale).
 

@@ -159,7 +159,7 @@ def cheapest_idling(topology: Topology, *, may_sleep: bool = True) -> Idle:
     A node awake with u of its n GPUs held draws ``awake_w - floor_w >= (awake_w - floor_w) u / n``
     more than its floor, as u <= n.
     """
-    awake = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+    awake = topology.awake_w
     floor = np.minimum(awake, topology.sleep_w) if may_sleep else awake
     per_gpu = (awake - floor) / topology.node_gpus
     pools = range(len(topology.pools))

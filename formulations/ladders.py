@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.efficiency import efficiency, scale_at
+from ronda.formulations.efficiency import worth
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
 from ronda.formulations.remembered import remembered
 from ronda.formulations.requested import suits
@@ -131,7 +131,7 @@ def _worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
     return remembered(
         noise,
         ("efficiency", batch, base_batch),
-        lambda: float(efficiency(scale_at(noise, batch), batch, base_batch)),
+        lambda: worth(noise, batch, base_batch),
     )
 
 

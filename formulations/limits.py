@@ -62,11 +62,10 @@ def limits(round: Round, table: OptionTable) -> Limits:
             node_w = tuple(
                 _node_w([c for c in classes if c.pool == p], *_waking(round, p)) for p in pools
             )
-        idle = np.array([pool.gpu_type.idle_w for pool in table.pools])
         names.append("watts")
         capacity.append(min(watts) - base)
         # Less than idle would let a job pay for others; profiles without a power curve draw idle.
-        demand.append(np.maximum(table.power_w - table.gpus * idle[table.pool], 0.0))
+        demand.append(np.maximum(table.extra_w, 0.0))
     return Limits(tuple(names), np.array(capacity), np.array(demand, dtype=float), node_w)
 
 
@@ -74,7 +73,7 @@ def _waking(round: Round, pool: int) -> tuple[int, float]:
     """Return how many nodes of a pool sleep, and the most watts that waking one takes besides."""
     t = round.cluster.topology
     sleeping = [node for node in round.asleep if t.node_pool[node] == pool]
-    return len(sleeping), float((t.wake_w[sleeping] * (t.wake_s[sleeping] > 0)).max(initial=0.0))
+    return len(sleeping), float(t.waking_w[sleeping].max(initial=0.0))
 
 
 def _node_w(classes: list[NodeClass], sleeping: int, wake_w: float) -> Floats:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.options import OptionTable
-from ronda.instances.cluster import Topology
 from ronda.instances.instance import Round
 
 Floats = NDArray[np.float64]
@@ -154,10 +153,9 @@ def watts_of_jobs(
     """
     if round.watts is None:
         return None
-    drawn = _awake_w(round.cluster.topology)
+    drawn = round.cluster.topology.awake_w
     drawn[list(asleep)] = round.cluster.topology.sleep_w[list(asleep)]
-    extra = table.power_w - table.gpus * _idle_w(table)[table.pool]
-    return round.watts - float(drawn.sum()), np.maximum(extra, 0.0)
+    return round.watts - float(drawn.sum()), np.maximum(table.extra_w, 0.0)
 
 
 def watts_at_least(
@@ -180,21 +178,12 @@ def watts_at_least(
     if round.watts is None:
         return None
     t = round.cluster.topology
-    awake = _awake_w(t)
+    awake = t.awake_w
     asleep = np.zeros(len(awake), dtype=bool)
     asleep[list(round.asleep)] = True
     low = np.where(asleep | sleeping, np.minimum(awake, t.sleep_w), awake)
     share = np.full(len(table.pools), np.inf)
     np.minimum.at(share, t.node_pool, (awake - low) / t.node_gpus)
-    least = table.power_w + table.gpus * (share - _idle_w(table))[table.pool]
+    idle = np.array([pool.gpu_type.idle_w for pool in table.pools])
+    least = table.power_w + table.gpus * (share - idle)[table.pool]
     return round.watts - float(low.sum()), np.asarray(least)
-
-
-def _awake_w(topology: Topology) -> Floats:
-    """Return (N,) the watts of each node awake with idle GPUs."""
-    return np.asarray(topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w)
-
-
-def _idle_w(table: OptionTable) -> Floats:
-    """Return (P,) the idle watts of one GPU of each pool."""
-    return np.array([pool.gpu_type.idle_w for pool in table.pools])

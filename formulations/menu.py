@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.dominance import fastest_per_gpus, undominated
-from ronda.formulations.efficiency import efficiency, scale_at
+from ronda.formulations.efficiency import efficiency, scale_at, worth
 from ronda.formulations.pool_shape import PoolShape
 from ronda.formulations.power import mixed_power_w
 from ronda.formulations.remembered import remembered
@@ -139,8 +139,7 @@ class Menu:
             return self._speeds[key]
         at = (noise, option.batch)
         if at not in self._worth:
-            scale = scale_at(noise, option.batch)
-            self._worth[at] = float(efficiency(scale, option.batch, self.profile.base_batch))
+            self._worth[at] = worth(noise, option.batch, self.profile.base_batch)
         return self._speeds[key] * self._worth[at]
 
     def _offered(self, counts: Rows, requests: Sequence[Request]) -> Mask:

@@ -54,8 +54,7 @@ class OptionTable:
         How many jobs' rows were kept from the round before, and why how many were built
         (`ronda.formulations.kept_options`): what building cost, which no solver looks at.
     derived
-        What `derive` has made. Tables of the same jobs and columns share it: who replaces some
-        must not.
+        What `derive` has made; tables that `build` gives the same jobs and columns share it.
     """
 
     jobs: tuple[JobState, ...]
@@ -73,11 +72,16 @@ class OptionTable:
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
     changes: Mapping[str, int] = field(default_factory=dict)
-    derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
         return len(self.job)
+
+    @property
+    def extra_w(self) -> Floats:
+        """(K,) the watts that each option adds to those of its GPUs idle."""
+        return self.derive("extra_w", _extra_w)
 
     def derive(self, name: str, make: Callable[["OptionTable"], Value]) -> Value:
         """Return what follows from the jobs and columns, made once for all tables that have them.
@@ -94,6 +98,11 @@ class OptionTable:
             return self.derived[name]  # type: ignore[no-any-return]
         except KeyError:
             return self.derived.setdefault(name, make(self))  # type: ignore[no-any-return]
+
+
+def _extra_w(table: OptionTable) -> Floats:
+    idle_w = np.array([pool.gpu_type.idle_w for pool in table.pools])
+    return np.asarray(table.power_w - table.gpus * idle_w[table.pool])
 
 
 def option(table: OptionTable, k: int) -> Option:
@@ -280,10 +289,12 @@ def _table(
     is_current = np.zeros(len(columns), dtype=bool)
     is_current[(columns.start[:-1] + current)[current >= 0]] = True
     must = [s.allocation is not None and not s.job.preemptible for s in round.jobs]
-    return replace(
+    table = replace(
         columns,
         jobs=round.jobs,
         current=is_current,
         must_run=np.array(must, dtype=bool),
         changes=changes,
     )
+    object.__setattr__(table, "derived", columns.derived)
+    return table

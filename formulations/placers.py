@@ -7,6 +7,7 @@ from dataclasses import replace
 from ronda.formulations.pieces import Piece, Request
 from ronda.formulations.placed import Placed, assemble, unchanged
 from ronda.formulations.pool_nodes import PoolNodes
+from ronda.formulations.power import extra_gpu_w
 from ronda.formulations.rack_power import RackPower, capped
 from ronda.formulations.repack import pack
 from ronda.instances.instance import Round
@@ -132,12 +133,11 @@ def _request(
 ) -> Request:
     """Return what a job asks of its pool."""
     kept = held[job]
-    idle_w = round.cluster.topology.pools[option.pool].gpu_type.idle_w
     return Request(
         order=order,
         gpus=option.gpus,
         span=option.span,
-        extra_w=option.power_w / option.gpus - idle_w,
+        extra_w=extra_gpu_w(round, option),
         held=() if kept is None else tuple((position[n], g) for n, g in kept.placement),
         pinned=kept is not None and not (migrate and states[job].job.preemptible),
     )

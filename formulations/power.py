@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ronda.formulations.throughput import sync_share
 from ronda.instances.cluster import GpuType
+from ronda.instances.instance import Round
+from ronda.instances.job import Option
 from ronda.instances.profile import PowerCurve, Profile
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,18 @@ def mixed_power_w(
     if curve.sync_w is None:
         return np.asarray(busy + 0.0 * share)
     return np.asarray((1.0 - share) * busy + share * curve.sync_w)
+
+
+def extra_w(round: Round, option: Option) -> float:
+    """Return the watts that a job adds to a cluster whose GPUs idle."""
+    pool = round.cluster.topology.pools[option.pool]
+    return option.power_w - option.gpus * pool.gpu_type.idle_w
+
+
+def extra_gpu_w(round: Round, option: Option) -> float:
+    """Return the same of each of its GPUs."""
+    pool = round.cluster.topology.pools[option.pool]
+    return option.power_w / option.gpus - pool.gpu_type.idle_w
 
 
 def job_power_w(

@@ -36,7 +36,7 @@ class RackPower:
         caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
         lineages = [_capped_lineage(name, parents, caps) for name in topology.racks]
         self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]
-        awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+        awake_w = topology.awake_w
         self._wake_w: list[float] = (awake_w - topology.sleep_w).tolist()
         still = sorted(set(drowsy))
         self._drowsy = bits_of(still)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.defragment import idle_w
+from ronda.formulations.power import extra_gpu_w, extra_w
 from ronda.formulations.rack_power import RackPower, capped
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
@@ -37,9 +38,8 @@ def break_even_s(round: Round, gpu_per_watt: float) -> Floats:
         What a GPU in use earns, over the price of a watt: watts.
     """
     t = round.cluster.topology
-    awake_w = t.host_idle_w + t.node_gpus * t.gpu_idle_w
-    saved_w = awake_w - t.sleep_w
-    cost_j = t.wake_s * (awake_w + t.wake_w + t.node_gpus * gpu_per_watt)
+    saved_w = t.awake_w - t.sleep_w
+    cost_j = t.wake_s * (t.awake_w + t.wake_w + t.node_gpus * gpu_per_watt)
     return np.where(saved_w > 0, cost_j / np.where(saved_w > 0, saved_w, 1.0), np.inf)
 
 
@@ -72,16 +72,15 @@ def stand_by(
     t, racks = round.cluster.topology, _racks(round, plan)
     spare_w = np.inf if round.watts is None else round.watts - drawn_w(round, plan)
     asleep, now = set(plan.asleep), set(round.asleep)
-    missing = list(needed)
+    awake_w, waking_w, missing = t.awake_w, t.waking_w, list(needed)
     for node in set(range(len(t.node_pool))) - asleep:
         missing[int(t.node_pool[node])] -= 1
 
     def take(node: int) -> bool:
         """Let a node be awake if there is power for it."""
         nonlocal spare_w
-        more_w = float(t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node])
-        wake_w = float(t.wake_w[node]) * (node in now)
-        more_w += -float(t.sleep_w[node]) + wake_w
+        wake_w = float(waking_w[node]) * (node in now)
+        more_w = float(awake_w[node]) + (wake_w - float(t.sleep_w[node]))
         if more_w > spare_w or (racks and not racks.allowed(1 << node, wake_w)):
             return False
         spare_w -= more_w
@@ -105,10 +104,9 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
     """Return what racks with a power cap have left under a plan; None without caps."""
     if not capped(round.cluster):
         return None
-    racks, pools = RackPower(round.cluster, plan.asleep or ()), round.cluster.topology.pools
+    racks = RackPower(round.cluster, plan.asleep or ())
     for allocation in plan.allocations.values():
-        option = allocation.option
-        each_w = option.power_w / option.gpus - pools[option.pool].gpu_type.idle_w
+        each_w = extra_gpu_w(round, allocation.option)
         for node, gpus in allocation.placement:
             racks.add(node, each_w * gpus)
     return racks
@@ -116,7 +114,5 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
 
 def drawn_w(round: Round, plan: Plan) -> float:
     """Return the watts that the cluster draws under a plan, when its jobs progress."""
-    pools = round.cluster.topology.pools
-    options = [allocation.option for allocation in plan.allocations.values()]
-    extra = sum(o.power_w - o.gpus * pools[o.pool].gpu_type.idle_w for o in options)
+    extra = sum(extra_w(round, allocation.option) for allocation in plan.allocations.values())
     return idle_w(round, plan.asleep) + extra

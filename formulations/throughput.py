@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ronda.formulations.efficiency import efficiency, scale_at
+from ronda.formulations.efficiency import worth
 from ronda.formulations.measured import fastest_passes, measured_phases
 from ronda.formulations.memory import max_local_batch
 from ronda.instances.cluster import GpuType
@@ -264,4 +264,4 @@ def work_rate(
     rate = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
     if noise is None:
         return rate
-    return rate * float(efficiency(scale_at(noise, batch), batch, profile.base_batch))
+    return rate * worth(noise, batch, profile.base_batch)

@@ -145,9 +145,19 @@ class Topology:
     gpu_idle_w: NDArray[np.float64]
 
     @property
+    def awake_w(self) -> NDArray[np.float64]:
+        """(N,) power in watts of each node awake with every GPU idle; a new array."""
+        return np.asarray(self.host_idle_w + self.node_gpus * self.gpu_idle_w)
+
+    @property
+    def waking_w(self) -> NDArray[np.float64]:
+        """(N,) watts on top while each node wakes; 0 where waking takes no time."""
+        return np.asarray(self.wake_w * (self.wake_s > 0))
+
+    @property
     def idle_w(self) -> float:
         """Power in watts of the cluster with every node awake and every GPU idle."""
-        return float((self.host_idle_w + self.node_gpus * self.gpu_idle_w).sum())
+        return float(self.awake_w.sum())
 
 
 class Cluster(Record, frozen=True, kw_only=True):

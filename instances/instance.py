@@ -5,7 +5,7 @@ from typing import Any, Literal
 from ronda.instances.base import Name, NonNegative, Positive, Record
 from ronda.instances.budget import Budget
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Costs, Job, JobState
+from ronda.instances.job import Allocation, Costs, Job, JobState
 from ronda.instances.profile import NoiseCurve, Profile
 
 
@@ -136,6 +136,11 @@ class Round(Record, frozen=True, kw_only=True):
     def jobs(self) -> tuple[JobState, ...]:
         """All live jobs: those that run, then those that wait."""
         return self.running + self.waiting
+
+    @property
+    def held(self) -> dict[str, Allocation]:
+        """What the running jobs hold, by job."""
+        return {s.job.id: s.allocation for s in self.running if s.allocation is not None}
 
     @property
     def watts(self) -> float | None:

@@ -52,8 +52,7 @@ def limit_problems(round: Round) -> Iterator[Problem]:
 def least_by_node(cluster: Cluster) -> NDArray[np.float64]:
     """Return the (N,) watts of each node without jobs, asleep where that saves power."""
     topology = cluster.topology
-    awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    return np.minimum(awake_w, topology.sleep_w)
+    return np.minimum(topology.awake_w, topology.sleep_w)
 
 
 def _shapes(budget: Budget) -> Iterator[Problem]:

@@ -57,8 +57,7 @@ def _least_watts(
 def _least_w(job: Job, profile: Profile, cluster: Cluster) -> float:
     """Return by how many watts the cluster draws more when the job runs; infinite if it cannot."""
     topology = cluster.topology
-    spared_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    spared_w = spared_w - least_by_node(cluster)
+    spared_w = topology.awake_w - least_by_node(cluster)
     found = inf
     for index, pool in enumerate(topology.pools):
         name = pool.gpu_type.name

@@ -115,6 +115,11 @@ def named_prices(round: Round, named: dict[str, float]) -> dict[str, float]:
     return prices
 
 
+def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
+    """Return what a watt less throughout the energy window is worth at a plan's prices."""
+    return prices.get("energy_window", 0.0) * round.window_s
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a plan is made from besides the choice.
@@ -151,10 +156,15 @@ class Setting:
         seed: int,
         deadline: Deadline,
         elastic: bool = True,
+        mind_power: bool = False,
         parameters: Mapping[str, float] | None = None,
     ) -> "Setting":
-        """Build the options of a round and what they are worth, by the objective's parameters."""
-        minds = minds_power(objective) or None
+        """Build the options of a round and what they are worth, by the objective's parameters.
+
+        Watts matter among options if the objective or the caller (`mind_power`) minds them, or the
+        round limits them.
+        """
+        minds = mind_power or minds_power(objective) or None
         table = build(round, elastic=elastic, mind_power=minds)
         worth = values(round, table, objective, **(parameters or {}))
         elapsed = deadline.elapsed()
@@ -178,9 +188,7 @@ def to_plan(
         setting.table,
         setting.values if choice.worth is None else choice.worth,
         choice.chosen,
-        watt_value=max(
-            choice.watt_value, choice.prices.get("energy_window", 0.0) * setting.round.window_s
-        ),
+        watt_value=max(choice.watt_value, price_of_a_watt(setting.round, choice.prices)),
         yielding=choice.yielding,
         racks=choice.racks,
     )
@@ -223,13 +231,12 @@ def _regret(
 def _fallback(
     setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any]
 ) -> Plan:
-    running = setting.round.running
     conflicts = [
         {"constraints": list(c.constraints), "message": c.message} for c in choice.conflicts
     ]
     return Plan(
         policy=setting.policy,
-        allocations={s.job.id: s.allocation for s in running if s.allocation is not None},
+        allocations=setting.round.held,
         stop=choice.stop,
         status=SolutionStatus.FALLBACK,
         record=_record(setting, choice, 0.0, deadline),

@@ -39,8 +39,6 @@ class Dual:
         (R,) best prices.
     bound
         D at these prices: no plan is worth more.
-    floor
-        No prices give a bound below this one.
     evaluations
         How often all jobs were asked.
     blocks
@@ -52,7 +50,6 @@ class Dual:
 
     prices: Floats
     bound: float
-    floor: float
     evaluations: int
     blocks: Floats
     replies: tuple[tuple[Floats, Reply], ...] = ()
@@ -135,7 +132,7 @@ def solve_dual(
         value, slope = ask(np.zeros(len(problem.capacity)))
     if (slope >= 0).all():  # nothing is short: no price is needed, and none can be better
         zero = np.zeros_like(slope)
-        return Dual(zero, value, value, 1, ask.blocks_at(zero), (*known, *ask.replies))
+        return Dual(zero, value, 1, ask.blocks_at(zero), (*known, *ask.replies))
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
@@ -176,7 +173,7 @@ def solve_dual(
             best, at = value, point
     prices = ask.unscaled(at)
     replies = (*known, *ask.replies)
-    return Dual(prices, best, floor, len(ask.replies), ask.blocks_at(prices), replies)
+    return Dual(prices, best, len(ask.replies), ask.blocks_at(prices), replies)
 
 
 def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:

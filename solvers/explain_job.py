@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation_case import Case, extra_w, make_case, restrict
+from ronda.formulations.allocation_case import Case, make_case, restrict
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
 from ronda.formulations.rack_options import ANYWHERE
@@ -122,7 +122,7 @@ class _Scales:
         rack = np.full(len(table), ANYWHERE)
         rack[case.rows] = case.rack
         case = replace(
-            case, rows=rows, rack=rack[rows], value=worth[rows], extra_w=extra_w(table)[rows]
+            case, rows=rows, rack=rack[rows], value=worth[rows], extra_w=table.extra_w[rows]
         )
         late, awake = np.zeros(len(rows), dtype=bool), ready(round, frozenset())
         if awake is not None and any(name.startswith(READY) for name in plan.prices):

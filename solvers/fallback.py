@@ -111,7 +111,7 @@ class _Shed:
 
     def __init__(self, round: Round, ledger: Ledger, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
-        self.held = {s.job.id: s.allocation for s in round.running if s.allocation is not None}
+        self.held = round.held
         self.sleeping = False
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
@@ -152,7 +152,7 @@ class _Shed:
     def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:
         """Return the nodes that sleep when all that save power by it do, but those in use."""
         t = self.round.cluster.topology
-        saves = t.sleep_w < t.host_idle_w + t.node_gpus * t.gpu_idle_w
+        saves = t.sleep_w < t.awake_w
         used = {node for held in kept.values() for node, _ in held.placement}
         asleep = {*np.flatnonzero(saves).tolist(), *self.round.asleep} - used
         return tuple(sorted(asleep))

@@ -15,6 +15,7 @@ from ronda.formulations.limits import Floats
 from ronda.solvers import genetic_operators as operators
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic_island import Settings, improve
+from ronda.solvers.genetic_local import surplus
 from ronda.solvers.genetic_repair import repair
 from ronda.solvers.stopping import Criterion, Status
 
@@ -162,15 +163,11 @@ def _trades(measures: Measures) -> Population:
     They lie on or near the convex part of the front.
     """
     genes = measures.genes
-    surplus = genes.value - genes.prices @ genes.burden
+    worth = surplus(genes, genes.prices)
     scale = float(genes.value.max()) / max(float(measures.power_w.max()), 1e-12)
-    found = [genes.held]
-    for weight in np.concatenate([[0.0], scale * np.geomspace(1e-3, 10.0, WEIGHTS - 1)]).tolist():
-        merit = surplus - weight * measures.power_w
-        best = np.repeat(np.maximum.reduceat(merit, genes.first), genes.count)
-        index = np.where(merit == best, np.arange(len(merit)), len(merit))
-        found.append(np.minimum.reduceat(index, genes.first))
-    return np.array(found)
+    weights = np.concatenate([[0.0], scale * np.geomspace(1e-3, 10.0, WEIGHTS - 1)])
+    merit = worth - weights[:, None] * measures.power_w
+    return np.concatenate([genes.held[None], operators.favourites(genes, merit)])
 
 
 def _survive(population: Population, scores: Floats, size: int) -> tuple[Population, Floats]:

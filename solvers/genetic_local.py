@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from ronda.formulations.genome import Genes, Population
 from ronda.formulations.limits import Floats
+from ronda.solvers.genetic_operators import favourites
 from ronda.solvers.genetic_repair import fill, repair
 
 ROWS_PER_JOB = 4  # rows in the core for each job, on average
@@ -45,12 +46,12 @@ def surplus(genes: Genes, prices: Floats) -> Floats:
 def core(genes: Genes) -> Core:
     """Return the core of the genes at their prices."""
     reduced = surplus(genes, genes.prices)
-    best = np.repeat(np.maximum.reduceat(reduced, genes.first), genes.count)
+    favourite = favourites(genes, reduced)
+    best = np.repeat(reduced[favourite], genes.count)
     size = min(len(reduced), ROWS_PER_JOB * len(genes))
     row = np.argsort(best - reduced, kind="stable")[:size]
-    index = np.where(reduced == best, np.arange(len(reduced)), len(reduced))
     job = np.repeat(np.arange(len(genes)), genes.count)
-    return Core(row, job[row], np.minimum.reduceat(index, genes.first))
+    return Core(row, job[row], favourite)
 
 
 def exchange(genes: Genes, of: Core, population: Population, rng: Generator) -> Population:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from ronda.formulations.genome import Genes, Population
 from ronda.instances.errors import InputError
 from ronda.solvers.genetic_local import core
+from ronda.solvers.genetic_operators import favourites
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -23,9 +24,7 @@ def shortest_first(genes: Genes, left_s: Floats) -> Rows:
         (n,) expected seconds until completion of each gene's job at its best.
     """
     order = np.argsort(left_s, kind="stable")
-    best = np.repeat(np.maximum.reduceat(genes.value, genes.first), genes.count)
-    index = np.where(genes.value == best, np.arange(len(genes.row)), len(genes.row))
-    dearest = np.minimum.reduceat(index, genes.first)
+    dearest = favourites(genes, genes.value)
     genome = genes.first.copy()
     for target in (genes.first + np.minimum(1, genes.count - 1), dearest):
         change = [d.take(target) - d.take(genome) for d in genes.demand]

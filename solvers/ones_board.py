@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.formulations.ones_genome import IDLE, Ints
+from ronda.formulations.requested import suits
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, JobState
-from ronda.solvers.ones_ways import Ways, suits
+from ronda.solvers.ones_ways import Ways
 
 Placement = tuple[tuple[int, int], ...]
 

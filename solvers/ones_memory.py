@@ -5,9 +5,9 @@ Each job's records are entries of their own, so that a journal writes only those
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import floor
 from typing import Any
 
+from ronda.formulations.learning import epochs_over
 from ronda.formulations.ones_speed import MEASUREMENTS
 from ronda.instances.job import JobState
 from ronda.solvers.ones_ways import Ways
@@ -17,8 +17,6 @@ EPOCHS = 30
 
 EPOCH_S = 60.0
 """Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
-
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Member:
 
     def epochs(self, epoch: float) -> int:
         """Return the epochs that it has completed."""
-        return floor(self.samples / epoch + ROUNDING)
+        return epochs_over(self.samples, epoch)
 
     def to_list(self) -> list[float]:
         """Return plain values."""

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from ronda.formulations.defragment import idle_w
 from ronda.formulations.ones_genome import IDLE, Ints
+from ronda.formulations.power import extra_gpu_w
 from ronda.formulations.rack_power import RackPower, capped
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation
@@ -62,16 +64,12 @@ def within(round: Round, allocations: Allocations) -> bool:
     limit = round.watts
     if limit is None and not capped(round.cluster):
         return True
-    topology, asleep = round.cluster.topology, list(round.asleep)
     pieces = []
     for each in allocations.values():
-        option = each.option
-        extra_w = option.power_w / option.gpus - topology.pools[option.pool].gpu_type.idle_w
-        pieces += [(node, gpus * extra_w) for node, gpus in each.placement]
+        each_w = extra_gpu_w(round, each.option)
+        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
     if limit is not None:
-        base_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-        base_w[asleep] = topology.sleep_w[asleep]
-        drawn_w = float(base_w.sum()) + float(np.sum([watts for _, watts in pieces]))
+        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
         if drawn_w > limit * (1 + ROUNDING):
             return False
-    return RackPower(round.cluster, asleep).fits(pieces)
+    return RackPower(round.cluster, round.asleep).fits(pieces)

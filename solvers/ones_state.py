@@ -122,9 +122,9 @@ def tick_of(
             job_id = state.job.id
             rows.append(features(state, epochs[job_id], found[j].member.samples))
             measured.append(_speeds(board, memory, j, found[j], capacity))
-        rho = predictor.predict(np.array(rows)).sample(rng)
+        to_come = predictor.predict(np.array(rows)).work_left(rng)
         samples = np.array([found[j].member.samples for j in executed])
-        left, speed = samples * (1.0 / rho - 1.0), np.array(measured)
+        left, speed = samples * to_come, np.array(measured)
         weights[executed, 1:] = left[:, None] * np.arange(1, capacity + 1) / speed[:, 1:]
         remaining_s = left / speed[:, 1]
     limit = np.array([min(seat.member.limit, seat.most) for seat in found], dtype=np.int64)

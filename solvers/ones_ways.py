@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.efficiency import efficiency, scale_at
+from ronda.formulations.efficiency import worth
 from ronda.formulations.ones_limits import REQUESTS
 from ronda.formulations.power import job_power_w
 from ronda.formulations.remembered import remembered
@@ -16,16 +16,6 @@ from ronda.instances.job import Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Profile, Rigid
 
 ROUNDING = 1e-9
-
-
-def suits(job: Job, profile: Profile, pool: Pool) -> bool:
-    """Tell whether a job may use a pool at all."""
-    name = pool.gpu_type.name
-    return (
-        pool.partition == job.partition
-        and name in profile.throughput
-        and (not job.gpu_types or name in job.gpu_types)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +68,7 @@ class Ways:
         rigid = isinstance(self.profile.throughput[self.pool.gpu_type.name], Rigid)
         if self.noise is None or rigid:
             return 1.0
-        scale = scale_at(self.noise, batch)
-        return float(efficiency(scale, batch, self.profile.base_batch))
+        return worth(self.noise, batch, self.profile.base_batch)
 
     def sizes(self) -> NDArray[np.int64]:
         """Return (pool's GPUs + 1,) the largest possible size up to each number of GPUs; 0: none.

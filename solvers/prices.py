@@ -103,7 +103,7 @@ def _by_knapsack(problem: Separable, own: Separable, units: Units) -> Answer:
     prices = units.prices(np.array([found.price]))
     bound = Demand(problem).at(float(prices[0]))[0]
     none = np.zeros(0)
-    dual = Dual(prices, bound, bound, found.evaluations, none)
+    dual = Dual(prices, bound, found.evaluations, none)
     if chosen is None:
         return Answer(None, None, None, bound, dual, StopReason.INFEASIBLE, PROGRAMME, 1, 0, 0)
     objective = problem.objective(chosen, none)
@@ -125,7 +125,7 @@ def _answer(
         chosen, blocks = search.found.chosen, search.found.blocks
         objective = problem.objective(chosen, blocks)
         bound = max(bound, objective)
-    dual = replace(dual, prices=prices, bound=certified, floor=dual.floor * units.value)
+    dual = replace(dual, prices=prices, bound=certified)
     return Answer(
         chosen,
         blocks,

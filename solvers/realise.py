@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation_case import extra_w
 from ronda.formulations.allocation_reading import awake_for
 from ronda.formulations.awake import may_sleep, node_classes, rack_caps
 from ronda.formulations.defragment import idle_w, loss_of_moves
@@ -96,7 +95,7 @@ def realise(
     """
     rows = chosen[chosen >= 0]
     rows = rows[np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))]
-    extra = extra_w(table)
+    extra = table.extra_w
     kept = rows
     meant = {} if racks is None else _meant(table, rows, racks)
     put = partial(place, round, yielding=yielding, racks=meant)

@@ -23,7 +23,7 @@ HEAVY = ("dask", "deap", "distributed", "highspy", "lightgbm", "matplotlib", "pa
 REGISTRY = re.compile(
     rb"pypi[.]org|pythonhosted[.]org|registry[.]npmjs|anaconda[.]org/|proxy[.]golang[.]org"
     rb"|//[^\s\"'<>]+/simple(?:/|\b)"
-    rb"|(?:index-url|index_url|find-links|find_links)[\s=:\"']+(?:https?|file):"
+    rb"|(?:index[-_]url|find[-_]links)[\s=:\"']+(?:http[s]?|file):"
 )
 
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.params import Memory, PolicyName, Seconds, Source, json_option
+from ronda.cli.params import (
+    PolicyName,
+    Source,
+    json_option,
+    memory_option,
+    time_limit_option,
+)
 
 if TYPE_CHECKING:
     from ronda.bench.anytime import Trace
@@ -45,14 +51,7 @@ if TYPE_CHECKING:
     metavar="LIST",
     help="As in 0-4 or 0,3,5. A policy without randomness runs once a round.",
 )
-@click.option(
-    "--time-limit",
-    type=Seconds(),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each decision; the primal integral goes up to it.",
-)
+@time_limit_option(10.0, "For each decision; the primal integral goes up to it.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -68,14 +67,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Runs side by side: more than one disturb each other's times.",
 )
-@click.option(
-    "--memory",
-    type=Memory(),
-    default="4G",
-    show_default=True,
-    metavar="SIZE",
-    help="For each run; then it is killed and counted as OOM.",
-)
+@memory_option
 @json_option
 def command(
     sources: tuple[str, ...],
@@ -181,8 +173,7 @@ def _show(made: "Sequence[Line]", results: "Sequence[Result]", limit_s: float) -
         shown.add_row(*cells(line))
     display(shown)
     for result in results:
-        where = f"{result.instance} {result.label} seed {result.seed}"
         if result.message:
-            note(f"{result.status}: {where}: {result.message}")
+            note(f"{result.status}: {result.title}: {result.message}")
         elif result.metrics.get("violations"):
-            note(f"{where}: its plan breaks a rule and does not count")
+            note(f"{result.title}: its plan breaks a rule and does not count")

@@ -1,6 +1,5 @@
 """ElasticFlow-like: the fewest GPUs that meet each deadline, then whoever wastes least GPU time."""
 
-import heapq
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -56,17 +55,8 @@ class ElasticFlowLike(Clocked):
         for j in order:
             if climb.step[j] < 0:
                 climb.move(j, 0)
-        self._spend(climb, work)
+        climb.climb(jobs, lambda j: added_gpu_s(climb, j, work[j]) if grows(climb, j) else None)
         return climb.plan(self.name)
-
-    def _spend(self, climb: GpuLadderClimb, work: list[float]) -> None:
-        """Give free GPUs to the steps that add the least GPU time."""
-        steps = [(added_gpu_s(climb, j, r), j) for j, r in enumerate(work) if grows(climb, j)]
-        heapq.heapify(steps)
-        while steps and any(climb.left):
-            _, j = heapq.heappop(steps)
-            if climb.move(j, climb.step[j] + 1) and grows(climb, j):
-                heapq.heappush(steps, (added_gpu_s(climb, j, work[j]), j))
 
 
 def due(round: Round, climb: GpuLadderClimb, j: int) -> float:

@@ -11,15 +11,13 @@ import numpy as np
 from ronda.formulations.greedy_fill import fill
 from ronda.formulations.limits import Floats, Limits, limits
 from ronda.formulations.neighbourhood import move_losses, settle
-from ronda.formulations.objectives import values
-from ronda.formulations.options import build
 from ronda.formulations.outlook import outlook
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.storage import packer
 from ronda.solvers import stopping
-from ronda.solvers.choice import Choice, Setting, reserve_s, to_plan
+from ronda.solvers.choice import Choice, Setting, price_of_a_watt, reserve_s, to_plan
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic import Outcome, evolve
 from ronda.solvers.genetic_checkpoint import Checkpoint
@@ -89,10 +87,15 @@ class Evolve(Genetic):
         details name ``power_w`` and ``changes``.
         """
         setting = Setting.of(
-            self.name, self.objective, self.packages, round=round, seed=seed, deadline=deadline
+            self.name,
+            self.objective,
+            self.packages,
+            round=round,
+            seed=seed,
+            deadline=deadline,
+            mind_power=True,
         )
-        table = build(round, mind_power=True)
-        setting = replace(setting, table=table, values=values(round, table, self.objective))
+        table = setting.table
         case = self.case(setting, limits(round, table), unlimited=False)
         pool = case.pool
         if not len(pool):
@@ -214,7 +217,7 @@ class Evolve(Genetic):
     def _placed_worth(self, case: Case, rows: Rows, yielding: tuple[str, ...]) -> float:
         """Return what rows are worth on nodes: values of what is placed, less real moves."""
         of = case.setting
-        watt_value = case.prices.get("energy_window", 0.0) * of.round.window_s
+        watt_value = price_of_a_watt(of.round, case.prices)
         placed = realise(
             of.round, of.table, of.values, rows, watt_value=watt_value, yielding=yielding
         )

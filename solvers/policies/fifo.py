@@ -7,7 +7,7 @@ from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.policies.clocked import Clocked
-from ronda.solvers.policies.rigid import keep, start_in_order
+from ronda.solvers.policies.rigid import start_in_order
 from ronda.solvers.policies.room import Room
 
 
@@ -27,4 +27,4 @@ class Fifo(Clocked):
         """Start what fits, oldest first."""
         room = Room(round, round.running, clocks=self.clocks(round))
         started = start_in_order(room, round.waiting)
-        return Plan(policy=self.name, allocations=keep(round) | started)
+        return Plan(policy=self.name, allocations=round.held | started)

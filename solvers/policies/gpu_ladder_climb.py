@@ -4,12 +4,14 @@ Jobs climb their `ladders`, in whatever order the policy takes them, while there
 climbs rows of an option table, clocks included, is `marginal_greedy`.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from ronda.formulations.ladders import Ladder
 from ronda.formulations.placers import place
+from ronda.formulations.power import extra_w
 from ronda.formulations.rack_power import capped
 from ronda.formulations.requested import option_at
 from ronda.instances.instance import Round
@@ -50,7 +52,6 @@ class GpuLadderClimb:
         self.round, self.ladders, self._clocks = round, ladders, clocks
         topology = round.cluster.topology
         self.left = [pool.gpus for pool in topology.pools]
-        self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
         limit = round.watts
         self._watts = None if limit is None else limit * (1 + ROUNDING) - topology.idle_w
         self.step, self._now_w = [-1] * len(ladders), [0.0] * len(ladders)
@@ -62,7 +63,7 @@ class GpuLadderClimb:
                 self._pinned[state.job.id] = option
                 self.left[option.pool] -= option.gpus
                 if self._watts is not None:
-                    self._watts -= self._extra_w(option)
+                    self._watts -= extra_w(self.round, option)
 
     def top(self, j: int) -> bool:
         """Tell whether job j has reached the top of its ladder."""
@@ -84,6 +85,23 @@ class GpuLadderClimb:
         self.left[ladder.pool] -= more
         self.step[j] = step
         return True
+
+    def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
+        """Let jobs climb single steps while GPUs last.
+
+        Parameters
+        ----------
+        jobs
+            Who may climb; a job whose step finds no room climbs no more.
+        cost
+            Of a job's next step: the least goes first; None: the job takes none.
+        """
+        steps = [(known, j) for j in jobs if (known := cost(j)) is not None]
+        heapq.heapify(steps)
+        while steps and any(self.left):
+            _, j = heapq.heappop(steps)
+            if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
+                heapq.heappush(steps, (known, j))
 
     def option(self, j: int) -> Option:
         """Return what job j is to run with: what it runs with, if GPUs and batch are the same."""
@@ -154,11 +172,8 @@ class GpuLadderClimb:
         """Return the watts that a step adds to idle GPUs: the same for all jobs of a profile."""
         ladder, state = self.ladders[j], self.ladders[j].state
         if state.allocation is not None and state.allocation.option.gpus == ladder.gpus[step]:
-            return self._extra_w(self._option(j, step))
+            return extra_w(self.round, self._option(j, step))
         key = (state.job.profile, ladder.pool, ladder.gpus[step], ladder.batch[step])
         if key not in self._known_w:
-            self._known_w[key] = self._extra_w(self._option(j, step))
+            self._known_w[key] = extra_w(self.round, self._option(j, step))
         return self._known_w[key]
-
-    def _extra_w(self, option: Option) -> float:
-        return option.power_w - option.gpus * self._idle_w[option.pool]

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import msgspec
-import numpy as np
 
 from ronda.formulations.awake import may_sleep
 from ronda.formulations.standby import break_even_s, stand_by
@@ -13,7 +12,7 @@ from ronda.formulations.waking import Ready, ready
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
-from ronda.solvers.choice import Choice, Setting
+from ronda.solvers.choice import Choice, Setting, price_of_a_watt
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.prices import Prices
 
@@ -87,7 +86,7 @@ class MilpEnergy(Prices):
         earned = setting.values if choice.worth is None else choice.worth
         watt = self.thrift * worth_of_a_watt(setting.table, earned, choice.chosen)
         gpu = worth_of_a_gpu(setting.table, earned, choice.chosen)
-        price = max(watt, choice.prices.get("energy_window", 0.0) * setting.round.window_s)
+        price = max(watt, price_of_a_watt(setting.round, choice.prices))
         ratio = None if initial is None else initial.details.get(STANDBY)
         if gpu > 0 and price > 0:
             ratio = gpu / price
@@ -101,10 +100,9 @@ class MilpEnergy(Prices):
         since = {int(node): float(when) for node, when in before.items()}
         needed = choice.awake or [0] * len(round.cluster.topology.pools)
         ratio = choice.details.get(STANDBY)
-        limit_s = break_even_s(round, ratio) if ratio is not None else np.zeros(0)
         asleep = plan.asleep
         if ratio is not None:
-            asleep = stand_by(round, plan, needed, since, limit_s)
+            asleep = stand_by(round, plan, needed, since, break_even_s(round, ratio))
         sleeping = set(round.asleep if asleep is None else asleep)
         busy = {node for a in plan.allocations.values() for node, _ in a.placement}
         idle = set(range(len(round.cluster.topology.node_pool))) - busy - sleeping

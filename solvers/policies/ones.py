@@ -78,7 +78,7 @@ class Ones:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Evolve by one generation and deploy the best genome if the rule allows it."""
-        running = {s.job.id: s.allocation for s in round.running if s.allocation is not None}
+        running = round.held
         details = dict(initial.details) if initial is not None else {}
         if any(s.since_s > round.now_s for s in round.running):
             # ONES waits until all workers of a deployment run.

@@ -1,6 +1,5 @@
 """Optimus with an oracle: one GPU each, then one more to whoever gains most time by it."""
 
-import heapq
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,14 +33,12 @@ class Optimus(Clocked):
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
         jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]
         work = {j: remaining(round, climb, j) for j in jobs}
-        gains = [(-gain(climb, j, work[j]), j) for j in jobs if not climb.top(j)]
-        heapq.heapify(gains)
-        while gains and any(climb.left):
-            less, j = heapq.heappop(gains)
-            if less >= 0:
-                break
-            if climb.move(j, climb.step[j] + 1) and not climb.top(j):
-                heapq.heappush(gains, (-gain(climb, j, work[j]), j))
+
+        def loss(j: int) -> float | None:
+            gained = 0.0 if climb.top(j) else gain(climb, j, work[j])
+            return -gained if gained > 0 else None
+
+        climb.climb(jobs, loss)
         return climb.plan(self.name)
 
 

@@ -1,6 +1,5 @@
 """Pollux-like: the power mean of the jobs' goodput over their fair share, climbed greedily."""
 
-import heapq
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -71,17 +70,13 @@ class PolluxLike(Clocked):
         for _, j, step in steepest:
             if j not in stuck and not climb.move(j, step):
                 stuck.add(j)
-        self._fill(climb, jobs)
-        return climb.plan(self.name)
 
-    def _fill(self, climb: GpuLadderClimb, jobs: list[Worth]) -> None:
-        """Let jobs climb single steps, the steepest first, as far as GPUs last."""
-        steps = [(-slope(climb, jobs, j), j) for j in range(len(jobs)) if not climb.top(j)]
-        heapq.heapify(steps)
-        while steps and any(climb.left):
-            less, j = heapq.heappop(steps)
-            if less < 0 and climb.move(j, climb.step[j] + 1) and not climb.top(j):
-                heapq.heappush(steps, (-slope(climb, jobs, j), j))
+        def fall(j: int) -> float | None:
+            rise = 0.0 if climb.top(j) else slope(climb, jobs, j)
+            return -rise if rise > 0 else None
+
+        climb.climb(range(len(jobs)), fall)
+        return climb.plan(self.name)
 
 
 def slope(climb: GpuLadderClimb, jobs: list[Worth], j: int) -> float:

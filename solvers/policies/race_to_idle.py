@@ -7,7 +7,7 @@ from ronda.formulations.requested import remaining_s
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.policies.rigid import keep, start_in_order
+from ronda.solvers.policies.rigid import start_in_order
 from ronda.solvers.policies.room import Room
 
 
@@ -33,6 +33,6 @@ class RaceToIdle:
         waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
         started = start_in_order(room, waiting)
         topology = round.cluster.topology
-        saves = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w > topology.sleep_w
+        saves = topology.awake_w > topology.sleep_w
         asleep = tuple(n for n in range(len(saves)) if n not in room.used and saves[n])
-        return Plan(policy=self.name, allocations=keep(round) | started, asleep=asleep)
+        return Plan(policy=self.name, allocations=round.held | started, asleep=asleep)

@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 
+from ronda.formulations.power import extra_w
 from ronda.formulations.requested import requested_options
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, JobState
 from ronda.solvers.policies.clocked import Clocks, full_clock
-from ronda.solvers.policies.room import ROUNDING, Room, extra_w, spare_w
-
-
-def keep(round: Round) -> dict[str, Allocation]:
-    """Return the allocations that run, untouched."""
-    return {s.job.id: s.allocation for s in round.running if s.allocation is not None}
+from ronda.solvers.policies.room import ROUNDING, Room, spare_w
 
 
 def start_in_order(

@@ -8,6 +8,7 @@ import numpy as np
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.consolidate import Consolidate, Placement
 from ronda.formulations.most_free import MostFree
+from ronda.formulations.power import extra_w
 from ronda.formulations.rack_power import RackPower, capped
 from ronda.formulations.remembered import remembered
 from ronda.formulations.requested import requested_options
@@ -167,17 +168,10 @@ def spare_w(round: Round, *, sleeping: bool = False) -> float:
     return min(limits) - (float(topology.sleep_w.sum()) if sleeping else topology.idle_w)
 
 
-def extra_w(round: Round, option: Option) -> float:
-    """Return the watts that a job adds to a cluster whose GPUs idle."""
-    pool = round.cluster.topology.pools[option.pool]
-    return option.power_w - option.gpus * pool.gpu_type.idle_w
-
-
 def _waking_w(cluster: Cluster) -> list[float]:
     """Return by how many watts each node draws more when it is awake."""
     topology = cluster.topology
-    awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    waking_w: list[float] = (awake_w - topology.sleep_w).tolist()
+    waking_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
     return waking_w
 
 

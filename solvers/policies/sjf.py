@@ -8,7 +8,7 @@ from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.policies.clocked import Clocked
-from ronda.solvers.policies.rigid import keep, start_in_order
+from ronda.solvers.policies.rigid import start_in_order
 from ronda.solvers.policies.room import Room
 
 
@@ -30,4 +30,4 @@ class Sjf(Clocked):
         waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
         room = Room(round, round.running, clocks=self.clocks(round))
         started = start_in_order(room, waiting)
-        return Plan(policy=self.name, allocations=keep(round) | started)
+        return Plan(policy=self.name, allocations=round.held | started)

@@ -1,6 +1,7 @@
 """The greedy fill and the dual bound against brute force, by hand and by invariants."""
 
 import itertools
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -169,10 +170,7 @@ def test_must_run_comes_first():
     state = msgspec.structs.replace(table.jobs[0], allocation=held)
     fixed = msgspec.structs.replace(round, running=(state,), waiting=table.jobs[1:])
     must = np.array([True, False])
-    table = OptionTable(
-        **{name: getattr(table, name) for name in OptionTable.__slots__ if name != "must_run"},
-        must_run=must,
-    )
+    table = replace(table, must_run=must)
     assert fill(fixed, table, worth).tolist() == [0, -1]
     # One GPU is left: the other job's row does not fit even alone.
     assert dual_bound(fixed, table, worth)[0] == pytest.approx(0.1)
