@@ -15,20 +15,21 @@ that decides at once and badly can have the same as one that decides late and we
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.bench import specs
 from ronda.bench.anytime_value import plan_value
 from ronda.bench.compare import Layout
 from ronda.bench.results import Result
-from ronda.bench.specs import Case
 from ronda.instances.errors import InputError
-from ronda.instances.files import fingerprint, read
+from ronda.instances.files import fingerprint
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
-from ronda.solvers.contract import Capability
-from ronda.solvers.registry import config_of, parameters_of, parse, policy
+from ronda.solvers.contract import Policy
+from ronda.solvers.registry import parameters_of, parse, policy
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ def cases(
     *,
     objective: str,
     time_limit_s: float,
-) -> tuple[Case, ...]:
+) -> tuple[specs.Case, ...]:
     """Multiply rounds, policies and seeds out; a policy without randomness runs once a round.
 
     Policies that have a parameter `objective` get the common one, unless they are given another:
@@ -118,26 +119,20 @@ def cases(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError("ROUND", f"two rounds with the name {twice!r}", "different names")
-    found: dict[str, Case] = {}
-    for source, round_ in rounds.items():
-        hash_ = fingerprint(round_)
-        for label in labels:
-            name, given = parse(label)
-            own = "objective" in parameters_of(name) and "objective" not in given
-            made = policy(label, **({"objective": objective} if own else {}))
-            for seed in seeds if Capability.RANDOM in made.capabilities else seeds[:1]:
-                case = Case(
-                    source=source,
-                    instance=round_.name,
-                    fingerprint=hash_,
-                    label=label,
-                    policy=made.name,
-                    config=config_of(made),
-                    seed=seed,
-                    time_limit_s=time_limit_s,
-                )
-                found.setdefault(case.key, case)
-    return tuple(found.values())
+    return specs.cases(
+        {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
+        labels,
+        seeds,
+        time_limit_s=time_limit_s,
+        make=partial(_aimed, objective),
+    )
+
+
+def _aimed(objective: str, label: str) -> Policy:
+    """Return a policy with the common objective, if it has one and is not given another."""
+    name, given = parse(label)
+    own = "objective" in parameters_of(name) and "objective" not in given
+    return policy(label, **({"objective": objective} if own else {}))
 
 
 def traces(
@@ -160,8 +155,7 @@ def traces(
     for result in results:
         if not result.ok or result.metrics["violations"]:
             continue
-        plan = read(layout.schedule(result.key))
-        assert isinstance(plan, Plan)
+        plan = layout.read(result.key, Plan)
         value = plan_value(rounds[result.instance], plan, objective)
         found.append(trace(result, value, own=result.config.get("objective") == objective))
     return found

@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
+from typing import TypeVar
 
 import msgspec
 
@@ -13,10 +14,15 @@ from ronda.bench.results import Result, ResultsFile, Status
 from ronda.bench.runner import Request
 from ronda.bench.specs import Case
 from ronda.bench.worker import RUNNER, Command, Limits, serve
+from ronda.instances import files
+from ronda.instances.plan import Plan
+from ronda.instances.schedule import Schedule
 from ronda.solvers.versions import versions
 
 Watch = Callable[[Case, float, Result | None], None]
 """Called with a case, the share of its jobs that are complete, and its result once it ended."""
+
+Answer = TypeVar("Answer", Schedule, Plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,12 @@ class Layout:
     def schedule(self, key: str) -> Path:
         """Return where the schedule (or other answer) of a case is."""
         return self.folder / "runs" / key / f"{self.answer}.json.zst"
+
+    def read(self, key: str, kind: type[Answer]) -> Answer:
+        """Return the answer, of the kind that its runs make, of a case that ended well."""
+        found = files.read(self.schedule(key))
+        assert isinstance(found, kind)
+        return found
 
     def log(self, key: str) -> Path:
         """Return where a run's errors are."""

@@ -15,7 +15,6 @@ from ronda.bench.gantt import gantt
 from ronda.bench.over_time import gpus_and_watts
 from ronda.bench.results import Result
 from ronda.bench.style import colour, line, marker, new_figure, save, tidy, width
-from ronda.instances.files import read
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
@@ -83,9 +82,7 @@ def draw_comparison(
     schedules: dict[str, Schedule] = {}
     for result in results:
         if result.label not in schedules:
-            schedule = read(layout.schedule(result.key))
-            assert isinstance(schedule, Schedule)
-            schedules[result.label] = schedule
+            schedules[result.label] = layout.read(result.key, Schedule)
     quality(instance.name, results, folder / "quality")
     return [*draw_run(instance, schedules, folder), folder / "quality.png"]
 

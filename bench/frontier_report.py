@@ -18,7 +18,6 @@ from ronda.bench.frontier_bound import Steps
 from ronda.bench.results import Result
 from ronda.bench.shadow import Worth, gpu_saves, marginals, worth
 from ronda.bench.variant import Variant
-from ronda.instances.files import read
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
@@ -169,8 +168,7 @@ def _worths(
             run = point.runs[0]
             if run.config.get("objective") != "rank":
                 continue
-            schedule = read(layout.schedule(run.key))
-            assert isinstance(schedule, Schedule)
+            schedule = layout.read(run.key, Schedule)
             said = worth(run.variant.apply(instance), schedule)
             if said is not None:
                 made[curve.label, point.factor] = said

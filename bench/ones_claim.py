@@ -21,7 +21,7 @@ from ronda.bench.results import Result
 from ronda.bench.specs import Case, cases, parse_seeds, split_policies
 from ronda.bench.worker import Limits
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.files import fingerprint, read, write
+from ronda.instances.files import fingerprint, write
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import job_figures
 from ronda.instances.schedule import Schedule
@@ -113,9 +113,7 @@ def collect(comparison: Comparison, listed: Iterable[tuple[str, Case]]) -> list[
         result = comparison.file.get(case.key)
         if result is None or not result.ok:
             continue
-        schedule = read(comparison.layout.schedule(case.key))
-        assert isinstance(schedule, Schedule)
-        figures = job_figures(schedule)
+        figures = job_figures(comparison.layout.read(case.key, Schedule))
         times[case.seed] = np.stack(
             (figures.jct_s, figures.jct_s - figures.queue_s, figures.queue_s)
         )

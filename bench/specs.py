@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,8 +11,8 @@ import ronda
 from ronda.bench.variant import UNCHANGED, Variant, run_title
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Cadence, Instance
-from ronda.solvers.contract import Capability
+from ronda.instances.instance import Cadence, Instance, Round
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import config_of, policy
 
 MAX_SEEDS = 10_000
@@ -131,13 +132,14 @@ def parse_seeds(text: str, option: str = "--seeds") -> tuple[int, ...]:
 
 
 def cases(
-    instances: dict[str, tuple[Instance, str]],
-    policies: tuple[str, ...],
-    seeds: tuple[int, ...],
+    instances: Mapping[str, tuple[Instance | Round, str]],
+    policies: Sequence[str],
+    seeds: Sequence[int],
     *,
     time_limit_s: float | None,
     period_s: float | None = None,
     variant: Variant = UNCHANGED,
+    make: Callable[[str], Policy] = policy,
 ) -> tuple[Case, ...]:
     """Multiply instances, policies and seeds out.
 
@@ -147,11 +149,13 @@ def cases(
     Parameters
     ----------
     instances
-        By the word that loads it: the instance, changed already, and its fingerprint.
+        By the word that loads it: the instance (or round), changed already, and its fingerprint.
     policies, seeds
         As `split_policies` and `parse_seeds` return them.
     time_limit_s, period_s, variant
         See `Case`.
+    make
+        Makes a policy of its label.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def cases(
         If a policy is not known or two different instances have the same name.
     """
     refuse_namesakes(instances)
-    made = [(label, policy(label)) for label in policies]
+    made = [(label, make(label)) for label in policies]
     found: dict[str, Case] = {}
     for source, (instance, fingerprint) in instances.items():
         for label, each in made:
@@ -180,7 +184,7 @@ def cases(
     return tuple(found.values())
 
 
-def refuse_namesakes(instances: dict[str, tuple[Instance, str]]) -> None:
+def refuse_namesakes(instances: Mapping[str, tuple[Instance | Round, str]]) -> None:
     """Refuse different instances of one name: tables and figures could not tell them apart."""
     known: dict[str, str] = {}
     for source, (instance, fingerprint) in instances.items():

@@ -129,11 +129,15 @@ def belonging(
         variant = each.variant
         if each.instance != instance.name or variant.sustained_w is None:
             continue
-        if variant not in same:
-            same[variant] = fingerprint(variant.apply(instance))
         key = (each.label, variant.sustained_w, variant.change, each.seed)
-        if now or (same[variant] == each.fingerprint and key not in chosen):
+        if now:
+            same[variant] = each.fingerprint
             chosen[key] = each
+        elif key not in chosen:
+            if variant not in same:
+                same[variant] = fingerprint(variant.apply(instance))
+            if same[variant] == each.fingerprint:
+                chosen[key] = each
     return list(chosen.values())
 
 

@@ -47,14 +47,16 @@ class Case:
         (n,) the options that get a variable, ascending rows of the table.
     rack
         (n,) the rack that each must be in, if racks are chosen with the options; else -1.
-    value, extra_w
-        (n,) what each is worth; watts that it adds to those of its GPUs idle.
+    value
+        (n,) what each is worth.
     scale
         The largest value: one unit of the model's objective.
     classes, sleeps
         The nodes, and whether the model may put some to sleep.
     racks
         The racks with a power cap.
+    joint
+        Whether racks are chosen with the options.
     waking
         Options now and after waking, of which each has a variable (`ronda.formulations.waking`);
         None: waking takes no time.
@@ -65,11 +67,11 @@ class Case:
     rows: Rows
     rack: Rows
     value: Floats
-    extra_w: Floats
     scale: float
     classes: tuple[NodeClass, ...]
     sleeps: bool
     racks: tuple[RackCap, ...]
+    joint: bool = False
     waking: Waking | None = None
 
     @property
@@ -87,6 +89,11 @@ class Case:
         """(n,) the GPUs of each variable."""
         return self.table.gpus[self.rows]
 
+    @property
+    def extra_w(self) -> Floats:
+        """(n,) watts that each variable adds to those of its GPUs idle."""
+        return self.table.extra_w[self.rows]
+
     def node_shares(self, pool: int, gpus: Rows) -> dict[int, Floats]:
         """Return what jobs of so many GPUs take of whole nodes, by number of the dual function.
 
@@ -98,13 +105,14 @@ class Case:
             return {}
         rest = gpus % size
         return {
-            k: gpus // size + node_shares(rest, size, k) for k in tightening(rest[rest > 0], size)
+            k: gpus // size + node_shares(rest, size, k)
+            for k in tightening(rest[rest > 0].tolist(), size)
         }
 
 
 def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
-    columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value", "extra_w")}
+    columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value")}
     waking = case.waking
     if waking is not None:
         waking = replace(waking, late=waking.late[kept], use=waking.use[kept])
@@ -134,34 +142,35 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
         must = table.must_run[table.job]
         good &= ~must
     rows = good.nonzero()[0]
-    extra, racks = table.extra_w, rack_caps(round.cluster)
+    racks = rack_caps(round.cluster)
     if racks:
-        rows = rows[extra[rows] <= _room_w(round, table, racks)[rows]]
+        rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
     costs = [table.gpus[rows].astype(float)]
     if round.watts is not None or racks:
-        costs.append(extra[rows])
+        costs.append(table.extra_w[rows])
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
-    rows = rows[undominated(group, values[rows], np.array(costs))]
+    rows = rows[undominated(group, values[rows], np.array(costs, dtype=float))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)
     if joint:
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
-    largest = float(np.abs(values[rows]).max(initial=0.0))
+    value = values[rows]
+    largest = float(np.abs(value).max(initial=0.0))
     return Case(
         round=round,
         table=table,
         rows=rows,
         rack=rack,
-        value=values[rows],
-        extra_w=extra[rows],
+        value=value,
         scale=largest if 0 < largest < np.inf else 1.0,
         classes=node_classes(round.cluster, round.asleep),
         sleeps=may_sleep(round),
         racks=racks,
+        joint=joint,
     )
 
 

@@ -1,6 +1,6 @@
 """Classes of equal nodes: how many of each are awake decides the power of an idle cluster."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,10 @@ class RackCap:
 
 def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     """Return the power caps of racks, each with the racks of its subtree that hold nodes."""
+    return remembered(cluster, "rack caps", lambda: _rack_caps(cluster))
+
+
+def _rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     parents = {rack.name: rack.parent for rack in cluster.racks}
     found = []
     for rack in cluster.racks:
@@ -132,6 +136,14 @@ def _node_classes(cluster: Cluster, waking: list[int]) -> tuple[NodeClass, ...]:
             name = f"{name}#{numbered[pool]}"
         classes.append(NodeClass(name, pool, in_rack, nodes, gpus, awake, sleep))
     return tuple(classes)
+
+
+def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> list[int]:
+    """Return (P,) how many nodes of each pool there are if there are so many of each class."""
+    found = [0] * pools
+    for kind, count in zip(classes, counts, strict=True):
+        found[kind.pool] += count
+    return found
 
 
 def may_sleep(round: Round) -> bool:

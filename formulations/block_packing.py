@@ -53,6 +53,7 @@ class Packing:
 
     def __init__(self, nodes: PoolNodes, power: RackPower | None = None) -> None:
         self.nodes, self.power = nodes, power
+        self._closed = ~nodes.usable & (1 << len(nodes.nodes)) - 1
         self.at: dict[int, list[Piece]] = {}
         self.failed: set[int] = set()
         self._movable: dict[int, Request] = {}
@@ -87,9 +88,10 @@ class Packing:
                 break
             for job, node in self._soft.pop(size, {}).items():
                 self.nodes.harden(job, node)
-            self._settle_all(size)
-            if self.failed:
-                return False
+            if size in self._loose or size in self._tied:
+                self._settle_all(size)
+                if self.failed:
+                    return False
         return True
 
     def add(self, request: Request) -> None:
@@ -107,27 +109,29 @@ class Packing:
 
     def _hold(self, request: Request, scratch: bool) -> bool:
         """Leave a running job where it is, its block soft; False if it must be placed anew."""
-        nodes = self.nodes
+        nodes, order, stays = self.nodes, request.order, list(request.held)
         regular = request.is_regular(nodes.whole)
-        open_to_it = all(nodes.usable >> node & 1 for node, _ in request.held)
-        if not request.pinned and not (open_to_it and (regular or not scratch)):
-            return False
+        if not request.pinned:
+            if scratch and not regular:
+                return False
+            for node, _ in stays:
+                if self._closed >> node & 1:
+                    return False
         rest = request.gpus % nodes.whole
         movable = regular and not request.pinned and rest > 0
-        if movable and scratch and len(request.held) == 1:
-            return False
-        self.at[request.order] = []
-        for node, gpus in request.held:
-            if not movable or gpus == nodes.whole:
-                self._put(request, node, gpus)
-            elif not scratch:
+        if movable and scratch:
+            stays = [(node, gpus) for node, gpus in stays if gpus == nodes.whole]
+        self.at[order] = stays
+        for node, gpus in stays:
+            if self.power is not None:
                 self._account(request, node, gpus)
-                nodes.put_soft(request.order, node, gpus)
-                self._soft[gpus][request.order] = node
-                self._movable[request.order] = request
-        if movable and not scratch:
-            self.at[request.order] = list(request.held)
-        elif movable:
+            if movable and gpus < nodes.whole:
+                nodes.put_soft(order, node, gpus)
+                self._soft[gpus][order] = node
+                self._movable[order] = request
+            else:
+                nodes.put(node, gpus)
+        if movable and scratch:
             self._wait(request, rest)
         return True
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.job_needs import Needs, needs
-from ronda.formulations.priced_bound import Resource, priced_total
+from ronda.formulations.price_ascent import Resource
+from ronda.formulations.priced_bound import priced_total
 from ronda.formulations.single_machine import Supply, srpt
 from ronda.instances.accrual import accrual
 from ronda.instances.budget import Budget, StepSeries

@@ -4,40 +4,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.menu import RATE, SPANS, Menu
+from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 
 Floats = NDArray[np.float64]
 
 
-def with_current(
-    own: list[Floats], state: JobState, allocation: Allocation, racks: int, known: Menu | None
-) -> tuple[list[Floats], int]:
-    """Return a running job's blocks with the row of what it runs on, and where that row is.
+def current_rate(
+    state: JobState, allocation: Allocation, known: Menu | None, cluster: Cluster
+) -> float:
+    """Return the rate of a running job on the nodes that it really has.
 
-    Its rate is that of the nodes, in so many `racks`, that it really has; if the profile does not
-    cover them, or the pool at all (no menu), the rate that its option promised.
+    If the profile does not cover them, or the pool at all (no menu): the rate that its option
+    promised.
     """
-    option = allocation.option
-    rate = option.rate
-    if known is not None:
-        reach = (len(allocation.placement), racks)
-        rate = known.rate(option, reach, state.noise) or rate
-    row = _row(option, rate)
+    option, placement = allocation.option, allocation.placement
+    if known is None:
+        return option.rate
+    racks = 1
+    if known.minds_racks:
+        node_rack = cluster.topology.node_rack
+        racks = len({int(node_rack[node]) for node, _ in placement})
+    return known.rate(option, (len(placement), racks), state.noise) or option.rate
+
+
+def with_current(own: list[Floats], option: Option, rate: float) -> tuple[list[Floats], int]:
+    """Return a running job's blocks with the row of what it runs on, and where that row is."""
+    span = SPANS.index(option.span)
+    row = [option.pool, option.gpus, span, option.width, option.clock, option.batch]
     before = 0
     for i, block in enumerate(own):
-        same = (block[:RATE] == row[:RATE]).all(axis=0)
-        k = int(same.argmax()) if len(same) else 0
-        if len(same) and same[k]:
+        rows = block[:RATE].T.tolist()  # a few short lists: faster to search than an array
+        if row in rows:
+            k = rows.index(row)
             if block[RATE, k] != rate:
                 own[i] = block.copy()
                 own[i][RATE, k] = rate
             return own, before + k
-        before += block.shape[1]
-    return [*own, row], before
-
-
-def _row(option: Option, rate: float) -> Floats:
-    """Return a block of one row."""
-    span = SPANS.index(option.span)
-    columns = (option.pool, option.gpus, span, option.width, option.clock, option.batch)
-    return np.array([*columns, rate, option.power_w], dtype=float)[:, None]
+        before += len(rows)
+    return [*own, np.array([*row, rate, option.power_w], dtype=float)[:, None]], before

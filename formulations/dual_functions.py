@@ -1,5 +1,6 @@
 """What whole nodes add to counting GPUs: dual feasible functions of bin packing."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -31,14 +32,14 @@ def node_shares(gpus: NDArray[np.int64], node_gpus: int, k: int) -> NDArray[np.f
     return np.where(scaled % node_gpus == 0, gpus / node_gpus, (scaled // node_gpus) / k)
 
 
-def tightening(sizes: NDArray[np.int64], node_gpus: int) -> tuple[int, ...]:
+def tightening(sizes: Iterable[int], node_gpus: int) -> tuple[int, ...]:
     """Return the k whose `node_shares` say more about these sizes than counting GPUs does.
 
     None if the sizes are powers of two that divide the node: then counting GPUs is exact, as jobs
     placed in descending order always fit (buddy allocation). Of functions that agree on all
     sizes only the first is returned.
     """
-    return _tightening(tuple(np.unique(sizes).tolist()), node_gpus)
+    return _tightening(tuple(sorted(set(sizes))), node_gpus)
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,8 @@ def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
 
 def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
     """Return E(B) of one batch at a noise scale."""
-    return float(efficiency(scale_at(noise, batch), batch, base_batch))
+    scale = float(np.interp(batch, noise.batches, noise.scale))
+    return (scale + base_batch) / (scale + batch)
 
 
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:

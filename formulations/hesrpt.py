@@ -31,6 +31,7 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.ageing import PATIENCE, aged_weight
 from ronda.formulations.options import OptionTable
-from ronda.formulations.outlook import Extent, Outlook, extent
+from ronda.formulations.outlook import Extent, Outlook, extent, filled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -56,13 +57,8 @@ def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
     """
     weight, of = aged_weight(o, patience), o.table.derive("partitions", _partitions)
     size = o.remaining / o.least_rate * o.least_gpus / weight
-    upto = np.empty(len(size))
-    for members in of.members:
-        own = members[np.isfinite(size[members])]
-        upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.guessed[own])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scarce = prices(upto, weight, of.elasticity) * of.share
-        price = (scarce + 0.5 * weight * (1.0 - of.share)) / o.most_rate
+    scarce = prices(_ranks(o, of.members, size, weight), weight, of.elasticity) * of.share
+    price = (scarce + weight * of.spare) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
 
 
@@ -72,29 +68,47 @@ class Partitions(NamedTuple):
     Attributes
     ----------
     members
-        The jobs of each partition.
-    elasticity, share
-        (J,) p, and ``(n/N)^p``: see the module.
+        The jobs of each partition that have options.
+    elasticity, share, spare
+        (J,) p, ``(n/N)^p`` and ``(1 - (n/N)^p) / 2``: see the module.
     """
 
     members: tuple[Rows, ...]
     elasticity: Floats
     share: Floats
+    spare: Floats
 
 
 def _partitions(table: OptionTable) -> Partitions:
-    own: defaultdict[str, list[int]] = defaultdict(list)
-    for j, state in enumerate(table.jobs):
-        own[state.job.partition].append(j)
-    members = {name: np.array(jobs) for name, jobs in own.items()}
-    gpus = np.zeros(len(table.jobs))
-    for name, jobs in members.items():
-        gpus[jobs] = sum(pool.gpus for pool in table.pools if pool.partition == name)
-    of = extent(table)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    capacity: defaultdict[str, int] = defaultdict(int)
+    for pool in table.pools:
+        capacity[pool.partition] += pool.gpus
+    names = [state.job.partition for state in table.jobs]
+    gpus, of = np.array([capacity[name] for name in names], dtype=float), extent(table)
+    with np.errstate(divide="ignore", invalid="ignore"):
         p = _elasticity(of)
         share = (of.most_gpus / gpus) ** p
-    return Partitions(tuple(members.values()), p, share)
+    return Partitions(_members(names, filled(table)[0]), p, share, 0.5 * (1.0 - share))
+
+
+def _members(names: Sequence[str], jobs: Rows) -> tuple[Rows, ...]:
+    """Return the jobs of each partition, by (J,) names of all jobs' partitions."""
+    if len(set(names)) == 1:
+        return (jobs,)
+    own: defaultdict[str, list[int]] = defaultdict(list)
+    for j in jobs.tolist():
+        own[names[j]].append(j)
+    return tuple(np.array(members) for members in own.values())
+
+
+def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
+    """Return (J,) each job's expected rank among its partition's, NaN for jobs without options."""
+    if len(members) == 1 and len(members[0]) == len(size):
+        return expected_rank(size, weight, o.submit_s, o.guessed)
+    upto = np.full(len(size), np.nan)
+    for own in members:
+        upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.guessed[own])
+    return upto
 
 
 def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
@@ -109,16 +123,17 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     p
         Elasticity, 0 to 1.
     """
+    share = 1.0 - p  # 1/q
     with np.errstate(divide="ignore", invalid="ignore"):
-        q = 1.0 / (1.0 - p)
-        others = np.exp(q * np.log1p(-np.minimum(weight / upto, 1.0)))
-        return np.asarray(np.where(p < 1.0, upto * (1.0 - others) ** (1.0 - p), upto))
+        others = np.exp(1.0 / share * np.log1p(-np.minimum(weight / upto, 1.0)))
+    return np.asarray(upto * (1.0 - others) ** share)  # anything to the power of 0 is 1
 
 
 def _elasticity(o: Extent) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
     p = np.log(o.most_rate / o.least_rate) / np.log(o.most_gpus / o.least_gpus)
-    return np.where(o.most_gpus > o.least_gpus, np.clip(p, 0.0, MOST_ELASTIC), 1.0)
+    p = np.minimum(np.maximum(p, 0.0), MOST_ELASTIC)
+    return np.where(o.most_gpus > o.least_gpus, p, 1.0)
 
 
 def expected_rank(
@@ -137,22 +152,29 @@ def expected_rank(
     size, weight, submit, guessed
         (J,) sizes in any unit, weights, submission times, and whether the size is a guess.
     """
-    rank = weight.copy()
-    sure, unsure = (~guessed).nonzero()[0], guessed.nonzero()[0]
-    order = sure[np.lexsort((-submit[sure], -size[sure]))]
-    rank[order] = np.cumsum(weight[order])
-    if len(unsure):
-        for others in (sure, unsure):
-            known = others is sure
-            for at, mass in zip(*_classes(size[others], weight[others]), strict=True):
-                ratio = at / size
-                longer = ratio / (1.0 + ratio)
-                if known:
-                    rank[unsure] += mass * longer[unsure]
-                    continue
-                rank[sure] += mass * longer[sure]
-                rank[unsure] += mass * _larger(ratio[unsure])
-        rank[unsure] -= 0.5 * weight[unsure]  # the job itself, counted as one of the others
+    unsure = guessed.nonzero()[0]
+    if not len(unsure):
+        return _rank(size, weight, submit)
+    rank, sure = weight.copy(), (~guessed).nonzero()[0]
+    rank[sure] = _rank(size[sure], weight[sure], submit[sure])
+    for others in (sure, unsure):
+        known = others is sure
+        for at, mass in zip(*_classes(size[others], weight[others]), strict=True):
+            ratio = at / size
+            longer = ratio / (1.0 + ratio)
+            if known:
+                rank[unsure] += mass * longer[unsure]
+                continue
+            rank[sure] += mass * longer[sure]
+            rank[unsure] += mass * _larger(ratio[unsure])
+    rank[unsure] -= 0.5 * weight[unsure]  # the job itself, counted as one of the others
+    return rank
+
+
+def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
+    """Return the same (see `expected_rank`) of jobs whose sizes are known."""
+    order, rank = np.lexsort((-submit, -size)), np.empty(len(size))
+    rank[order] = weight[order].cumsum()
     return rank
 
 

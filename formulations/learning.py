@@ -1,15 +1,15 @@
 """What a training logs: loss and accuracy after each epoch, from its learning curve.
 
-The curve is `ronda.instances.job.LearningCurve`, a truth: only the driver evaluates it, and only
-for epochs that are over, as a real log would show them. A job is evaluated each time that it has
-done the work of another epoch (samples at the base batch; an epoch of large batches does less).
+The curve is `ronda.instances.learning.LearningCurve`, a truth: only the driver evaluates it, and
+only for epochs that are over, as a real log would show them. A job is evaluated each time that it
+has done the work of another epoch (samples at the base batch; an epoch of large batches does less).
 """
 
 from math import floor
 
 import numpy as np
 
-from ronda.instances.job import LearningCurve, TrainingLog
+from ronda.instances.learning import LearningCurve, TrainingLog
 
 ROUNDING = 1e-9
 """Of an epoch: what the work done may miss at its end."""

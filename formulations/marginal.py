@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.limits import Limits
 from ronda.formulations.options import OptionTable
+from ronda.formulations.running import running_rows
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -94,13 +95,12 @@ def _link(up: Rows, rows: Rows, group: Rows) -> None:
 
 def _starts(table: OptionTable, rows: Rows, left_s: Floats, energy_j: Floats) -> tuple[Rows, Rows]:
     """Return (J,) the rows of least energy and of least watts on each job's fewest GPUs."""
-    pool_now = np.full(len(table.jobs), -1, dtype=np.int64)
-    running = np.flatnonzero(table.current)
-    pool_now[table.job[running]] = table.pool[running]
+    now = running_rows(table)
     fewest = np.full(len(table.jobs), np.iinfo(np.int64).max)
     np.minimum.at(fewest, table.job[rows], table.gpus[rows])
     rows = rows[table.gpus[rows] == fewest[table.job[rows]]]
-    elsewhere = table.pool[rows] != pool_now[table.job[rows]]
+    own = now[table.job[rows]]
+    elsewhere = (own < 0) | (table.pool[rows] != table.pool[own])
     found = []
     for keys in ((energy_j[rows],), (left_s[rows], table.power_w[rows])):
         order = rows[np.lexsort((*keys, elsewhere, table.job[rows]))]

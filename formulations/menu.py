@@ -24,11 +24,14 @@ SPANS = ("node", "rack", "cluster")
 NODE, RACK, CLUSTER = range(len(SPANS))
 
 # Rows of a block: pool, gpus, span, width, clock, batch, rate, power_w. One float array for all
-# columns makes joining cheap.
-COLUMNS, RATE = 8, 6
+# columns makes joining cheap; those before FLOATS_FROM hold whole numbers.
+COLUMNS, FLOATS_FROM, RATE = 8, 4, 6
 
 # Entries that a menu keeps of each kind; a block is about 1 KiB.
 MOST_REMEMBERED = 8192
+
+# Blocks computed at once: bounds memory at a few MiB per temporary array, which caches like.
+AT_ONCE = 128
 
 
 class Request(NamedTuple):
@@ -62,12 +65,14 @@ class Request(NamedTuple):
 class Grid:
     """All configurations for some clocks (S,) and batches (B,): parallel to `counts` (N,).
 
-    `span` (N,) is the index into `SPANS`; counts ascend, and spans of the same count do.
-    `speed` is samples per second (0: not feasible) and `power_w` the job's watts, both (N, S, B).
+    `span` (N,) is the index into `SPANS`; counts ascend, and spans of the same count do. `ladder`
+    (N,) tells which are offered without being asked for. `speed` is samples per second (0: not
+    feasible) and `power_w` the job's watts, both (N, S, B).
     """
 
     counts: Rows
     span: Rows
+    ladder: Mask
     speed: Floats
     power_w: Floats
 
@@ -91,12 +96,13 @@ class Menu:
         self.minds_racks = several and isinstance(model, Parametric) and model.minds_racks
         self._grids: dict[tuple[object, ...], Grid] = {}
         self._blocks: dict[Request, Floats] = {}
+        self._limits: dict[Request, dict[tuple[int, int, int], None]] = {}
         self._speeds: dict[tuple[int, int, float, float, int], float] = {}
         self._worth: dict[tuple[NoiseScale, float], float] = {}
 
     def trim(self) -> None:
         """Forget everything once it is a lot; between two tables, never while one is built."""
-        for known in (self._blocks, self._speeds, self._worth, self._grids):
+        for known in (self._blocks, self._limits, self._speeds, self._worth, self._grids):
             if len(known) > MOST_REMEMBERED:
                 known.clear()
 
@@ -113,50 +119,71 @@ class Menu:
 
     def prepare(self, requests: Sequence[Request]) -> None:
         """Compute the blocks of requests together; all share clocks, batches and flags."""
+        requests = self._with_siblings(requests)
         first = requests[0]
         grid = self._grid(first.clocks, first.batches, {r.asked for r in requests})
-        rate, batch, power = _best_batch(grid, self._efficiencies(requests), first.batches)
-        offered = (rate > 0) & self._offered(grid.counts, requests)[:, :, None]
+        for at in range(0, len(requests), AT_ONCE):
+            self._choose(grid, requests[at : at + AT_ONCE])
+
+    def _with_siblings(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """Return requests, and those that jobs like earlier ones will make at the same noise.
+
+        Jobs of an application reach the same noise at different times: one computation serves all
+        limits that its jobs have, if these are few.
+        """
+        first = requests[0]
+        limits = self._limits.setdefault(first._replace(low=0, high=0, asked=0, noise=None), {})
+        if len(limits) <= AT_ONCE:
+            limits.update(dict.fromkeys((r.low, r.high, r.asked) for r in requests))
+        noises = dict.fromkeys(r.noise for r in requests)
+        if len(noises) * len(limits) > AT_ONCE:
+            return requests
+        every = (
+            first._replace(low=low, high=high, asked=asked, noise=noise)
+            for noise in noises
+            for low, high, asked in limits
+        )
+        return [request for request in every if request not in self._blocks]
+
+    def _choose(self, grid: Grid, requests: Sequence[Request]) -> None:
+        """Compute the blocks of requests from the grid that covers them."""
+        first = requests[0]
+        rate, batch = _best_batch(grid, self._efficiencies(requests))
+        offered = (rate > 0) & _offered(grid, requests)[:, :, None]
         if first.prune:
-            offered = _pruned(grid, offered, rate, power, first.mind_power)
-        clocks = np.asarray(first.clocks)
-        for request, keep, r, b, p in zip(requests, offered, rate, batch, power, strict=True):
-            n, s = np.nonzero(keep)
-            block = np.empty((COLUMNS, len(n)))
-            block[0], block[1], block[3] = self.shape.index, grid.counts[n], 1.0
-            block[2] = grid.span[n]
-            block[4], block[5], block[6], block[7] = clocks[s], b[keep], r[keep], p[keep]
-            self._blocks[request] = block
+            offered = _pruned(grid, offered, rate, batch, first.mind_power)
+        j, n, s = np.nonzero(offered)
+        b = batch[offered]
+        whole = np.empty((COLUMNS, len(j)))
+        whole[0], whole[1], whole[2], whole[3] = self.shape.index, grid.counts[n], grid.span[n], 1.0
+        whole[4], whole[5] = np.array(first.clocks)[s], np.array(first.batches)[b]
+        whole[6], whole[7] = rate[offered], grid.power_w[n, s, b]
+        ends = np.bincount(j, minlength=len(requests)).cumsum().tolist()
+        for request, begin, end in zip(requests, [0, *ends], ends, strict=False):
+            self._blocks[request] = np.ascontiguousarray(whole[:, begin:end])
 
     def rate(self, option: Option, reach: tuple[int, int], noise: NoiseScale | None) -> float:
         """Return the rate of an option on so many nodes in so many racks; 0.0 if not feasible."""
         nodes, racks = reach
         key = (option.gpus, nodes, option.batch, option.clock, racks if self.minds_racks else 1)
-        if key not in self._speeds:
-            name = self.shape.pool.gpu_type
-            self._speeds[key] = float(samples_per_s(self.profile, name, *key))
+        speed = self._speeds.get(key)
+        if speed is None:
+            gpu_type = self.shape.pool.gpu_type
+            speed = self._speeds[key] = float(samples_per_s(self.profile, gpu_type, *key))
         if noise is None or self.rigid:
-            return self._speeds[key]
-        at = (noise, option.batch)
-        if at not in self._worth:
-            self._worth[at] = worth(noise, option.batch, self.profile.base_batch)
-        return self._speeds[key] * self._worth[at]
-
-    def _offered(self, counts: Rows, requests: Sequence[Request]) -> Mask:
-        """Return (J, N) whether a job may take a count."""
-        low, high, asked = (
-            np.array([getattr(r, name) for r in requests])[:, None]
-            for name in ("low", "high", "asked")
-        )
-        ladder = np.isin(counts, self.shape.ladder)
-        return np.asarray((ladder & (counts >= low) & (counts <= high)) | (counts == asked))
+            return speed
+        of_sample = self._worth.get((noise, option.batch))
+        if of_sample is None:
+            of_sample = worth(noise, option.batch, self.profile.base_batch)
+            self._worth[noise, option.batch] = of_sample
+        return speed * of_sample
 
     def _efficiencies(self, requests: Sequence[Request]) -> Floats:
         """Return (J, B) what a sample is worth."""
         batches = np.asarray(requests[0].batches)
         base, one = self.profile.base_batch, np.ones(len(batches))
         noises = (r.noise for r in requests)
-        return np.stack(
+        return np.array(
             [one if x is None else efficiency(scale_at(x, batches), batches, base) for x in noises]
         )
 
@@ -199,7 +226,8 @@ class Menu:
             share = np.nan_to_num(step.sync_share, nan=0.0)
         curve = self.profile.power.get(gpu_type.name)
         power = n * mixed_power_w(curve, gpu_type.idle_w, s, share)
-        return Grid(counts, span, speed, np.asarray(np.broadcast_to(power, shape)))
+        ladder = np.isin(counts, self.shape.ladder)
+        return Grid(counts, span, ladder, speed, np.asarray(np.broadcast_to(power, shape)))
 
 
 def menu(profile: Profile, shape: PoolShape) -> Menu:
@@ -215,25 +243,50 @@ def _merged(old: Grid, new: Grid) -> Grid:
     return Grid(
         counts[order],
         span[order],
+        np.concatenate([old.ladder, new.ladder])[order],
         np.concatenate([old.speed, new.speed])[order],
         np.concatenate([old.power_w, new.power_w])[order],
     )
 
 
-def _pruned(grid: Grid, offered: Mask, rate: Floats, power_w: Floats, mind_power: bool) -> Mask:
+def _offered(grid: Grid, requests: Sequence[Request]) -> Mask:
+    """Return (J, N) whether a job may take a count."""
+    limits = np.array([(r.low, r.high, r.asked) for r in requests])
+    low, high, asked = limits.T[:, :, None]
+    within = (grid.counts >= low) & (grid.counts <= high)
+    return np.asarray((grid.ladder & within) | (grid.counts == asked))
+
+
+def _best_batch(grid: Grid, worth: Floats) -> tuple[Floats, Rows]:
+    """Return (J, N, S) the best rate over the batches, and the index of the first that gives it.
+
+    A batch uses no shared resource, so the fastest is best; with `sync_w` a slower batch may draw
+    less, which is neglected.
+    """
+    batches = worth.shape[1]
+    speed = grid.speed.reshape(-1, batches)
+    best = (worth[:, None, :] * speed).argmax(axis=2)
+    of_job, of_speed = np.arange(len(worth))[:, None], np.arange(len(speed))
+    rate = worth[of_job, best] * speed[of_speed, best]
+    shape = (len(worth), *grid.speed.shape[:2])
+    return rate.reshape(shape), best.reshape(shape)
+
+
+def _pruned(grid: Grid, offered: Mask, rate: Floats, batch: Rows, mind_power: bool) -> Mask:
     """Return (J, N, S) the options that are not dominated.
 
     Being in one rack is a restriction: a row of span rack dominates only rows of that span.
     """
+    power_w = _power_w(grid, batch) if mind_power else None
 
-    def among(some: Mask) -> Mask:
-        if mind_power:
-            return undominated(offered[:, some], rate[:, some], power_w[:, some], grid.counts[some])
-        return fastest_per_gpus(offered[:, some], rate[:, some])
+    def among(some: Mask | slice) -> Mask:
+        if power_w is None:
+            return fastest_per_gpus(offered[:, some], rate[:, some])
+        return undominated(offered[:, some], rate[:, some], power_w[:, some], grid.counts[some])
 
     racks = grid.span == RACK
-    if not racks.any():
-        return among(~racks)
+    if not np.count_nonzero(racks):
+        return among(slice(None))
     kept = np.zeros_like(offered)
     kept[:, ~racks] = among(~racks)
     narrow = grid.span != CLUSTER
@@ -241,22 +294,7 @@ def _pruned(grid: Grid, offered: Mask, rate: Floats, power_w: Floats, mind_power
     return kept
 
 
-def _best_batch(
-    grid: Grid, worth: Floats, batches: tuple[float, ...]
-) -> tuple[Floats, Floats, Floats]:
-    """Return rate, batch and power (J, N, S) at the batch with the best rate.
-
-    A batch uses no shared resource, so the fastest is best; with `sync_w` a slower batch may draw
-    less, which is neglected. One batch at a time keeps memory at (J, N, S).
-    """
-    shape = (len(worth), *grid.speed.shape[:2])
-    rate, best = np.full(shape, -1.0), np.zeros(shape, dtype=np.int64)
-    for b in range(len(batches)):
-        trial = worth[:, b, None, None] * grid.speed[:, :, b]
-        better = trial > rate
-        rate = np.where(better, trial, rate)
-        best[better] = b
-    power = np.take_along_axis(
-        np.broadcast_to(grid.power_w, (len(worth), *grid.power_w.shape)), best[..., None], axis=3
-    )[..., 0]
-    return rate, np.asarray(batches)[best], power
+def _power_w(grid: Grid, batch: Rows) -> Floats:
+    """Return (J, N, S) the watts with the batches of these indices."""
+    n, s = np.ogrid[: batch.shape[1], : batch.shape[2]]
+    return grid.power_w[n, s, batch]

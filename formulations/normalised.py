@@ -6,14 +6,21 @@ the part of it of which all uses are multiples (a GPU, say), and values in the l
 quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact.
 """
 
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from ronda.formulations.separable import Floats, Separable
 
+Numbers = TypeVar("Numbers", float, Floats)
+
 BITS = 30
 """Bits of precision that are kept: one part in 10^9."""
+
+SPLIT = 2.0 ** (sys.float_info.mant_dig - BITS) + 1.0
+"""The factor that moves all bits but these out of sight."""
 
 MOST_PARTS, SAMPLE = 30, 1000
 """Parts of the smallest use that are tried as a unit, on so many amounts before on all."""
@@ -45,34 +52,31 @@ class Units:
 
 def normalise(problem: Separable) -> tuple[Separable, Units]:
     """Return a problem in units of its own, and these units."""
+    options = len(problem.value)
+    parts = (problem.use, problem.block_use, problem.capacity[:, None])
+    amounts = np.concatenate(parts, axis=1)
     units = Units(
         value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
-        use=np.array(
-            [
-                _unit(np.concatenate([use, block_use, [capacity]]))
-                for use, block_use, capacity in zip(
-                    problem.use, problem.block_use, problem.capacity, strict=True
-                )
-            ]
-        ),
+        use=np.array([_unit(row) for row in amounts]),
     )
-    own = replace(
-        problem,
-        value=_kept(problem.value / units.value),
-        use=_kept(problem.use / units.use[:, None]),
-        capacity=_kept(problem.capacity / units.use),
+    amounts = kept(amounts / units.use[:, None])
+    own = Separable(
+        start=problem.start,
+        value=kept(problem.value / units.value),
+        use=amounts[:, :options],
+        capacity=amounts[:, -1],
+        names=problem.names,
+        must=problem.must,
+        block_value=kept(problem.block_value / units.value),
+        block_use=amounts[:, options:-1],
+        block_count=problem.block_count,
+        block_integer=problem.block_integer,
     )
-    if len(problem.block_value):
-        own = replace(
-            own,
-            block_value=_kept(problem.block_value / units.value),
-            block_use=_kept(problem.block_use / units.use[:, None]),
-        )
     return own, units
 
 
 def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
+    return float(np.abs(values).max()) if len(values) else 0.0
 
 
 def _unit(amounts: Floats) -> float:
@@ -90,10 +94,10 @@ def _unit(amounts: Floats) -> float:
 
 def _whole(numbers: Floats) -> bool:
     """Tell whether numbers are whole but for rounding."""
-    return bool((np.abs(numbers - np.rint(numbers)) <= 1e-12 * numbers).all())
+    return not np.count_nonzero(np.abs(numbers - np.rint(numbers)) > 1e-12 * numbers)
 
 
-def _kept(values: Floats) -> Floats:
-    """Round to `BITS` bits."""
-    mantissa, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.rint(mantissa * 2.0**BITS), exponent - BITS))
+def kept(values: Numbers) -> Numbers:
+    """Round to `BITS` bits (G. W. Veltkamp's splitting: T. J. Dekker, Numer. Math. 18, 1971)."""
+    scaled = values * SPLIT
+    return scaled - (scaled - values)

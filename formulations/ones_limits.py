@@ -1,4 +1,4 @@
-"""Batch-size limits of ONES, held in GPUs, and the batches and learning rates that follow.
+"""Batch-size limits of ONES, held in GPUs.
 
 The rules are those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py, controller.py) of
 Bian et al., SC'21. A job's limit R starts at one GPU, doubles when the job has run on as many, is
@@ -6,8 +6,6 @@ halved while it waits to be resumed, and the dominant job gives way when it has 
 """
 
 from math import floor
-
-from ronda.instances.errors import InputError
 
 SIGMA = 1.0
 """The artifact's scale_down_factor."""
@@ -51,26 +49,3 @@ def shrunk(gpus: int, ran_s: float, median_s: float, sigma: float = SIGMA) -> in
 def halved(limit: int, least: int = 1) -> int:
     """Return R after a deployment that left the job waiting."""
     return max(least, limit // 2)
-
-
-def batch_and_rate(
-    gpus: int, base_batch: int, base_lr: float, max_lr: float
-) -> tuple[int, int, float]:
-    """Return local batch, global batch and learning rate on `gpus` GPUs.
-
-    While ``base_lr gpus <= max_lr`` both grow with the GPUs (linear scaling). From there on the
-    learning rate is max_lr, the global batch is frozen at ``base_batch max_lr / base_lr``, and the
-    local batch is what of it falls to each GPU, rounded down (strong scaling).
-
-    Raises
-    ------
-    InputError
-        If a rate is not positive or the largest is below the base.
-    """
-    if not 0 < base_lr <= max_lr:
-        raise InputError("learning rate", f"{base_lr:g} up to {max_lr:g}", "0 < base_lr <= max_lr")
-    growth = round(max_lr / base_lr, 9)
-    if gpus <= growth:
-        return base_batch, base_batch * gpus, base_lr * gpus
-    frozen = int(base_batch * growth)
-    return frozen // gpus, frozen, max_lr

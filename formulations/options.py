@@ -7,20 +7,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.current_row import with_current
-from ronda.formulations.kept_options import JobRows, kept_options
-from ronda.formulations.menu import COLUMNS, SPANS, Menu, Request, menu
-from ronda.formulations.pool_shape import PoolShape, pool_shapes
+from ronda.formulations.job_rows import JobRows, new_rows
+from ronda.formulations.kept_options import kept_options
+from ronda.formulations.menu import COLUMNS, FLOATS_FROM, SPANS
 from ronda.instances.cluster import Pool
 from ronda.instances.instance import Round
 from ronda.instances.job import JobState, Option
-from ronda.instances.profile import Profile
 
 Floats = NDArray[np.float64]
-Choice = tuple[Menu, Request]
 Value = TypeVar("Value")
 
-FULL = (1.0,)  # the clocks of a job that has no choice
+NO_ROWS = np.empty((COLUMNS, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,143 +155,76 @@ def build(
         mind_power = capped or round.watts is not None
     memory = kept_options(round.cluster, elastic=elastic, prune=prune)
     rows, changes = memory.look_up(round, mind_power=mind_power)
-    changed = [j for j, known in enumerate(rows) if known is None]
-    if changed:
-        states, shapes = [round.jobs[j] for j in changed], pool_shapes(round.cluster)
-        choices = _choices(round, states, shapes, elastic, (prune, mind_power))
-        _prepare(choices)
-        for j, state, of_job in zip(changed, states, choices, strict=True):
-            rows[j] = _job_rows(round, state, of_job, shapes)
+    jobs = round.jobs
+    unknown = [j for j, known in enumerate(rows) if known is None]
+    if unknown:
+        states = [jobs[j] for j in unknown]
+        made = new_rows(round, states, elastic=elastic, prune=prune, mind_power=mind_power)
+        for j, of_job in zip(unknown, made, strict=True):
+            rows[j] = of_job
     complete = [of_job for of_job in rows if of_job is not None]
     before = memory.keep(complete, mind_power=mind_power)
-    columns = _joined(round, complete) if before is None else before
-    memory.table = _table(columns, round, complete, changes)
+    if before is None:
+        memory.table = _joined(round, jobs, complete, changes)
+    else:
+        memory.table = _same_columns(before, jobs, complete, changes)
     return memory.table
 
 
-def _job_rows(
-    round: Round, state: JobState, choices: Sequence[Choice], shapes: Sequence[PoolShape]
-) -> JobRows:
-    """Return the rows of one job."""
-    own, current = [m.block(request) for m, request in choices], -1
-    profile = round.profiles[state.job.profile]
-    if state.allocation is not None:
-        pool = state.allocation.option.pool
-        known = next((m for m, _ in choices if m.shape.index == pool), None)
-        if known is None and shapes[pool].pool.gpu_type.name in profile.throughput:
-            known = menu(profile, shapes[pool])
-        node_rack = round.cluster.topology.node_rack
-        racks = len({int(node_rack[node]) for node, _ in state.allocation.placement})
-        own, current = with_current(own, state, state.allocation, racks, known)
-    rows = sum(block.shape[1] for block in own)
-    return JobRows(state.job, state.allocation, state.noise, profile, own, rows, current)
-
-
-def _choices(
+def _joined(
     round: Round,
-    jobs: Sequence[JobState],
-    shapes: Sequence[PoolShape],
-    elastic: bool,
-    flags: tuple[bool, bool],
-) -> list[list[Choice]]:
-    """Return what each job may choose from, pool by pool; nothing for jobs that must run on."""
-    menus: dict[tuple[str, str], list[Menu]] = {}
-    choices: list[list[Choice]] = []
-    for state in jobs:
-        job = state.job
-        if state.allocation is not None and not job.preemptible:
-            choices.append([])
-            continue
-        key = (job.profile, job.partition)
-        if key not in menus:
-            menus[key] = _menus(round.profiles[job.profile], job.partition, shapes)
-            for known in menus[key]:
-                known.trim()
-        choices.append(
-            [
-                (m, _request(m, state, elastic, flags))
-                for m in menus[key]
-                if not job.gpu_types or m.shape.pool.gpu_type.name in job.gpu_types
-            ]
-        )
-    return choices
-
-
-def _menus(profile: Profile, partition: str, shapes: Sequence[PoolShape]) -> list[Menu]:
-    """Return the menus of a profile in the pools of a partition that can run it."""
-    return [
-        menu(profile, shape)
-        for shape in shapes
-        if shape.pool.partition == partition and shape.pool.gpu_type.name in profile.throughput
-    ]
-
-
-def _request(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool]) -> Request:
-    """Return what a job may choose from in one pool."""
-    job, noise, batches = state.job, state.noise, of.profile.batches
-    low = high = job.gpus
-    clocks: tuple[float, ...] = FULL
-    if elastic and not of.rigid:
-        low, high = job.min_gpus or low, job.max_gpus or high
-        clocks = of.shape.pool.gpu_type.clocks
-    if not elastic or noise is None or not batches or of.rigid:
-        batches = (job.batch or of.profile.base_batch,)
-    return Request(clocks, batches, low, high, job.gpus, noise, *flags)
-
-
-def _prepare(choices: Sequence[Sequence[Choice]]) -> None:
-    """Compute all blocks that no menu remembers, those of a kind together."""
-    missing: dict[tuple[int, object, object], tuple[Menu, dict[Request, None]]] = {}
-    for of_job in choices:
-        for m, request in of_job:
-            if not m.knows(request):
-                kind = (id(m), request.clocks, request.batches)
-                missing.setdefault(kind, (m, {}))[1][request] = None
-    for m, requests in missing.values():
-        m.prepare(list(requests))
-
-
-def _joined(round: Round, kept: Sequence[JobRows]) -> OptionTable:
-    """Join the jobs' rows; none is current yet."""
-    jobs = round.jobs
+    jobs: tuple[JobState, ...],
+    kept: Sequence[JobRows],
+    changes: Mapping[str, int],
+) -> OptionTable:
+    """Return the jobs' rows side by side."""
     blocks = [block for of_job in kept for block in of_job.blocks]
-    whole = np.concatenate([np.empty((COLUMNS, 0)), *blocks], axis=1)
-    pool, gpus, span, width = whole[:4].astype(np.int64)
+    whole = np.concatenate(blocks or [NO_ROWS], axis=1)
+    pool, gpus, span, width = whole[:FLOATS_FROM].astype(np.int64)
     counts = np.array([of_job.rows for of_job in kept], dtype=np.int64)
-    offsets = np.zeros(len(jobs) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
+    start = np.zeros(len(jobs) + 1, dtype=np.int64)
+    counts.cumsum(out=start[1:])
+    clock, batch, rate, power_w = whole[FLOATS_FROM:]
     return OptionTable(
         jobs=jobs,
         pools=round.cluster.topology.pools,
-        start=offsets,
-        job=np.repeat(np.arange(len(jobs)), counts),
+        start=start,
+        job=np.arange(len(jobs)).repeat(counts),
         pool=pool,
         gpus=gpus,
         span=span,
         width=width,
-        clock=whole[4],
-        batch=whole[5],
-        rate=whole[6],
-        power_w=whole[7],
-        current=np.zeros(whole.shape[1], dtype=bool),
-        must_run=np.zeros(len(jobs), dtype=bool),
-    )
-
-
-def _table(
-    columns: OptionTable, round: Round, kept: Sequence[JobRows], changes: Mapping[str, int]
-) -> OptionTable:
-    """Return the columns with what the jobs run on now."""
-    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
-    is_current = np.zeros(len(columns), dtype=bool)
-    is_current[(columns.start[:-1] + current)[current >= 0]] = True
-    must = [s.allocation is not None and not s.job.preemptible for s in round.jobs]
-    table = replace(
-        columns,
-        jobs=round.jobs,
-        current=is_current,
-        must_run=np.array(must, dtype=bool),
+        clock=clock,
+        batch=batch,
+        rate=rate,
+        power_w=power_w,
+        current=_current(start, kept),
+        must_run=np.array([of_job.must_run for of_job in kept], dtype=bool),
         changes=changes,
     )
-    object.__setattr__(table, "derived", columns.derived)
+
+
+def _same_columns(
+    before: OptionTable,
+    jobs: tuple[JobState, ...],
+    kept: Sequence[JobRows],
+    changes: Mapping[str, int],
+) -> OptionTable:
+    """Return the columns with what the jobs run on now."""
+    table = replace(
+        before,
+        jobs=jobs,
+        current=_current(before.start, kept),
+        must_run=np.array([of_job.must_run for of_job in kept], dtype=bool),
+        changes=changes,
+    )
+    object.__setattr__(table, "derived", before.derived)
     return table
+
+
+def _current(start: NDArray[np.int64], kept: Sequence[JobRows]) -> NDArray[np.bool_]:
+    """Return (K,) whether the row is what its job runs on now."""
+    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
+    is_current = np.zeros(start[-1], dtype=bool)
+    is_current[(start[:-1] + current)[current >= 0]] = True
+    return is_current

@@ -1,6 +1,5 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +7,6 @@ from numpy.typing import NDArray
 
 from ronda.formulations.options import OptionTable
 from ronda.instances.instance import Round
-from ronda.instances.job import Costs, JobState
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -27,6 +25,8 @@ class Extent(NamedTuple):
         Of the jobs; `work` is the expected size, NaN if it is not known.
     guessed
         Whether it is not known.
+    spread_s
+        Seconds from the first submission to the last one.
     """
 
     gpus: Floats
@@ -38,10 +38,10 @@ class Extent(NamedTuple):
     submit_s: Floats
     work: Floats
     guessed: NDArray[np.bool_]
+    spread_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(NamedTuple):
     """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
 
     Attributes
@@ -116,13 +116,13 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
         Longest time in seconds that an allocation is expected to last.
     """
     rate, job, of = table.rate, table.job, extent(table)
-    done = np.array([state.done_at(round.now_s) for state in table.jobs])
+    done = np.array([state.done_at(round.now_s) for state in table.jobs], dtype=float)
     remaining = _remaining(of, done, round.length_s)
     pause = pause_s(round, table)
     extra = pause - _over_jobs(table, np.minimum, pause)[job]
     running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
-    kept = 1.0 - extra / np.where(lasts > 0, lasts, 1.0)
+    kept = 1.0 - extra / lasts  # it lasts some time: there is always work left
     return Outlook(
         round=round,
         table=table,
@@ -148,20 +148,22 @@ def extent(table: OptionTable) -> Extent:
 def _extent(table: OptionTable) -> Extent:
     jobs, rate, gpus = [state.job for state in table.jobs], table.rate, table.gpus.astype(float)
     least_gpus = _over_jobs(table, np.minimum, gpus)
-    least_rate = _over_jobs(table, np.maximum, np.where(gpus == least_gpus[table.job], rate, 0.0))
     most_rate = _over_jobs(table, np.maximum, rate)
+    smallest = np.where(gpus == least_gpus[table.job], rate, 0.0)
     fastest = np.where(rate == most_rate[table.job], gpus, np.inf)
     work = [np.nan if job.estimate is None else job.estimate.work for job in jobs]
+    works, submit_s = np.array(work, dtype=float), [job.submit_s for job in jobs]
     return Extent(
         gpus=gpus,
         least_gpus=least_gpus,
-        least_rate=least_rate,
+        least_rate=_over_jobs(table, np.maximum, smallest),
         most_gpus=_over_jobs(table, np.minimum, fastest),
         most_rate=most_rate,
         weight=np.array([job.weight for job in jobs], dtype=float),
-        submit_s=np.array([job.submit_s for job in jobs], dtype=float),
-        work=np.array(work, dtype=float),
-        guessed=np.array([job.estimate is None for job in jobs], dtype=bool),
+        submit_s=np.array(submit_s, dtype=float),
+        work=works,
+        guessed=np.isnan(works),
+        spread_s=max(submit_s) - min(submit_s) if jobs else 0.0,
     )
 
 
@@ -173,49 +175,50 @@ def pause_s(round: Round, table: OptionTable) -> Floats:
     usual, whole, by_gpus = round.costs, [], []
     for j, state in enumerate(table.jobs):
         costs = state.job.costs or usual
-        whole.append(_whole_s(state, costs))
-        in_place = state.allocation is not None and costs.scale_s is not None
-        if costs.restart_by_gpus and state.started and not in_place:
-            by_gpus.append((j, costs))
+        if not state.started:
+            whole.append(costs.start_s)
+        elif state.allocation is not None and costs.scale_s is not None:
+            whole.append(costs.scale_s)  # in place
+        else:
+            whole.append(costs.restart_s)
+            if costs.restart_by_gpus:
+                by_gpus.append((j, costs))
     pause = np.array(whole, dtype=float)[table.job]
     for j, costs in by_gpus:
         own = slice(table.start[j], table.start[j + 1])
         pause[own] = [costs.restart(n) for n in table.gpus[own].tolist()]
     running = table.current.nonzero()[0]
-    ready = [table.jobs[j].since_s for j in table.job[running].tolist()]
-    pause[running] = np.maximum(np.array(ready, dtype=float) - round.now_s, 0.0)
+    jobs, now_s = table.jobs, round.now_s
+    pause[running] = [max(jobs[j].since_s - now_s, 0.0) for j in table.job[running].tolist()]
     return pause
-
-
-def _whole_s(state: JobState, costs: Costs) -> float:
-    """Return the seconds of a start, of a restart, or of scaling a running job in place."""
-    if not state.started:
-        return costs.start_s
-    if state.allocation is not None and costs.scale_s is not None:
-        return costs.scale_s
-    return costs.restart_s
 
 
 def _remaining(of: Extent, done: Floats, length_s: float) -> Floats:
     """Return (J,) the expected work left (see `outlook` and `JobState.remaining_at`)."""
     left = of.work - done
-    known = np.where(left > 0, left, 0.01 * of.work)
-    if not of.guessed.any():
-        return known
+    under_way = left > 0
+    if np.count_nonzero(under_way) == len(left):  # all sizes are known, none is outlived
+        return left
+    known = np.where(under_way, left, 0.01 * of.work)
     return np.where(of.guessed, np.maximum(done, np.nan_to_num(of.least_rate) * length_s), known)
 
 
 def _over_jobs(table: OptionTable, reduce: np.ufunc, column: Floats) -> Floats:
     """Return (J,) a column reduced over each job's rows, NaN for jobs without rows."""
-    some = table.derive("filled", _filled)
-    if len(some) == len(table.jobs) > 0:
-        return np.asarray(reduce.reduceat(column, table.start[:-1]))
+    some, start = filled(table)
+    of_some = np.asarray(reduce.reduceat(column, start))
+    if len(some) == len(table.jobs):
+        return of_some
     result = np.full(len(table.jobs), np.nan)
-    if len(some):
-        result[some] = reduce.reduceat(column, table.start[some])
+    result[some] = of_some
     return result
 
 
-def _filled(table: OptionTable) -> Rows:
-    """Return the jobs that have rows."""
-    return np.flatnonzero(np.diff(table.start))
+def filled(table: OptionTable) -> tuple[Rows, Rows]:
+    """Return the jobs that have rows, ascending, and where these start."""
+    return table.derive("filled", _filled)
+
+
+def _filled(table: OptionTable) -> tuple[Rows, Rows]:
+    some = (table.start[1:] > table.start[:-1]).nonzero()[0]
+    return some, table.start[some]

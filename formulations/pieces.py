@@ -1,14 +1,12 @@
 """What jobs ask of a pool: whole nodes and at most one smaller block each."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 Piece = tuple[int, int]
 """Node (position in the pool) and GPUs there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A job that wants GPUs of the pool.
 
     Attributes

@@ -68,28 +68,40 @@ def assemble(
         if placement is None:
             continue
         kept = held[job]
-        if kept is not None and tuple(sorted(kept.placement)) == placement:
-            allocations[job] = kept
-            continue
         if kept is not None:
+            same = kept.placement == placement  # as it is if we have placed it
+            if same or tuple(sorted(kept.placement)) == placement:
+                allocations[job] = kept
+                continue
             moved.append(job)
             before = dict(kept.placement)
             moved_gpus += sum(max(0, gpus - before.get(node, 0)) for node, gpus in placement)
         allocations[job] = Allocation(option=option, placement=placement)
-    used = {node for allocation in allocations.values() for node, _ in allocation.placement}
     return Placed(
         allocations,
-        tuple(job for job in chosen if job not in allocations),
+        tuple([job for job in chosen if job not in allocations]),
         tuple(moved),
         moved_gpus,
-        _sleepers(round, used, may_sleep=may_sleep, awake=awake),
+        _sleepers(round, allocations, may_sleep=may_sleep, awake=awake),
     )
 
 
+def as_they_are(round: Round, held: dict[str, Allocation]) -> Placed:
+    """Return the answer in which all jobs just go on."""
+    return Placed(held, (), (), 0, _sleepers(round, held, may_sleep=False, awake={}))
+
+
 def _sleepers(
-    round: Round, used: set[int], *, may_sleep: bool, awake: Mapping[int, int]
+    round: Round,
+    allocations: Mapping[str, Allocation],
+    *,
+    may_sleep: bool,
+    awake: Mapping[int, int],
 ) -> tuple[int, ...] | None:
     """Return the nodes that sleep from now on; None if nothing changes."""
+    if not may_sleep and not round.asleep:
+        return None
+    used = {node for allocation in allocations.values() for node, _ in allocation.placement}
     sleeping = set(round.asleep)
     if not may_sleep:
         return tuple(sorted(sleeping - used)) if sleeping & used else None

@@ -1,17 +1,15 @@
 """From options to nodes: realise what a policy chose, moving as little as possible."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from ronda.formulations.pieces import Piece, Request
-from ronda.formulations.placed import Placed, assemble, unchanged
-from ronda.formulations.pool_nodes import PoolNodes
+from ronda.formulations.placed import Placed, as_they_are, assemble, unchanged
+from ronda.formulations.pool_nodes import PoolNodes, node_positions, pool_nodes
 from ronda.formulations.power import extra_gpu_w
 from ronda.formulations.rack_power import RackPower, capped
 from ronda.formulations.repack import pack
 from ronda.instances.instance import Round
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, Option
 
 
 def place(
@@ -72,75 +70,68 @@ def place(
     if unknown:
         raise ValueError(f"jobs that are not live in the round: {', '.join(unknown)}")
     held = {job: unchanged(states[job], option) for job, option in chosen.items()}
-    caps, moving = capped(round.cluster), may_sleep or bool(yielding)
-    if not moving and not caps and (still := _as_they_are(held)) is not None:
-        return assemble(round, chosen, held, still, may_sleep=False, awake={})
-    topology = round.cluster.topology
-    jobs, by_pool = list(chosen), defaultdict(list)
-    for order, option in enumerate(chosen.values()):
-        by_pool[option.pool].append(order)
+    caps = capped(round.cluster)
+    if not (may_sleep or yielding or caps) and (still := _all_held(held)) is not None:
+        return as_they_are(round, still)
     power = None
     if caps:
-        drowsy = range(len(topology.node_gpus)) if may_sleep else round.asleep
+        drowsy = range(len(round.cluster.topology.node_gpus)) if may_sleep else round.asleep
         power = RackPower(round.cluster, drowsy)
+    pinned = {
+        job for job, kept in held.items() if kept and not (migrate and states[job].job.preemptible)
+    }
+    stays = {job: kept for job, kept in held.items() if job in pinned or job not in yielding}
+    asked = _requests(round, chosen, stays, pinned, racks or {}, with_power=caps)
+    jobs = list(chosen)
     placements: dict[str, tuple[Piece, ...]] = {}
-    for pool, orders in sorted(by_pool.items()):
-        nodes = PoolNodes(topology, pool, round.asleep)
-        position = {node: i for i, node in enumerate(nodes.nodes)}
-        requests = [
-            _request(
-                order, jobs[order], chosen[jobs[order]], held, states, position, round, migrate
-            )
-            for order in orders
-        ]
-        requests = [
-            replace(r, held=()) if not r.pinned and jobs[r.order] in yielding else r
-            for r in requests
-        ]
-        if racks:
-            requests = [replace(r, rack=racks.get(jobs[r.order], -1)) for r in requests]
+    for pool, requests in sorted(asked.items()):
+        nodes = pool_nodes(round.cluster, pool, round.asleep)
         if awake is not None and pool in awake:
+            nodes = nodes.copy()
             nodes.usable = _worth_keeping(nodes, requests, awake[pool])
         packing = pack(nodes, requests, power)
-        power = packing.power
+        power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
-            named = ((nodes.nodes[node], gpus) for node, gpus in pieces)
-            placements[jobs[order]] = tuple(sorted(named))
+            named = sorted([(names[node], gpus) for node, gpus in pieces])
+            placements[jobs[order]] = tuple(named)
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
 
 
-def _as_they_are(
-    held: Mapping[str, Allocation | None],
-) -> dict[str, tuple[Piece, ...]] | None:
-    """Return the nodes that all jobs are on if all just go on; None if one does not."""
-    still: dict[str, tuple[Piece, ...]] = {}
+def _all_held(held: Mapping[str, Allocation | None]) -> dict[str, Allocation] | None:
+    """Return what all jobs run on if all just go on; None if one does not."""
+    still: dict[str, Allocation] = {}
     for job, kept in held.items():
         if kept is None:
             return None
-        still[job] = tuple(sorted(kept.placement))
+        still[job] = kept
     return still
 
 
-def _request(
-    order: int,
-    job: str,
-    option: Option,
-    held: Mapping[str, Allocation | None],
-    states: Mapping[str, JobState],
-    position: Mapping[int, int],
+def _requests(
     round: Round,
-    migrate: bool,
-) -> Request:
-    """Return what a job asks of its pool."""
-    kept = held[job]
-    return Request(
-        order=order,
-        gpus=option.gpus,
-        span=option.span,
-        extra_w=extra_gpu_w(round, option),
-        held=() if kept is None else tuple((position[n], g) for n, g in kept.placement),
-        pinned=kept is not None and not (migrate and states[job].job.preemptible),
-    )
+    chosen: Mapping[str, Option],
+    stays: Mapping[str, Allocation | None],
+    pinned: Collection[str],
+    racks: Mapping[str, int],
+    *,
+    with_power: bool,
+) -> dict[int, list[Request]]:
+    """Return what jobs ask of each pool, the most important first; watts only if they matter."""
+    position = node_positions(round.cluster)
+    asked: dict[int, list[Request]] = {}
+    for order, (job, option) in enumerate(chosen.items()):
+        kept = stays.get(job)
+        request = Request(
+            order,
+            option.gpus,
+            option.span,
+            extra_gpu_w(round, option) if with_power else 0.0,
+            () if kept is None else tuple([(position[n], g) for n, g in kept.placement]),
+            job in pinned,
+            racks.get(job, -1),
+        )
+        asked.setdefault(option.pool, []).append(request)
+    return asked
 
 
 def _worth_keeping(nodes: PoolNodes, requests: Iterable[Request], count: int) -> int:

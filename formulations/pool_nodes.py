@@ -5,19 +5,20 @@ choosing among thousands of nodes is a few machine operations.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Self
 
 import numpy as np
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
+from ronda.formulations.remembered import remembered
 from ronda.formulations.soft_blocks import SoftBlocks
-from ronda.instances.cluster import Topology
+from ronda.instances.cluster import Cluster, Topology
 
 
 class PoolNodes:
-    """Free GPUs of the nodes of one pool.
+    """Free GPUs of the nodes of one pool, all empty and awake at first.
 
     Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
 
@@ -25,8 +26,6 @@ class PoolNodes:
     ----------
     topology, pool
         The cluster's nodes and the index of the pool.
-    asleep
-        Nodes (cluster indices) that sleep now: they are used last.
 
     Attributes
     ----------
@@ -43,7 +42,8 @@ class PoolNodes:
     levels
         By number of free GPUs: the set of nodes that have exactly so many.
     busy, awake, usable
-        Sets of nodes: with any job, not asleep, open to jobs at all.
+        Sets of nodes: with any job, not asleep (those that sleep are used last), open to jobs at
+        all.
     racks
         The set of nodes of each rack of the pool, by the rack's index.
     """
@@ -70,7 +70,7 @@ class PoolNodes:
         "whole",
     )
 
-    def __init__(self, topology: Topology, pool: int, asleep: Iterable[int]) -> None:
+    def __init__(self, topology: Topology, pool: int) -> None:
         members = np.flatnonzero(topology.node_pool == pool)
         self.nodes: list[int] = members.tolist()
         self.size: list[int] = topology.node_gpus[members].tolist()
@@ -82,11 +82,8 @@ class PoolNodes:
         self._largest = (len(self.size) - len(smaller), max(smaller, default=0))
         self.free, self.firm = list(self.size), list(self.size)
         self.soft = SoftBlocks(self.free)
-        self.usable = (1 << len(self.nodes)) - 1
+        self.usable = self.awake = (1 << len(self.nodes)) - 1
         self.busy = 0
-        sleeping = set(asleep)
-        drowsy = [i for i, node in enumerate(self.nodes) if node in sleeping] if sleeping else []
-        self.awake = self.usable ^ bits_of(drowsy)
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.levels = [self.sized.get(free, 0) for free in range(self.whole + 1)]
         self.rack: list[int] = topology.node_rack[members].tolist()
@@ -236,3 +233,37 @@ class PoolNodes:
             insort(supply, (number - count, mask ^ taken))
         self._supplied = among ^ chosen ^ taken  # as it is next time, if the caller uses them
         return chosen | taken
+
+
+def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
+    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only.
+
+    Parameters
+    ----------
+    cluster, pool
+        The cluster and the index of the pool.
+    asleep
+        Nodes (cluster indices) that sleep now.
+    """
+    topology = cluster.topology
+    indexed = remembered(cluster, ("pool nodes", pool), lambda: PoolNodes(topology, pool))
+    if not asleep:
+        return indexed
+    nodes, position = indexed.copy(), node_positions(cluster)
+    sleeping = np.array(asleep, dtype=np.int64)
+    own = sleeping[topology.node_pool[sleeping] == pool].tolist()
+    nodes.awake ^= bits_of(position[node] for node in own)
+    return nodes
+
+
+def node_positions(cluster: Cluster) -> list[int]:
+    """Return the number of each of the cluster's nodes within its pool."""
+    return remembered(cluster, "node positions", lambda: _positions(cluster.topology))
+
+
+def _positions(topology: Topology) -> list[int]:
+    position = np.empty(len(topology.node_pool), dtype=np.int64)
+    for pool in range(len(topology.pools)):
+        members = np.flatnonzero(topology.node_pool == pool)
+        position[members] = np.arange(len(members))
+    return position.tolist()

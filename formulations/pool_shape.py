@@ -31,6 +31,14 @@ class PoolShape:
     node_gpus: tuple[int, ...]
     rack_gpus: int
 
+    def __hash__(self) -> int:
+        """Return the hash, computed once: a pool may have thousands of nodes."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.index, self.pool, self.node_gpus, self.rack_gpus))
+
     @cached_property
     def _reach(self) -> NDArray[np.int64]:
         return np.cumsum(np.asarray(self.node_gpus, dtype=np.int64))

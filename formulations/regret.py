@@ -44,15 +44,16 @@ def regrets(
     chosen
         (J,) row of each job's choice, -1 for not to run.
     """
-    none = np.where(must, -np.inf, 0.0)
+    none, regret = np.zeros(len(must)), np.empty(len(must))
+    none[must] = -np.inf
+    regret.fill(np.inf)
     runs = chosen >= 0
-    own = none.copy()
-    own[runs] = surplus[chosen[runs]]
-    others = surplus.copy()
-    others[chosen[runs]] = -np.inf
-    best = np.where(runs, none, -np.inf)
-    filled = np.flatnonzero(start[1:] > start[:-1])
-    if len(filled):
-        best[filled] = np.maximum(best[filled], np.maximum.reduceat(others, start[filled]))
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(best), np.inf, own - best)
+    others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: nothing
+    others[:-1] = surplus
+    others[-1] = -np.inf
+    own = np.where(runs, others[chosen], none)
+    others[chosen] = -np.inf
+    best = np.maximum.reduceat(others, start[:-1])
+    best[start[1:] == start[:-1]] = -np.inf
+    np.maximum(best, none, out=best, where=runs)
+    return np.subtract(own, best, out=regret, where=best > -np.inf)

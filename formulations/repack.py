@@ -29,8 +29,8 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     Packing
         The best attempt, with the pieces of every placed job.
     """
-    ranked = sorted(requests, key=lambda r: (not r.pinned, r.order))
-    room = sum(nodes.size[node] for node in bits(nodes.usable))
+    ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
+    room = sum(gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items())
     admitted: list[Request] = []
     for request in ranked:
         if request.gpus <= room:

@@ -74,7 +74,7 @@ class Separable:
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):
             array = getattr(self, name)
-            if array.size and not np.isfinite(array).all():
+            if np.count_nonzero(np.isfinite(array)) < array.size:
                 where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
                 raise InputError(
                     f"{place}: {name}{list(where)}", f"{array[where]}", "a finite number"
@@ -82,13 +82,11 @@ class Separable:
         shapes = (len(self.names), len(self.value))
         if self.use.shape != shapes or self.capacity.shape != shapes[:1]:
             raise InputError(place, f"use of shape {self.use.shape}", f"shape {shapes}")
-        if (
-            self.start[0] != 0
-            or self.start[-1] != len(self.value)
-            or (self.start[1:] < self.start[:-1]).any()
-        ):
+        counts = self.start[1:] - self.start[:-1]
+        covered = self.start[0] == 0 and self.start[-1] == len(self.value)
+        if not covered or np.count_nonzero(counts < 0):
             raise InputError(place, "offsets that do not cover the options", "ascending offsets")
-        empty = (self.must & (self.start[1:] == self.start[:-1])).nonzero()[0]
+        empty = (self.must & (counts == 0)).nonzero()[0]
         if len(empty):
             raise InputError(
                 f"{place}: job {int(empty[0])}", "no option", "at least one: it must run"

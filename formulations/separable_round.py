@@ -41,25 +41,22 @@ def separable(case: Case) -> Separable:
     _ready_rows(made)
     _power_row(made)
     _rack_rows(made)
-    jobs = len(case.table.jobs)
-    awake = len(case.classes) if case.sleeps else 0
-    blocks = awake + len(made.racks)
-    block_use = np.zeros((len(made.names), blocks))
+    awake = [float(c.count) for c in case.classes] if case.sleeps else []
+    counts = np.array([*awake, *made.racks.values()])
+    block_use = np.zeros((len(made.names), len(counts)))
     for (row, block), amount in made.block_use.items():
         block_use[row, block] = amount
     return Separable(
-        start=np.searchsorted(case.job, np.arange(jobs + 1)),
+        start=np.searchsorted(case.rows, case.table.start),
         value=case.value,
         use=np.array(made.use) if made.use else np.zeros((0, len(case.rows))),
         capacity=np.array(made.capacity),
         names=tuple(made.names),
         must=case.table.must_run,
-        block_value=np.zeros(blocks),
+        block_value=np.zeros(len(counts)),
         block_use=block_use,
-        block_count=np.array(
-            [float(c.count) for c in case.classes][:awake] + list(made.racks.values())
-        ),
-        block_integer=np.arange(blocks) < awake,
+        block_count=counts,
+        block_integer=np.arange(len(counts)) < len(awake),
     )
 
 
@@ -102,14 +99,16 @@ class _Rows:
 def _gpu_rows(made: _Rows) -> None:
     """Add the GPUs of each pool, and its whole nodes where that says more."""
     case = made.case
+    pools, gpus = case.pool, case.gpus
     for p, pool in enumerate(case.table.pools):
-        own = case.pool == p
-        if not own.any():
+        own = pools == p
+        asked = gpus[own]
+        if not len(asked):
             continue
         classes = [(c, kind) for c, kind in enumerate(case.classes) if kind.pool == p]
-        row = made.add(f"gpus[{pool.name}]", np.where(own, case.gpus, 0).astype(float), 0.0)
+        row = made.add(f"gpus[{pool.name}]", np.where(own, gpus, 0.0), 0.0)
         made.provide(row, [(c, float(kind.gpus_per_node)) for c, kind in classes])
-        for k, shares in case.node_shares(p, case.gpus[own]).items():
+        for k, shares in case.node_shares(p, asked).items():
             use = np.zeros(len(case.rows))
             use[own] = shares
             row = made.add(f"whole_nodes[{pool.name},{k}]", use, 0.0)
@@ -122,9 +121,9 @@ def _in_rack_rows(made: _Rows) -> None:
     Nodes that may sleep count: those that are awake may be any, and the pool's row counts them.
     """
     case, topology = made.case, made.case.round.cluster.topology
-    tied = case.rack != ANYWHERE
-    if not tied.any():
+    if not case.joint:
         return
+    tied = case.rack != ANYWHERE
     there, held = rack_gpus(topology), held_gpus(topology, case.table, case.rows)
     for p in np.unique(case.pool[tied]).tolist():
         for r in np.flatnonzero(there[p]).tolist():

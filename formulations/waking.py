@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, Waking
 from ronda.formulations.allocation_reading import awake_for
+from ronda.formulations.awake import by_pool
 from ronda.formulations.options import OptionTable
 from ronda.formulations.outlook import horizon_s
+from ronda.formulations.running import running_rows
 from ronda.instances.instance import Round
 
 Floats = NDArray[np.float64]
@@ -95,7 +97,6 @@ def with_waking(case: Case, nodes: Ready) -> Case:
         rows=rows[order],
         rack=np.concatenate([case.rack, np.full(len(later), -1)])[order],
         value=value[order],
-        extra_w=np.concatenate([case.extra_w, _by_row(case, case.extra_w)[later]])[order],
         waking=Waking(late[order], use[order], np.where(nodes.wait_s > 0, there, np.inf)),
     )
 
@@ -140,10 +141,7 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
 
 def _now(case: Case) -> Rows:
     """Return (n,) the row that each variable's job runs on, -1 for none."""
-    current = np.full(len(case.table.jobs), -1, dtype=np.int64)
-    running = np.flatnonzero(case.table.current)
-    current[case.table.job[running]] = running
-    return current[case.job]
+    return running_rows(case.table)[case.job]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +180,7 @@ def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     rows = case.rows[some]
     gpus = np.bincount(case.pool[some], case.gpus[some], minlength=len(case.table.pools))
     counts = awake_for(case.classes, gpus.astype(int).tolist())
-    awake = [0] * len(case.table.pools)
-    for kind, count in zip(case.classes, counts, strict=True):
-        awake[kind.pool] += count
+    awake = by_pool(case.classes, counts, len(gpus))
     now = _now(case)[some]
     rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
     worth = values.copy()

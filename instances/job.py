@@ -1,6 +1,7 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
+from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseScale
 
 
@@ -17,40 +18,6 @@ class Estimate(Record, frozen=True, kw_only=True):
 
     work: Positive
     sd: NonNegative = 0.0
-
-
-class LearningCurve(Record, frozen=True, kw_only=True):
-    """How a training's loss and accuracy develop up to its last epoch.
-
-    At the share p of the job's work, with ``g`` falling from 1 to 0::
-
-        g(p) = (1 / (1 + s p) - 1 / (1 + s)) / (1 - 1 / (1 + s))
-        loss     = final_loss + (initial_loss - final_loss) g(p)
-        accuracy = final_accuracy (1 - g(p))
-
-    each times ``1 + noise z`` with a standard normal z that the seed and the epoch determine. Loss
-    as ``1 / (b0 k + b1) + b2`` after k steps is the form that Optimus (EuroSys 2018) fits.
-
-    Attributes
-    ----------
-    initial_loss, final_loss
-        Before the first epoch and after the last one.
-    final_accuracy
-        After the last epoch.
-    steepness
-        s: how much of the development comes early.
-    noise
-        Relative standard deviation of what is logged.
-    seed
-        Of the noise.
-    """
-
-    initial_loss: Positive
-    final_loss: NonNegative
-    final_accuracy: Share
-    steepness: Positive
-    noise: NonNegative = 0.0
-    seed: Index = 0
 
 
 class Truth(Record, frozen=True, kw_only=True):
@@ -218,25 +185,6 @@ class Allocation(Record, frozen=True, kw_only=True):
 
     option: Option
     placement: tuple[tuple[Index, Count], ...]
-
-
-class TrainingLog(Record, frozen=True, kw_only=True):
-    """What a job's training has logged so far.
-
-    Attributes
-    ----------
-    epochs
-        Evaluations so far: one each time that the job has done another `Job.epoch` of work.
-    initial_loss
-        Before the first epoch.
-    loss, accuracy
-        At the last evaluation.
-    """
-
-    epochs: Count
-    initial_loss: Positive
-    loss: NonNegative
-    accuracy: NonNegative
 
 
 class JobState(Record, frozen=True, kw_only=True):

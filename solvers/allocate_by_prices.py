@@ -10,21 +10,19 @@ from ronda.formulations.allocation_case import Case, make_case
 from ronda.formulations.allocation_reading import Conflict, shortages
 from ronda.formulations.menu import RACK
 from ronda.formulations.options import OptionTable
-from ronda.formulations.rack_options import ANYWHERE, first_fit
+from ronda.formulations.rack_options import first_fit
 from ronda.formulations.regret import surpluses
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
 from ronda.formulations.waking import Ready, begin, with_waking
 from ronda.instances.instance import Round
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.answer import ALONE, CORES, LABELS, PROGRAMME, Answer
-from ronda.solvers.choice import Choice
+from ronda.solvers.answer import ALONE, CORES, DUAL_GAP, LABELS, Answer
+from ronda.solvers.choice import Choice, Rows
 from ronda.solvers.contract import Deadline
+from ronda.solvers.one_pool import allocate_in_one_pool
 from ronda.solvers.prices import solve_separable
 from ronda.solvers.shards import Jobs, LocalJobs
-
-DUAL_GAP = "dual_gap"
-"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
 
 JOINT = "joint"
 """Key, in a plan's details, of whether racks were chosen with the options."""
@@ -73,6 +71,9 @@ def allocate_by_prices(
     jobs
         Makes whoever answers for the jobs (`ronda.solvers.prices.solve_separable`).
     """
+    small = allocate_in_one_pool(round, table, values, deadline) if ready is None else None
+    if small is not None:
+        return small
     case = make_case(round, table, values)
     if ready is not None:
         case = with_waking(case, ready)
@@ -91,7 +92,7 @@ def allocate_by_prices(
         jobs=jobs,
     )
     loose = choose(case)
-    joint = joint and ready is None and bool((table.span == RACK).any())
+    joint = joint and ready is None and bool(np.count_nonzero(table.span == RACK))
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
     racks = first_fit(round.cluster.topology, table, loose.chosen)
@@ -131,10 +132,7 @@ def _choose(
     )
     if answer.chosen is None or answer.objective is None:
         return _without(case, answer, deadline, build_s)
-    runs, rack = answer.chosen >= 0, np.full(len(answer.chosen), ANYWHERE)
-    rack[runs] = case.rack[answer.chosen[runs]]
-    chosen = answer.chosen.copy()
-    chosen[runs] = case.rows[answer.chosen[runs]]
+    chosen = _at(answer.chosen, case.rows)
     begun = None if case.waking is None else begin(case, values, answer.chosen)
     proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
@@ -153,11 +151,19 @@ def _choose(
         solver="prices",
         message=_words(problem, answer, carried, start, within),
         details={DUAL_GAP: answer.dual_gap},
-        racks=rack,
+        racks=_at(answer.chosen, case.rack) if case.joint else None,
         surplus=_surplus(case, problem, answer),
         worth=None if begun is None else begun.worth,
         awake=None if begun is None else begun.awake,
     )
+
+
+def _at(chosen: Rows, column: Rows) -> Rows:
+    """Return (J,) what a column of the case says of each job's choice, -1 of no choice."""
+    said = chosen.copy()
+    runs = chosen >= 0
+    said[runs] = column[chosen[runs]]
+    return said
 
 
 def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
@@ -205,9 +211,7 @@ def _words(
 ) -> str:
     """Say what was done, and what was carried over."""
     said = "prices from scratch"
-    if answer.search == PROGRAMME:
-        said = "exact prices"
-    elif any(carried.values()):
+    if any(carried.values()):
         new = [name for name in problem.names if name not in carried]
         said = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
         said += "".join(

@@ -7,8 +7,16 @@ from ronda.instances.plan import StopReason
 from ronda.solvers.dual import Dual
 from ronda.solvers.shards import Ints
 
-ALONE, LABELS, CORES, PROGRAMME = "prices alone", "labels", "cores", "dynamic programme"
+ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`Answer.search`)."""
+
+DUAL_GAP = "dual_gap"
+"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
+
+
+def relative_gap(bound: float, objective: float) -> float:
+    """Return ``(bound - objective) / |bound|``."""
+    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +65,11 @@ class Answer:
         """``(bound - objective) / |bound|``."""
         if self.objective is None:
             return None
-        return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-300)
+        return relative_gap(self.bound, self.objective)
 
     @property
     def dual_gap(self) -> float | None:
         """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
         if self.objective is None:
             return None
-        return max(0.0, self.dual.bound - self.objective) / max(abs(self.dual.bound), 1e-300)
+        return relative_gap(self.dual.bound, self.objective)

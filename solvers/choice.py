@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -224,8 +225,7 @@ def _regret(
     if unplaced:
         chosen = np.where(np.isin(ids, unplaced), -1, chosen)
     found = regrets(table.start, surplus, table.must_run, chosen)
-    finite = np.isfinite(found).tolist()
-    return {i: r for i, r, known in zip(ids, found.tolist(), finite, strict=True) if known}
+    return {i: r for i, r in zip(ids, found.tolist(), strict=True) if isfinite(r)}
 
 
 def _fallback(

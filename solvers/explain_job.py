@@ -121,9 +121,7 @@ class _Scales:
         unbeaten = np.isin(rows, case.rows)
         rack = np.full(len(table), ANYWHERE)
         rack[case.rows] = case.rack
-        case = replace(
-            case, rows=rows, rack=rack[rows], value=worth[rows], extra_w=table.extra_w[rows]
-        )
+        case = replace(case, rows=rows, rack=rack[rows], value=worth[rows])
         late, awake = np.zeros(len(rows), dtype=bool), ready(round, frozenset())
         if awake is not None and any(name.startswith(READY) for name in plan.prices):
             case = _cheapest(with_waking(case, awake), plan)

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.genome import Genes, Population
-from ronda.instances.errors import InputError
+from ronda.formulations.genome import Genes
 from ronda.solvers.genetic_local import core
 from ronda.solvers.genetic_operators import favourites
 
@@ -41,34 +40,3 @@ def shortest_first(genes: Genes, left_s: Floats) -> Rows:
 def priced(genes: Genes) -> Rows:
     """Return (n,) every job's best response to the prices; it may break limits."""
     return core(genes).favourite
-
-
-def named(genes: Genes, jobs: tuple[str, ...], rows: dict[str, int]) -> Population:
-    """Return the (1, n) genome that gives jobs rows of the option table; all others wait.
-
-    Parameters
-    ----------
-    jobs
-        Ids of the table's jobs, in its order.
-    rows
-        By job id.
-
-    Raises
-    ------
-    InputError
-        For a job that is not live (it may have finished), or a row that is none of its choices.
-    """
-    genome = genes.first.copy()
-    gene = {jobs[j]: i for i, j in enumerate(genes.column.tolist())}
-    live = set(jobs)
-    for job, row in rows.items():
-        if job not in live:
-            raise InputError("genome", f"job {job!r}", "jobs that are live: it may have finished")
-        if job not in gene:
-            raise InputError("genome", f"job {job!r}", "jobs that have a choice")
-        first, count = int(genes.first[gene[job]]), int(genes.count[gene[job]])
-        own = np.flatnonzero(genes.row[first : first + count] == row)
-        if row < 0 or not len(own):
-            raise InputError(f"genome: job {job!r}", f"row {row}", "one of its own options")
-        genome[gene[job]] = first + int(own[0])
-    return genome[None]

@@ -1,55 +1,42 @@
 """Few jobs and one resource in whole units: exact prices and the best answer, without a solver.
 
-Most rounds of a small cluster couple their jobs by nothing but GPUs. With f_j(c) the most that the
-first j jobs are worth on c units of them::
-
-    f_j(c) = max(f_{j-1}(c), max_k v_jk + f_{j-1}(c - a_jk))
-
-without the first term for a job that must run: the dynamic programme of the multiple-choice
-knapsack (Kellerer, Pferschy and Pisinger, *Knapsack Problems*, 2004, section 11.5), a few array
-operations a job. D(p), the dual bound, has one variable then, and its minimum is where two tangents
-meet. Plain loops over numbers do for it: array operations would cost more than they save.
+Most rounds of a small cluster couple their jobs by nothing but GPUs. D(p), the dual bound, has one
+variable then, and its minimum is where two tangents meet. At that price an answer falls short of D
+by the losses of its choices and by what is left of the resource, at its price. Often an answer at
+hand falls short by nothing. Otherwise the best one is found label by label: job after job, the
+least loss with each amount in use, but no more than that of the answer at hand. This is the dynamic
+programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger, *Knapsack Problems*,
+2004, section 11.5), held down by reduced costs, as `ronda.solvers.labels` is for any resources.
+Plain loops over numbers do for it: array operations would cost more than they save.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
+MOST_LABELS = 20_000
+"""Labels in all after which the search is given up: about 5 ms."""
 
-from ronda.formulations.separable import Separable
-from ronda.solvers.shards import Ints
-
-MOST_OPTIONS, MOST_JOBS = 400, 64
-"""Options and jobs up to which this is the fastest way: about 2 ms at most."""
-
-MOST_STEPS = 100_000
-"""Options times units of capacity up to which it is, likewise."""
-
-ROUNDING = 1e-9
-"""Relative error of a capacity that is taken for rounding."""
+PARTS = (1 / 16, 1 / 4, 1)
+"""Parts of the shortfall of the answer at hand within which a better one is looked for in turn."""
 
 PRECISE = 1e-12
-"""Relative precision of the least dual bound."""
+"""Relative precision of the least dual bound, and of what an answer falls short of it."""
 
+Option = tuple[float, int, int]
+"""What a job may take: its value or its loss, the units it uses, and its name (-1: nothing)."""
 
-def fits(problem: Separable) -> bool:
-    """Tell whether a problem is of this kind, and small enough.
+Offer = tuple[Sequence[Option], bool]
+"""All that a job may take, by value, and whether it must take something."""
 
-    Parameters
-    ----------
-    problem
-        In units of its own (`ronda.formulations.normalised`), so that amounts which can be whole
-        are.
-    """
-    options = len(problem.value)
-    if len(problem.capacity) != 1 or len(problem.block_value):
-        return False
-    if problem.jobs > MOST_JOBS or options > MOST_OPTIONS:
-        return False
-    use, capacity = problem.use[0], float(problem.capacity[0])
-    if capacity < 0 or capacity * options > MOST_STEPS or (use < 0).any():
-        return False
-    return bool((use == np.rint(use)).all())
+Stage = list[Option]
+"""All that a job may take, by loss."""
+
+Path = tuple[int, "Path"] | None
+"""What the last job takes, and the path of the jobs before."""
+
+Label = tuple[float, Path]
+"""The losses of a choice of the jobs so far, and the choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +56,44 @@ class Priced:
     evaluations: int
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A best answer.
+
+    Attributes
+    ----------
+    chosen
+        The name of each job's option, -1 for none; None if there is no answer.
+    labels
+        How many labels were looked at.
+    """
+
+    chosen: list[int] | None
+    labels: int
+
+
 class Demand:
-    """D(p) of a problem with one resource, as plain numbers.
+    """What jobs with one resource in common take at a price.
 
     Parameters
     ----------
-    problem
-        One that `fits`, in any units.
+    offers
+        What each job may take; a job that must take something has an option.
+    capacity
+        Units that there are for all.
     """
 
-    def __init__(self, problem: Separable) -> None:
-        self._problem, self._capacity = problem, float(problem.capacity[0])
-        value, use = problem.value.tolist(), problem.use[0].tolist()
-        start, must = problem.start.tolist(), problem.must.tolist()
-        self._jobs = [
-            (list(zip(value[begin:end], use[begin:end], strict=True)), firm)
-            for begin, end, firm in zip(start, start[1:], must, strict=False)
-        ]
+    def __init__(self, offers: Sequence[Offer], capacity: int) -> None:
+        self._offers, self._capacity = offers, capacity
         self.evaluations = 0
 
-    def at(self, price: float) -> tuple[float, float]:
+    def at(self, price: float) -> tuple[float, int]:
         """Return D at a price, and its slope: what is left of the resource."""
         self.evaluations += 1
-        value, used = 0.0, 0.0
-        for options, firm in self._jobs:
-            most, amount = (-np.inf if firm else 0.0), 0.0
-            for v, a in options:
+        value, used = 0.0, 0
+        for options, firm in self._offers:
+            most, amount = (-math.inf if firm else 0.0), 0
+            for v, a, _ in options:
                 surplus = v - price * a
                 if surplus > most:
                     most, amount = surplus, a
@@ -104,17 +103,16 @@ class Demand:
 
     def _ceiling(self) -> float:
         """Return a price at which nobody who need not run takes anything."""
-        use = self._problem.use[0]
-        some = use > 0
-        return float((self._problem.value[some] / use[some]).max(initial=0.0))
+        per_unit = [v / a for options, _ in self._offers for v, a, _ in options if a > 0]
+        return max(0.0, max(per_unit, default=0.0))
 
     def least(self) -> Priced:
         """Return the price at which D is least."""
+        d_low, fall = self.at(0.0)
+        if fall >= 0:
+            return Priced(0.0, d_low, self.evaluations)
         ceiling = self._ceiling()
         low, high = 0.0, ceiling
-        d_low, fall = self.at(low)
-        if fall >= 0:
-            return Priced(low, d_low, self.evaluations)
         d_high, rise = self.at(high)
         while rise < 0:  # jobs that must run ask for more than there is: there is no least one
             if high > 1e6 * ceiling:
@@ -132,44 +130,112 @@ class Demand:
             else:
                 high, d_high, rise = at, value, slope
 
+    def best(self, priced: Priced) -> Best | None:
+        """Return a best answer; None if there are too many labels.
 
-def best_of_all(problem: Separable) -> Ints | None:
-    """Return (J,) the option of each job (-1: none) in a best answer; None if there is no answer.
+        Of equally good ones it is always the same.
 
-    Of equally good ones it is always the same. What is left of the capacity's last unit counts for
-    nothing.
+        Parameters
+        ----------
+        priced
+            As `least` returns it.
+        """
+        price, room = priced.price, self._capacity
+        stages = [_stage(options, firm, price) for options, firm in self._offers]
+        rounding = PRECISE * abs(priced.bound)
+        shortfall, rows = _first_fit(stages, price, room)
+        if shortfall > rounding:
+            other, backwards = _first_fit(stages[::-1], price, room)
+            if other < shortfall:
+                shortfall, rows = other, backwards[::-1]
+            if shortfall > rounding:
+                return _least_shortfall(stages, price, room, shortfall, rounding)
+        return Best(rows, 0)
 
-    Parameters
-    ----------
-    problem
-        One that `fits`.
+
+def _stage(options: Sequence[Option], firm: bool, price: float) -> Stage:
+    """Return what a job may take at a price, and what it loses by it."""
+    surplus = [v - price * a for v, a, _ in options]
+    most = max(surplus) if firm else max([0.0, *surplus])
+    stage = [(most - s, a, k) for s, (_, a, k) in zip(surplus, options, strict=True)]
+    return stage if firm else [*stage, (most, 0, -1)]
+
+
+def _first_fit(stages: Sequence[Stage], price: float, room: int) -> tuple[float, list[int]]:
+    """Return an answer, and what it falls short of D: each job takes the best that is left for it.
+
+    The shortfall is infinite if nothing is left for a job that must run.
     """
-    capacity, start = int(problem.capacity[0] * (1 + ROUNDING)), problem.start.tolist()
-    amounts = problem.use[0].astype(np.int64)
-    most = np.minimum(amounts, capacity + 1)  # more than there is: reaches into the padding
-    before = (np.arange(capacity + 1) + capacity + 1)[None, :] - most[:, None]
-    values = problem.value[:, None]
-    padded = np.full(2 * capacity + 2, -np.inf)
-    worth, columns = padded[capacity + 1 :], np.arange(capacity + 1)
-    worth[:] = 0.0
-    taken: list[Ints] = []
-    for begin, end, firm in zip(start, start[1:], problem.must.tolist(), strict=False):
-        trial = padded[before[begin:end]]
-        trial += values[begin:end]
-        if not firm:
-            trial = np.concatenate([worth[None], trial])
-        choice = trial.argmax(axis=0)
-        worth[:] = trial[choice, columns]
-        taken.append(choice if firm else choice - 1)
-    return _back(start, amounts.tolist(), taken, capacity) if np.isfinite(worth[-1]) else None
+    shortfall, rows = 0.0, []
+    for stage in stages:
+        least, units, taken = math.inf, 0, -1
+        for loss, amount, row in stage:
+            if loss < least and amount <= room:
+                least, units, taken = loss, amount, row
+        shortfall += least
+        room -= units
+        rows.append(taken)
+    return shortfall + price * room, rows
 
 
-def _back(start: Sequence[int], amounts: Sequence[int], taken: Sequence[Ints], room: int) -> Ints:
-    """Return what every job takes when `room` units are left for all."""
-    chosen = np.full(len(taken), -1, dtype=np.int64)
-    for j in range(len(taken) - 1, -1, -1):
-        k = int(taken[j][room])
-        if k >= 0:
-            chosen[j] = start[j] + k
-            room -= amounts[start[j] + k]
-    return chosen
+def _least_shortfall(
+    stages: list[Stage], price: float, room: int, at_hand: float, rounding: float
+) -> Best | None:
+    """Return the best answer, looked for near the bound first; None if there are too many labels.
+
+    The fewer labels there are the less an answer may fall short, and most of the best ones fall
+    short by a fraction of those that are at hand.
+    """
+    for part in PARTS:
+        best = _best_within(stages, price, room, part * at_hand + rounding)
+        if best is None or best.chosen is not None:
+            break
+    return best
+
+
+def _best_within(stages: list[Stage], price: float, room: int, shortfall: float) -> Best | None:
+    """Return the best answer with at most some shortfall; None if there are too many labels."""
+    near = [[option for option in stage if option[0] <= shortfall] for stage in stages]
+    most = [max([amount for _, amount, _ in stage]) for stage in near]
+    labels: dict[int, Label] = {0: (0.0, None)}
+    ahead, count = sum(most), 0  # units that the other jobs can use at most
+    order = sorted(range(len(near)), key=[len(stage) for stage in near].__getitem__)
+    for j in order:
+        ahead -= most[j]
+        count += len(labels) * len(near[j])
+        if count > MOST_LABELS:
+            return None
+        labels = _extended(labels, near[j], price, room, ahead, shortfall)
+    if not labels:
+        return Best(None, count)
+    used = min(labels, key=lambda used: labels[used][0] - price * used)
+    chosen, path = [-1] * len(near), labels[used][1]
+    for j in reversed(order):
+        assert path is not None  # one step a job
+        chosen[j], path = path
+    return Best(chosen, count)
+
+
+def _extended(
+    labels: Mapping[int, Label],
+    stage: Stage,
+    price: float,
+    room: int,
+    ahead: int,
+    shortfall: float,
+) -> dict[int, Label]:
+    """Return the labels with one more job: of each amount in use the one of least loss."""
+    reached: dict[int, Label] = {}
+    for used, (before, path) in labels.items():
+        for loss, amount, row in stage:
+            loss += before
+            now = used + amount
+            if now > room or loss > shortfall:
+                continue
+            unused = room - now - ahead
+            if unused > 0 and loss + price * unused > shortfall:
+                continue
+            known = reached.get(now)
+            if known is None or loss < known[0]:
+                reached[now] = (loss, (row, path))
+    return reached

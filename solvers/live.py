@@ -12,15 +12,8 @@ from ronda.formulations.efficiency import efficiency, noise_at, scale_at, stages
 from ronda.formulations.learning import epochs_over, logged, next_end
 from ronda.formulations.throughput import samples_per_s
 from ronda.instances.instance import Instance
-from ronda.instances.job import (
-    Allocation,
-    Costs,
-    Job,
-    JobState,
-    LearningCurve,
-    Option,
-    TrainingLog,
-)
+from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import JobOutcome, Segment
 

@@ -3,8 +3,6 @@
 1. Solve the Lagrangian dual (`ronda.solvers.dual`): prices and an upper bound D.
 2. Let all jobs take their best option at these prices, except for a small core of jobs whose
    alternatives cost next to nothing; a MILP decides the core (`ronda.solvers.core`).
-   Where GPUs are all that couples a few jobs, dynamic programming decides instead
-   (`ronda.solvers.knapsack`).
 3. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
    the core until the best plan is within the gap that was asked for, or proven optimal
    (`ronda.solvers.core_search`).
@@ -15,16 +13,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from ronda.formulations.normalised import Units, normalise
 from ronda.formulations.separable import Floats, Separable
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.answer import PROGRAMME, Answer
+from ronda.solvers.answer import Answer
 from ronda.solvers.contract import Deadline
 from ronda.solvers.dual import Dual, bound_at, solve_dual
-from ronda.solvers.knapsack import Demand, best_of_all, fits
 from ronda.solvers.shards import Jobs, LocalJobs
 from ronda.solvers.whole_blocks import WholeBlocks
 
@@ -73,8 +68,6 @@ def solve_separable(
     problem.validate()
     deadline = deadline or Deadline()
     own, units = normalise(problem)
-    if fits(own):
-        return _by_knapsack(problem, own, units)
     asked = jobs(own)
     dual = solve_dual(
         own,
@@ -95,22 +88,6 @@ def solve_separable(
     )
     stop = search.run()
     return _answer(problem, units, dual, search, stop)
-
-
-def _by_knapsack(problem: Separable, own: Separable, units: Units) -> Answer:
-    """Decide few jobs that share one resource in whole units."""
-    chosen, found = best_of_all(own), Demand(own).least()
-    prices = units.prices(np.array([found.price]))
-    bound = Demand(problem).at(float(prices[0]))[0]
-    none = np.zeros(0)
-    dual = Dual(prices, bound, found.evaluations, none)
-    if chosen is None:
-        return Answer(None, None, None, bound, dual, StopReason.INFEASIBLE, PROGRAMME, 1, 0, 0)
-    objective = problem.objective(chosen, none)
-    columns = len(own.value)
-    return Answer(
-        chosen, none, objective, objective, dual, StopReason.COMPLETE, PROGRAMME, 1, columns, 0
-    )
 
 
 def _answer(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_reading import awake_for
-from ronda.formulations.awake import may_sleep, node_classes, rack_caps
+from ronda.formulations.awake import by_pool, may_sleep, node_classes, rack_caps
 from ronda.formulations.defragment import idle_w, loss_of_moves
 from ronda.formulations.menu import RACK
 from ronda.formulations.options import OptionTable, option
@@ -17,7 +17,7 @@ from ronda.formulations.placers import place
 from ronda.formulations.rack_options import wider
 from ronda.formulations.waiting import reasons
 from ronda.instances.instance import Round
-from ronda.instances.job import Allocation
+from ronda.instances.job import Allocation, Option
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -94,56 +94,103 @@ def realise(
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
     rows = chosen[chosen >= 0]
-    rows = rows[np.lexsort((rows, -values[rows], ~table.must_run[table.job[rows]]))]
-    extra = table.extra_w
-    kept = rows
+    rows = rows[np.lexsort((-values[rows], ~table.must_run[table.job[rows]]))]
     meant = {} if racks is None else _meant(table, rows, racks)
     put = partial(place, round, yielding=yielding, racks=meant)
-    while True:
-        placed = _place(round, table, values, kept, float(extra[kept].sum()), watt_value, put)
-        done = np.array([_id(table, k) in placed.allocations for k in kept.tolist()], dtype=bool)
-        if round.watts is None and not placed.unplaced:
-            break
-        spread = _spread(table, values, kept, done)
-        if not np.array_equal(spread, kept):
-            kept = spread
-            continue
-        over_w = _over_w(round, placed, float(extra[kept[done]].sum()))
-        fewer = _shed(table, values, extra, kept[done], over_w)
-        if len(fewer) == int(done.sum()):
-            break
-        kept = fewer
-    there = kept[done]
-    gone = instead = rows[:0]
-    if kept is not rows or not done.all():
-        gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
-    out = gone[~np.isin(table.job[gone], table.job[instead])].tolist() if len(gone) else []
-    why: dict[str, str] = {}
-    if placed.unplaced:
-        why = reasons(round, {_id(table, k): option(table, k) for k in kept.tolist()}, placed)
+    on_nodes = partial(_place, round, table, values, watt_value=watt_value, put=put)
+    kept = there = rows
+    placed = on_nodes(rows)
+    if placed.unplaced or round.watts is not None:
+        kept, there, placed = _within_limits(round, table, values, rows, placed, on_nodes)
+    lost = 0.0
+    unplaced: dict[str, str] = {}
+    widened: tuple[str, ...] = ()
+    if kept is not rows or len(there) < len(rows):
+        lost, unplaced, widened = _losses(round, table, values, rows, kept, there, placed)
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=float(values[there].sum()),
-        lost=float(values[gone].sum() - values[instead].sum()),
-        unplaced={_id(table, k): why.get(_id(table, k), OVER) for k in out},
-        widened=tuple(_id(table, k) for k in instead.tolist()),
+        lost=lost,
+        unplaced=unplaced,
+        widened=widened,
         moved=placed.moved,
         moved_gpus=placed.moved_gpus,
     )
 
 
-def _id(table: OptionTable, k: int) -> str:
-    return table.jobs[int(table.job[k])].job.id
+def _ids(table: OptionTable, rows: Rows) -> list[str]:
+    return [table.jobs[j].job.id for j in table.job[rows].tolist()]
+
+
+def _options(table: OptionTable, rows: Rows) -> dict[str, Option]:
+    """Return rows as options, by job: most jobs go on, on the very option that they have."""
+    jobs, goes_on = table.job[rows].tolist(), table.current[rows].tolist()
+    found: dict[str, Option] = {}
+    for k, j, same in zip(rows.tolist(), jobs, goes_on, strict=True):
+        state = table.jobs[j]
+        held = state.allocation
+        found[state.job.id] = held.option if same and held is not None else option(table, k)
+    return found
 
 
 def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
     """Return the rack that rows are meant for, by job."""
-    found = racks[table.job[rows]]
-    tied = found >= 0
-    return {
-        _id(table, k): r for k, r in zip(rows[tied].tolist(), found[tied].tolist(), strict=True)
-    }
+    tied = rows[racks[table.job[rows]] >= 0]
+    if not len(tied):
+        return {}
+    return dict(zip(_ids(table, tied), racks[table.job[tied]].tolist(), strict=True))
+
+
+def _within_limits(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    placed: Placed,
+    on_nodes: Callable[[Rows], Placed],
+) -> tuple[Rows, Rows, Placed]:
+    """Change or leave out rows until what is placed keeps the power limit.
+
+    Returns
+    -------
+    kept, there, placed
+        The rows that are tried last, those of them that found room, and where.
+    """
+    kept, extra = rows, table.extra_w
+    while True:
+        done = np.array([job in placed.allocations for job in _ids(table, kept)], dtype=bool)
+        there = kept[done]
+        spread = _spread(table, values, kept, done)
+        if not np.array_equal(spread, kept):
+            kept = spread
+        else:
+            over_w = _over_w(round, placed, float(extra[there].sum()))
+            fewer = _shed(table, values, extra, there, over_w)
+            if len(fewer) == len(there):
+                return kept, there, placed
+            kept = fewer
+        placed = on_nodes(kept)
+
+
+def _losses(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    kept: Rows,
+    there: Rows,
+    placed: Placed,
+) -> tuple[float, dict[str, str], tuple[str, ...]]:
+    """Return the value that is lost, the jobs that are left out and why, and those widened."""
+    gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
+    out = gone[~np.isin(table.job[gone], table.job[instead])]
+    why = reasons(round, _options(table, kept), placed) if placed.unplaced else {}
+    return (
+        float(values[gone].sum() - values[instead].sum()),
+        {job: why.get(job, OVER) for job in _ids(table, out)},
+        tuple(_ids(table, instead)),
+    )
 
 
 def _spread(table: OptionTable, values: Floats, rows: Rows, done: NDArray[np.bool_]) -> Rows:
@@ -160,15 +207,16 @@ def _place(
     table: OptionTable,
     values: Floats,
     rows: Rows,
-    extra: float,
+    *,
     watt_value: float,
     put: Callable[..., Placed],
 ) -> Placed:
     """Place rows, the most important first; jobs move together if nodes must sleep or it pays."""
-    chosen = {_id(table, k): option(table, k) for k in rows.tolist()}
+    chosen = _options(table, rows)
     if not may_sleep(round):
         return put(chosen)
     gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+    extra = float(table.extra_w[rows].sum())
     awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=watt_value > 0)
     packed = put(chosen, may_sleep=True, awake=awake)
     if packed.unplaced and (table.span[rows] == RACK).any():  # the nodes were counted, not racks
@@ -195,9 +243,7 @@ def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) ->
         return {}
     classes = node_classes(round.cluster, round.asleep)
     counts = awake_for(classes, gpus)
-    awake = dict.fromkeys(range(len(gpus)), 0)
-    for kind, count in zip(classes, counts, strict=True):
-        awake[kind.pool] += count
+    awake = dict(enumerate(by_pool(classes, counts, len(gpus))))
     if save_energy or round.watts is None:
         return awake
     drawn = sum(c.count * c.sleep_w + n * c.saves_w for c, n in zip(classes, counts, strict=True))

@@ -1,4 +1,4 @@
-"""Choices to start a search from: what runs now, and an earlier plan."""
+"""A choice to start a search from: an earlier plan."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,6 @@ from ronda.formulations.options import OptionTable
 from ronda.instances.plan import Plan
 
 Rows = NDArray[np.int64]
-
-
-def running_rows(table: OptionTable) -> Rows:
-    """Return (J,) the row that each job runs on now, -1 for those that wait."""
-    chosen = np.full(len(table.jobs), -1, dtype=np.int64)
-    current = np.flatnonzero(table.current)
-    chosen[table.job[current]] = current
-    return chosen
 
 
 def rows_of(table: OptionTable, plan: Plan) -> Rows:

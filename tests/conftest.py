@@ -10,6 +10,9 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 
+# Its assertions explain themselves like those of a test file.
+pytest.register_assert_rewrite("spoilt")
+
 # How fast an example runs says more about the machine than about the code. CI repeats the same
 # examples, so that what it finds is due to the change.
 settings.register_profile("ronda", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -22,7 +22,8 @@ import numpy as np
 from msgspec import structs
 
 from ronda.instances.applications import APPLICATIONS, GPU
-from ronda.instances.job import Costs, LearningCurve
+from ronda.instances.job import Costs
+from ronda.instances.learning import LearningCurve
 from ronda.instances.profile import NoiseCurve, Profile
 from ronda.instances.traces.rigid import V100_NODE, busy_power
 

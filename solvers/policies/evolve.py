@@ -12,6 +12,7 @@ from ronda.formulations.greedy_fill import fill
 from ronda.formulations.limits import Floats, Limits, limits
 from ronda.formulations.neighbourhood import move_losses, settle
 from ronda.formulations.outlook import outlook
+from ronda.formulations.running import running_rows
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -27,7 +28,6 @@ from ronda.solvers.genetic_spread import islands_on
 from ronda.solvers.genetic_starts import priced, shortest_first
 from ronda.solvers.policies.genetic import Case, Genetic, Rows
 from ronda.solvers.realise import realise
-from ronda.solvers.starts import running_rows
 
 JUDGED = 3
 """Genomes that are placed on nodes before one is chosen, besides the starts."""

@@ -14,6 +14,7 @@ from ronda.formulations.genome_building import genes
 from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.limits import Floats, Limits, limits
 from ronda.formulations.objectives import minds_power
+from ronda.formulations.running import running_rows
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -22,7 +23,7 @@ from ronda.solvers.choice import Choice, Setting, named_prices, reserve_s, to_pl
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 from ronda.solvers.genetic import Outcome, evolve
 from ronda.solvers.genetic_island import Settings, check_settings
-from ronda.solvers.starts import rows_of, running_rows
+from ronda.solvers.starts import rows_of
 
 Rows = NDArray[np.int64]
 

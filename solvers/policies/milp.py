@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ronda.formulations.running import running_rows
 from ronda.instances.plan import Plan
 from ronda.solvers.allocate import allocate
 from ronda.solvers.choice import Choice, Setting, reserve_s
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.optimising import Optimising
-from ronda.solvers.starts import rows_of, running_rows
+from ronda.solvers.starts import rows_of
 
 
 @dataclass(frozen=True, kw_only=True)

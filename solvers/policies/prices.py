@@ -9,7 +9,8 @@ from ronda.formulations.waking import Ready
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
-from ronda.solvers.allocate_by_prices import DUAL_GAP, allocate_by_prices
+from ronda.solvers.allocate_by_prices import allocate_by_prices
+from ronda.solvers.answer import DUAL_GAP
 from ronda.solvers.choice import Choice, Setting, reserve_s
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.optimising import Optimising

@@ -3,37 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
+from records import record
 from ronda.bench.frontier import Curve, Point, Spread
 from ronda.bench.shadow import Marginal, gpu_saves, marginals, worth
 from ronda.instances.budget import Budget, EnergyBudget
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.instances.schedule import RoundRecord, Schedule
+from ronda.instances.schedule import Schedule
 
 
 def point(factor, jct_s):
     """Return a point at `factor` x 2 kW."""
     return Point(factor, 2e3 * factor, Spread(1.0), Spread(jct_s), 0.0, ())
-
-
-def decision(now_s, **prices):
-    """Return a record with prices."""
-    return RoundRecord(
-        now_s=now_s,
-        waiting=0,
-        running=0,
-        started=0,
-        stopped=0,
-        changed=0,
-        objective=None,
-        bound=None,
-        stop=StopReason.GAP,
-        status=SolutionStatus.OPTIMAL,
-        solve_s=0.0,
-        overhead_s=0.0,
-        overrun=False,
-        power_w=0.0,
-        prices=prices,
-    )
 
 
 def test_measured_by_hand():
@@ -62,8 +41,8 @@ def test_prices_by_hand(two_nodes):
         config={"objective": "rank"},
         jobs=(),
         rounds=(
-            decision(0.0, **{"gpus[default/G]": 0.6, "energy_window": 2e-7, "power_cap": 0.0}),
-            decision(1800.0),
+            record(prices={"gpus[default/G]": 0.6, "energy_window": 2e-7, "power_cap": 0.0}),
+            record(1800.0),
         ),
         end_s=3600.0,
     )
@@ -75,4 +54,4 @@ def test_prices_by_hand(two_nodes):
     assert (said.mean_gpu_hour_s, said.mean_kwh_s) == pytest.approx((360.0, 432.0))
     # other objectives have other units, and some policies no prices at all
     assert worth(instance, replace(schedule, config={"objective": "density"})) is None
-    assert worth(instance, replace(schedule, rounds=(decision(0.0),))) is None
+    assert worth(instance, replace(schedule, rounds=(record(),))) is None

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.kept_options import in_words
+from ronda.formulations.kept_options import in_words, kept_options
 from ronda.formulations.options import build, option
 from ronda.instances import generate
 from ronda.instances.job import Allocation
@@ -71,6 +71,50 @@ def test_only_what_changed_is_built(round_):
     assert in_words(table.changes) == (
         "options of 9 jobs kept, of 3 built (1 allocation changed, 1 new, 1 noise measured anew)"
     )
+
+
+def test_what_a_job_may_choose_from_outlives_its_allocation(round_):
+    """Of jobs that start, move and stop only the current row is looked for anew."""
+    first = build(round_)
+    kept = kept_options(round_.cluster, elastic=True, prune=True)
+    key = round_.waiting[0].job.id
+    offers, before = kept.jobs[key].offers, round_
+    for held in (
+        Allocation(option=option(first, 1), placement=((0, int(first.gpus[1])),)),
+        Allocation(option=option(first, 0), placement=((1, int(first.gpus[0])),)),
+        None,
+    ):
+        before = changed(before, 0, allocation=held)
+        table = build(before)
+        assert table.changes == {"reused": 11, "allocation changed": 1}
+        assert kept.jobs[key].offers is offers
+        assert table.current.sum() == (held is not None)
+        same(table, cold(before))
+
+
+def test_a_job_that_must_run_on_may_choose_no_more(round_):
+    """It loses its other rows when it starts."""
+    fixed = msgspec.structs.replace(round_.waiting[0].job, preemptible=False)
+    waits = changed(round_, 0, job=fixed)
+    first = build(waits)
+    assert first.start[1] > 1
+    held = Allocation(option=option(first, 0), placement=((0, int(first.gpus[0])),))
+    runs = changed(waits, 0, allocation=held)
+    table = build(runs)
+    assert (table.start[1], table.must_run[0], table.current[0]) == (1, True, True)
+    same(table, cold(runs))
+    same(build(waits), first)
+
+
+def test_noise_and_allocation_may_change_at_once(round_):
+    """The noise counts although the allocation is what is named as the reason."""
+    first = build(round_)
+    held = Allocation(option=option(first, 0), placement=((0, int(first.gpus[0])),))
+    noise = NoiseScale(batches=(1.0,), scale=(123.0,))
+    later = changed(round_, 0, allocation=held, noise=noise)
+    table = build(later)
+    assert table.changes == {"reused": 11, "allocation changed": 1}
+    same(table, cold(later))
 
 
 def test_changed_job_and_profile_are_seen(round_):

@@ -3,7 +3,7 @@
 import pytest
 
 from ronda.formulations.learning import epochs_over, logged, next_end, to_come
-from ronda.instances.job import LearningCurve
+from ronda.instances.learning import LearningCurve
 
 CURVE = LearningCurve(
     initial_loss=2.0, final_loss=0.5, final_accuracy=0.8, steepness=4.0, noise=0.0

@@ -1,10 +1,9 @@
-"""ONES's batch limits, learning rates and knowledge of speed, by the tables of its artifact."""
+"""ONES's batch limits and knowledge of speed, by the rules of its artifact."""
 
 import pytest
 
-from ronda.formulations.ones_limits import batch_and_rate, grown, halved, shrunk
+from ronda.formulations.ones_limits import grown, halved, shrunk
 from ronda.formulations.ones_speed import speeds
-from ronda.instances.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -45,30 +44,6 @@ def test_waiting_halves_the_limit_down_to_one():
         limit = halved(limit)
         seen.append(limit)
     assert seen == [6, 3, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("base", "lr", "max_lr", "largest"),
-    [
-        (256, 0.005, 0.08, 4096),  # ResNet18 on CIFAR-10: max_lr / lr = 16
-        (128, 0.001, 0.016, 2048),  # VGG16 on CIFAR-10
-        (32, 5e-4, 0.008, 512),  # ResNet50 on ImageNet
-        (64, 2.5e-4, 0.004, 1024),  # AlexNet
-        (32, 2.5e-6, 2e-5, 256),  # SST-2: 8
-        (16, 5e-6, 2e-5, 64),  # CoLA, MRPC: 4
-    ],
-)
-def test_largest_global_batches(base, lr, max_lr, largest):
-    """The table of the trace; beyond the cap only the local batch shrinks."""
-    local, batch, rate = batch_and_rate(64, base, lr, max_lr)
-    assert (batch, rate, local) == (largest, max_lr, largest // 64)
-    assert batch_and_rate(2, base, lr, max_lr) == (base, 2 * base, 2 * lr)
-
-
-def test_rates_that_cannot_be():
-    """The largest below the base."""
-    with pytest.raises(InputError, match="0 < base_lr <= max_lr"):
-        batch_and_rate(1, 32, 0.1, 0.01)
 
 
 def test_speed_is_linear_until_sizes_are_tried():

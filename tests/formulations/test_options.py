@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from ronda.formulations.dominance import fastest_per_gpus, undominated
 from ronda.formulations.efficiency import efficiency, scale_at
+from ronda.formulations.menu import AT_ONCE
 from ronda.formulations.options import build, option
+from ronda.formulations.pool_shape import pool_shapes
 from ronda.formulations.power import job_power_w
 from ronda.formulations.throughput import work_rate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
@@ -307,11 +309,36 @@ def test_building_twice_gives_the_same_table():
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
+def test_equal_pools_are_one_key():
+    """Pools of equal clusters hash alike, so that menus serve both; others differ."""
+    (one,), (same,) = pool_shapes(V100S), pool_shapes(cluster((4, 4, "V100", "default")))
+    (other,) = pool_shapes(cluster((5, 4, "V100", "default")))
+    assert one is not same
+    assert {one: 1}.get(same) == 1
+    assert {one: 1}.get(other) is None
+
+
 def test_empty_round():
     """A round without jobs has an empty table."""
     table = build(snapshot())
     assert len(table) == 0
     assert table.start.tolist() == [0]
+
+
+def test_rows_do_not_depend_on_how_many_are_computed_at_once():
+    """More jobs, all different, than a menu computes together: each has the rows it has alone."""
+    states = [
+        waiting(id=f"{n}/{low}", gpus=n, min_gpus=low, max_gpus=16, noise=NOISE)
+        for n in range(1, 17)
+        for low in range(1, n + 1)
+    ]
+    assert len(states) > AT_ONCE
+    whole = build(snapshot(*states), mind_power=True)
+    for j in (0, AT_ONCE - 1, AT_ONCE, len(states) - 1):
+        own = build(snapshot(states[j]), mind_power=True)
+        rows = slice(whole.start[j], whole.start[j + 1])
+        for name in ("gpus", "clock", "batch", "rate", "power_w", "span"):
+            np.testing.assert_array_equal(getattr(whole, name)[rows], getattr(own, name))
 
 
 job = st.builds(

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from ronda.formulations.bit_sets import bits, bits_of
 from ronda.formulations.pieces import Request
-from ronda.formulations.pool_nodes import PoolNodes
+from ronda.formulations.pool_nodes import node_positions, pool_nodes
+from ronda.formulations.repack import pack
 from ronda.formulations.soft_blocks import fewest
 from ronda.formulations.whole_nodes import easiest_to_empty, mixed_nodes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
@@ -22,7 +23,7 @@ def pool(*racks, asleep=()):
             for n, size in enumerate(sizes)
         ),
     )
-    return PoolNodes(cluster.topology, 0, asleep)
+    return pool_nodes(cluster, 0, sorted(asleep)).copy()
 
 
 @st.composite
@@ -195,3 +196,22 @@ def test_spreading_remembers_nothing_that_has_changed(nodes, data):
             if data.draw(st.booleans()):
                 for node in bits(chosen):
                     nodes.put(node, nodes.whole)
+
+
+def test_nodes_are_indexed_once_for_each_cluster():
+    """Three nodes, of which the last sleeps now: the index of the pool does not know that."""
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16), GpuType(name="w", memory_gib=16)),
+        node_groups=tuple(
+            NodeGroup(name=f"g{k}", count=1, gpus_per_node=8, gpu_type=kind)
+            for k, kind in enumerate("vwv")
+        ),
+    )
+    assert node_positions(cluster) == [0, 0, 1]
+    empty = pool_nodes(cluster, 0, ())
+    drowsy = pool_nodes(cluster, 0, (1, 2))  # node 1 is of the other pool
+    assert (empty.nodes, empty.awake, drowsy.awake) == ([0, 2], 0b11, 0b01)
+    packing = pack(empty, [Request(order=0, gpus=8), Request(order=1, gpus=3)])
+    assert packing.at == {0: [(0, 8)], 1: [(1, 3)]}
+    assert pool_nodes(cluster, 0, ()) is empty
+    assert (empty.free, empty.busy, empty.usable, empty.awake) == ([8, 8], 0, 0b11, 0b11)

@@ -19,7 +19,6 @@ def pool(count, size=8):
             node_groups=(NodeGroup(name="g", count=count, gpus_per_node=size, gpu_type="v"),),
         ).topology,
         0,
-        (),
     )
 
 

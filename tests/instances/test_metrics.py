@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
+from records import record
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Option
 from ronda.instances.metrics import job_figures, summarise
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.instances.schedule import Energy, JobOutcome, RoundRecord, Schedule, Segment
+from ronda.instances.schedule import Energy, JobOutcome, Schedule, Segment
 
 CLUSTER = Cluster(
     gpu_types=(GpuType(name="A", memory_gib=16),),
@@ -31,27 +31,6 @@ def held(start_s, end_s, gpus=1, node=0, **option):
         done=end_s - start_s,
         option=Option(pool=0, gpus=gpus, **option),
         placement=((node, gpus),),
-    )
-
-
-def record(solve_s, *, overrun=False, violations=()):
-    """Return the record of a round."""
-    return RoundRecord(
-        now_s=0,
-        waiting=0,
-        running=0,
-        started=0,
-        stopped=0,
-        changed=0,
-        objective=None,
-        bound=None,
-        stop=StopReason.COMPLETE,
-        status=SolutionStatus.FEASIBLE,
-        solve_s=solve_s,
-        overhead_s=0,
-        overrun=overrun,
-        power_w=0,
-        violations=violations,
     )
 
 
@@ -76,9 +55,9 @@ SCHEDULE = Schedule(
         outcome("c", 20, held(20 + 1e-7, 30), held(30, 60)),
     ),
     rounds=(
-        record(0.1),
-        record(0.3, overrun=True),
-        record(0.2, violations=("capacity node 0: 5", "gang job a: 3")),
+        record(solve_s=0.1),
+        record(solve_s=0.3, overrun=True),
+        record(solve_s=0.2, violations=("capacity node 0: 5", "gang job a: 3")),
     ),
     energy=Energy(busy_j=100, idle_gpu_j=20, host_j=3),
     end_s=60,

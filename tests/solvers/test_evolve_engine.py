@@ -28,7 +28,7 @@ from ronda.solvers.genetic_operators import crossover_groups, draw, revert
 from ronda.solvers.genetic_rates import FLOOR, Rates
 from ronda.solvers.genetic_repair import repair
 from ronda.solvers.genetic_spread import over
-from ronda.solvers.genetic_starts import named, priced, shortest_first
+from ronda.solvers.genetic_starts import priced, shortest_first
 
 MEMETIC = Settings(population=16, exchanges=1, adaptive=True)
 
@@ -234,21 +234,6 @@ def test_rates_follow_success_and_never_forget():
     assert rates.probability == pytest.approx([FLOOR, 1 - FLOOR], abs=1e-6)
     drawn = rates.draw(2000, np.random.default_rng(0))
     assert 0.05 < (drawn == 0).mean() < 0.15
-
-
-def test_genomes_name_live_jobs_and_their_own_options(pool):
-    """A finished job, one without a choice, and another job's option are refused by name."""
-    ids = tuple(f"j{j}" for j in range(int(pool.column.max()) + 2))
-    job = int(pool.column[0])
-    own = int(pool.row[pool.first[0] + 1])
-    genome = named(pool, ids, {ids[job]: own})
-    assert pool.rows(genome[0])[job] == own
-    with pytest.raises(InputError, match="finished"):
-        named(pool, ids, {"gone": 0})
-    with pytest.raises(InputError, match="choice"):
-        named(pool, ids, {ids[-1]: 0})
-    with pytest.raises(InputError, match="row -1"):
-        named(pool, ids, {ids[job]: -1})
 
 
 @pytest.mark.parametrize(

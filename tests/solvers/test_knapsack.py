@@ -1,5 +1,6 @@
 """Few jobs and one resource: dynamic programming and exact prices against brute force and HiGHS."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -8,17 +9,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.separable import Separable
-from ronda.instances.plan import StopReason
+from ronda.solvers import knapsack
 from ronda.solvers.contract import Deadline
 from ronda.solvers.dual import solve_dual
-from ronda.solvers.knapsack import Demand, best_of_all, fits
+from ronda.solvers.knapsack import Demand
 from ronda.solvers.planes import Line
 from ronda.solvers.prices import solve_separable
 from ronda.solvers.shards import LocalJobs
 
 
-def one_resource(jobs, capacity, must=()):
-    """Return a problem of jobs given as lists of (value, units)."""
+def demand(jobs, capacity, must=()):
+    """Return the demand of jobs given as lists of (value, units); options are counted through."""
+    names = iter(range(sum(map(len, jobs))))
+    offers = [([(v, a, next(names)) for v, a in job], j in must) for j, job in enumerate(jobs)]
+    return Demand(offers, capacity)
+
+
+def best(jobs, capacity, must=()):
+    """Return the option of each job in a best answer, None if there is none."""
+    asked = demand(jobs, capacity, must)
+    return asked.best(asked.least()).chosen
+
+
+def separable(jobs, capacity, must=()):
+    """Return the same as arrays, for the general method."""
     rows = [row for job in jobs for row in job]
     return Separable(
         start=np.cumsum([0] + [len(job) for job in jobs]),
@@ -34,19 +48,21 @@ def one_resource(jobs, capacity, must=()):
     )
 
 
-def brute_force(problem):
+def brute_force(jobs, capacity, must=()):
     """Return the best value over all ways to choose, None if there is none."""
-    ways = []
-    for j in range(problem.jobs):
-        own = list(range(problem.start[j], problem.start[j + 1]))
-        ways.append(own if problem.must[j] else [-1, *own])
-    best = None
-    for chosen in product(*ways):
-        rows = [k for k in chosen if k >= 0]
-        if problem.use[0, rows].sum() <= problem.capacity[0]:
-            value = float(problem.value[rows].sum())
-            best = value if best is None else max(best, value)
-    return best
+    ways = [job if j in must else [(0.0, 0), *job] for j, job in enumerate(jobs)]
+    values = [
+        sum(v for v, _ in chosen)
+        for chosen in product(*ways)
+        if sum(a for _, a in chosen) <= capacity
+    ]
+    return max(values, default=None)
+
+
+def worth(jobs, chosen):
+    """Return the value of an answer."""
+    rows = [row for job in jobs for row in job]
+    return sum(rows[k][0] for k in chosen if k >= 0)
 
 
 def test_by_hand():
@@ -55,15 +71,11 @@ def test_by_hand():
     D(p) = 4 p + max(0, 6 - 4 p, 5 - 2 p) + max(0, 4 - 2 p). At p = 0: 10, using 4 + 2 = 6 of 4.
     From p = 1/2, where 6 - 4 p = 5 - 2 p, both take 2: D = 9 there, and up to p = 2.
     """
-    problem = one_resource([[(6, 4), (5, 2)], [(4, 2)]], 4)
-    assert fits(problem)
-    assert best_of_all(problem).tolist() == [1, 2]
-    found = Demand(problem).least()
+    jobs = [[(6, 4), (5, 2)], [(4, 2)]]
+    assert best(jobs, 4) == [1, 2]
+    found = demand(jobs, 4).least()
     assert found.bound == pytest.approx(9.0)
     assert 0.5 <= found.price <= 2.0
-    answer = solve_separable(problem)
-    assert (answer.objective, answer.bound, answer.stop) == (9.0, 9.0, StopReason.COMPLETE)
-    assert answer.search == "dynamic programme"
 
 
 def test_gap_between_optimum_and_prices():
@@ -71,33 +83,34 @@ def test_gap_between_optimum_and_prices():
 
     D(p) = 4 p + max(0, 3 - 3 p) + max(0, 1.9 - 2 p): least at p = 0.95, with 3.8 + 0.15.
     """
-    answer = solve_separable(one_resource([[(3, 3)], [(1.9, 2)]], 4))
-    assert answer.chosen.tolist() == [0, -1]
-    assert answer.bound == 3.0  # proven by the programme
-    assert answer.dual.prices[0] == pytest.approx(0.95)
-    assert answer.dual.bound == pytest.approx(3.95)
-    assert answer.dual_gap == pytest.approx(0.95 / 3.95)
+    jobs = [[(3, 3)], [(1.9, 2)]]
+    assert best(jobs, 4) == [0, -1]
+    found = demand(jobs, 4).least()
+    assert found.price == pytest.approx(0.95)
+    assert found.bound == pytest.approx(3.95)
 
 
 def test_nothing_scarce_costs_nothing():
     """Three GPUs for two jobs of one: both run, the price is 0."""
-    answer = solve_separable(one_resource([[(1, 1)], [(2, 1)]], 3))
-    assert answer.chosen.tolist() == [0, 1]
-    assert answer.dual.prices.tolist() == [0.0]
-    assert answer.dual.bound == 3.0
+    jobs = [[(1, 1)], [(2, 1)]]
+    assert best(jobs, 3) == [0, 1]
+    found = demand(jobs, 3).least()
+    assert (found.price, found.bound, found.evaluations) == (0.0, 3.0, 1)
 
 
 def test_jobs_that_must_run_beyond_what_there_is():
     """Two jobs that must run need 4 of 3: no answer, and no endless search for a price."""
-    answer = solve_separable(one_resource([[(1, 2)], [(1, 2)]], 3, must=(0, 1)))
-    assert answer.chosen is None
-    assert answer.stop is StopReason.INFEASIBLE
+    assert best([[(1, 2)], [(1, 2)]], 3, must=(0, 1)) is None
 
 
 def test_a_job_that_must_run_may_be_worth_less_than_nothing():
     """It takes its least bad option, and the other one what is left: -1 + 2."""
-    problem = one_resource([[(-1, 1), (-3, 2)], [(2, 1), (9, 2)]], 2, must=(0,))
-    assert best_of_all(problem).tolist() == [0, 2]
+    assert best([[(-1, 1), (-3, 2)], [(2, 1), (9, 2)]], 2, must=(0,)) == [0, 2]
+
+
+def test_jobs_without_options_take_nothing():
+    """One has none, the other one too much for the GPUs."""
+    assert best([[], [(1, 3)]], 2) == [-1, -1]
 
 
 job = st.lists(
@@ -105,7 +118,7 @@ job = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=150)
 @given(
     jobs=st.lists(job, min_size=1, max_size=5),
     capacity=st.integers(1, 20),
@@ -113,34 +126,37 @@ job = st.lists(
 )
 def test_equal_to_brute_force_and_to_the_dual_in_general(jobs, capacity, must):
     """The optimum is that of all ways to choose; the bound is no weaker than in general."""
-    problem = one_resource(jobs, capacity, must)
-    assert fits(problem)
-    best, answer = brute_force(problem), solve_separable(problem)
-    if best is None:
-        assert answer.chosen is None
+    value, chosen = brute_force(jobs, capacity, must), best(jobs, capacity, must)
+    if value is None:
+        assert chosen is None
         return
-    assert answer.objective == pytest.approx(best)
+    assert worth(jobs, chosen) == pytest.approx(value)
+    problem, found = separable(jobs, capacity, must), demand(jobs, capacity, must).least()
     dual = solve_dual(problem, LocalJobs(problem), tolerance=1e-9, deadline=Deadline())
-    assert answer.dual.bound <= dual.bound + 1e-7 * abs(dual.bound) + 1e-9
+    assert found.bound <= dual.bound + 1e-7 * abs(dual.bound) + 1e-9
     if not must:  # what must run may need prices above the general method's ceiling
-        assert answer.dual.bound == pytest.approx(dual.bound, rel=1e-7, abs=1e-9)
-    assert answer.dual.bound >= best - 1e-9 * abs(best)
+        assert found.bound == pytest.approx(dual.bound, rel=1e-7, abs=1e-9)
+    assert found.bound >= value - 1e-9 * abs(value)
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        one_resource([[(1, 0.5)]], 4),  # no whole units
-        one_resource([[(1, -1)]], 4),  # provides instead of using
-        one_resource([[(1, 1)]], -1),  # a reservation
-        one_resource([[(1, 1)]] * 65, 4),  # many jobs
-        one_resource([[(1, 1)] * 401], 4),  # many options
-        one_resource([[(1, 1)] * 400], 1000),  # many steps
-    ],
-)
-def test_what_does_not_fit(problem):
-    """Anything else is left to the prices of the general method."""
-    assert not fits(problem)
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_to_the_general_method_where_prices_leave_much_undecided(seed, monkeypatch):
+    """20 jobs of 5 options with uneven values on 40 units; given up without any labels."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 12, (20, 5))
+    values = sizes ** rng.uniform(0.5, 1.0, (20, 1)) * rng.uniform(0.8, 1.2, (20, 5))
+    pairs = zip(values.tolist(), sizes.tolist(), strict=True)
+    jobs = [list(zip(v, a, strict=True)) for v, a in pairs]
+    asked = demand(jobs, 40, must=(3, 7))
+    priced = asked.least()
+    found = asked.best(priced)
+    answer = solve_separable(separable(jobs, 40, must=(3, 7)), gap=1e-9)
+    assert worth(jobs, found.chosen) == pytest.approx(answer.objective, rel=1e-9)
+    monkeypatch.setattr(knapsack, "MOST_LABELS", 0)
+    if found.labels:
+        assert asked.best(priced) is None
+    else:  # decided by prices alone
+        assert math.isclose(worth(jobs, found.chosen), priced.bound)
 
 
 def test_line_finds_where_two_tangents_meet():

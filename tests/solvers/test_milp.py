@@ -11,6 +11,7 @@ import pytest
 from ronda.formulations.awake import may_sleep
 from ronda.formulations.objectives import values
 from ronda.formulations.options import build
+from ronda.formulations.running import running_rows
 from ronda.instances.check import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
@@ -22,8 +23,9 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.solvers import allocate, milp_search
 from ronda.solvers.contract import Capability, Deadline, Policy
-from ronda.solvers.policies.milp import Milp, rows_of, running_rows
+from ronda.solvers.policies.milp import Milp
 from ronda.solvers.registry import policy
+from ronda.solvers.starts import rows_of
 
 EXACT = Milp(gap=0.0)
 

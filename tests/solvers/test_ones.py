@@ -9,7 +9,8 @@ from ronda.formulations.ones_genome import IDLE
 from ronda.instances.check import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance, Round
-from ronda.instances.job import Costs, Job, LearningCurve, Truth
+from ronda.instances.job import Costs, Job, Truth
+from ronda.instances.learning import LearningCurve
 from ronda.instances.profile import NoiseCurve, Parametric, Profile
 from ronda.instances.traces.ones import ones_workload
 from ronda.instances.traces.ones_models import LONGHORN_NODE

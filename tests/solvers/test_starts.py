@@ -1,24 +1,12 @@
-"""Choices to start from: what runs, and an earlier plan."""
+"""A choice to start from: an earlier plan."""
 
 import msgspec
-import numpy as np
 
 from ronda.formulations.options import build
 from ronda.instances import generate
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.genetic import Genetic
-from ronda.solvers.starts import rows_of, running_rows
-
-
-def test_running_rows_are_the_current_ones():
-    """Running jobs have the row that they run on, waiting ones none."""
-    round_ = generate.round(jobs=24, seed=1)
-    table = build(round_)
-    rows = running_rows(table)
-    runs = np.array([state.allocation is not None for state in table.jobs])
-    assert ((rows >= 0) == runs).all()
-    assert table.current[rows[runs]].all()
-    assert (table.job[rows[runs]] == np.flatnonzero(runs)).all()
+from ronda.solvers.starts import rows_of
 
 
 def test_rows_of_a_plan_are_its_options():
