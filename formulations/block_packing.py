@@ -114,14 +114,16 @@ class Packing:
         if not request.pinned:
             if scratch and not regular:
                 return False
-            for node, _ in stays:
-                if self._closed >> node & 1:
-                    return False
+            if self._closed and any(self._closed >> node & 1 for node, _ in stays):
+                return False
         rest = request.gpus % nodes.whole
         movable = regular and not request.pinned and rest > 0
         if movable and scratch:
             stays = [(node, gpus) for node, gpus in stays if gpus == nodes.whole]
         self.at[order] = stays
+        if regular and not rest and self.power is None:
+            nodes.fill_up([node for node, _ in stays])
+            return True
         for node, gpus in stays:
             if self.power is not None:
                 self._account(request, node, gpus)
@@ -173,10 +175,15 @@ class Packing:
         if chosen is None:
             self._fail(request)
             return 0
-        left = request.gpus
         for node in chosen:
             if node in nodes.soft.on:
                 self._push_out(node, list(nodes.soft.on[node]))
+        if not mixed and self.power is None:
+            nodes.fill_up(chosen)
+            self.at[request.order] = [(node, nodes.whole) for node in chosen]
+            return rest
+        left = request.gpus
+        for node in chosen:
             self._put(request, node, min(left, nodes.size[node]))
             left -= nodes.size[node]
         return 0 if mixed else rest

@@ -27,6 +27,8 @@ def efficiency(scale: ArrayLike, batch: ArrayLike, base_batch: float) -> Floats:
 
 def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
     """Return the noise scale at global batch sizes: linear between entries, constant outside."""
+    if isinstance(batch, tuple) and batch == noise.batches:  # most often
+        return np.array(noise.scale)
     return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
 
 

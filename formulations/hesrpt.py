@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.ageing import PATIENCE, aged_weight
 from ronda.formulations.options import OptionTable
-from ronda.formulations.outlook import Extent, Outlook, extent, filled
+from ronda.formulations.outlook import Extent, Outlook, extent
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -80,25 +80,28 @@ class Partitions(NamedTuple):
 
 
 def _partitions(table: OptionTable) -> Partitions:
+    of = extent(table)
+    gpus, members = _competitors(table, of.rows.filled)
+    p = _elasticity(of)
+    share = (of.most_gpus / gpus) ** p
+    return Partitions(members, p, share, 0.5 * (1.0 - share))
+
+
+def _competitors(table: OptionTable, filled: Rows) -> tuple[Floats | float, tuple[Rows, ...]]:
+    """Return the GPUs of each job's partition, and which of the jobs with options are in each."""
+    if len(table.pools) == 1:
+        return float(table.pools[0].gpus), (filled,)
     capacity: defaultdict[str, int] = defaultdict(int)
     for pool in table.pools:
         capacity[pool.partition] += pool.gpus
     names = [state.job.partition for state in table.jobs]
-    gpus, of = np.array([capacity[name] for name in names], dtype=float), extent(table)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = _elasticity(of)
-        share = (of.most_gpus / gpus) ** p
-    return Partitions(_members(names, filled(table)[0]), p, share, 0.5 * (1.0 - share))
-
-
-def _members(names: Sequence[str], jobs: Rows) -> tuple[Rows, ...]:
-    """Return the jobs of each partition, by (J,) names of all jobs' partitions."""
+    gpus = np.array([capacity[name] for name in names], dtype=float)
     if len(set(names)) == 1:
-        return (jobs,)
+        return gpus, (filled,)
     own: defaultdict[str, list[int]] = defaultdict(list)
-    for j in jobs.tolist():
+    for j in filled.tolist():
         own[names[j]].append(j)
-    return tuple(np.array(members) for members in own.values())
+    return gpus, tuple(np.array(members) for members in own.values())
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
@@ -125,15 +128,18 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     """
     share = 1.0 - p  # 1/q
     with np.errstate(divide="ignore", invalid="ignore"):
-        others = np.exp(1.0 / share * np.log1p(-np.minimum(weight / upto, 1.0)))
+        others = np.exp(np.reciprocal(share) * np.log1p(-np.minimum(weight, upto) / upto))
     return np.asarray(upto * (1.0 - others) ** share)  # anything to the power of 0 is 1
 
 
 def _elasticity(o: Extent) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
-    p = np.log(o.most_rate / o.least_rate) / np.log(o.most_gpus / o.least_gpus)
-    p = np.minimum(np.maximum(p, 0.0), MOST_ELASTIC)
-    return np.where(o.most_gpus > o.least_gpus, p, 1.0)
+    elastic, gain = o.most_gpus > o.least_gpus, np.log(o.most_rate / o.least_rate)
+    more = np.log(o.most_gpus / o.least_gpus)
+    if np.count_nonzero(elastic) == len(elastic):
+        return np.asarray(np.minimum(gain / more, MOST_ELASTIC))
+    more[~elastic] = 1.0  # not to divide by nothing
+    return np.where(elastic, np.minimum(gain / more, MOST_ELASTIC), 1.0)
 
 
 def expected_rank(
@@ -152,10 +158,9 @@ def expected_rank(
     size, weight, submit, guessed
         (J,) sizes in any unit, weights, submission times, and whether the size is a guess.
     """
-    unsure = guessed.nonzero()[0]
-    if not len(unsure):
+    if not np.count_nonzero(guessed):
         return _rank(size, weight, submit)
-    rank, sure = weight.copy(), (~guessed).nonzero()[0]
+    rank, sure, unsure = weight.copy(), (~guessed).nonzero()[0], guessed.nonzero()[0]
     rank[sure] = _rank(size[sure], weight[sure], submit[sure])
     for others in (sure, unsure):
         known = others is sure
@@ -174,7 +179,7 @@ def expected_rank(
 def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
     """Return the same (see `expected_rank`) of jobs whose sizes are known."""
     order, rank = np.lexsort((-submit, -size)), np.empty(len(size))
-    rank[order] = weight[order].cumsum()
+    rank[order] = np.add.accumulate(weight[order])
     return rank
 
 

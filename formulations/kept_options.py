@@ -106,9 +106,9 @@ def in_words(changes: Mapping[str, int]) -> str:
     """
     if not changes:
         return ""
-    built = {reason: n for reason, n in changes.items() if reason != REUSED and n}
     said = f"options of {changes.get(REUSED, 0)} jobs kept"
+    built = [(reason, n) for reason, n in changes.items() if reason != REUSED and n]
     if not built:
         return said
-    reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(built.items()))
-    return f"{said}, of {sum(built.values())} built ({reasons})"
+    reasons = ", ".join([f"{n} {reason}" for reason, n in sorted(built)])
+    return f"{said}, of {sum([n for _, n in built])} built ({reasons})"

@@ -180,11 +180,11 @@ class Menu:
 
     def _efficiencies(self, requests: Sequence[Request]) -> Floats:
         """Return (J, B) what a sample is worth."""
-        batches = np.asarray(requests[0].batches)
-        base, one = self.profile.base_batch, np.ones(len(batches))
+        batches, base = requests[0].batches, self.profile.base_batch
+        sizes, one = np.array(batches), np.ones(len(batches))
         noises = (r.noise for r in requests)
         return np.array(
-            [one if x is None else efficiency(scale_at(x, batches), batches, base) for x in noises]
+            [one if x is None else efficiency(scale_at(x, batches), sizes, base) for x in noises]
         )
 
     def _grid(self, clocks: tuple[float, ...], batches: tuple[float, ...], asked: set[int]) -> Grid:

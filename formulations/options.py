@@ -104,18 +104,18 @@ def _extra_w(table: OptionTable) -> Floats:
 
 def option(table: OptionTable, k: int) -> Option:
     """Return row k as an `Option`; a current row gives the very option that the job runs on."""
-    allocation = table.jobs[int(table.job[k])].allocation
+    allocation = table.jobs[table.job.item(k)].allocation
     if table.current[k] and allocation is not None:
         return allocation.option
     return Option(
-        pool=int(table.pool[k]),
-        gpus=int(table.gpus[k]),
-        span=SPANS[int(table.span[k])],
-        clock=float(table.clock[k]),
-        batch=float(table.batch[k]),
-        width=int(table.width[k]),
-        rate=float(table.rate[k]),
-        power_w=float(table.power_w[k]),
+        pool=table.pool.item(k),
+        gpus=table.gpus.item(k),
+        span=SPANS[table.span.item(k)],
+        clock=table.clock.item(k),
+        batch=table.batch.item(k),
+        width=table.width.item(k),
+        rate=table.rate.item(k),
+        power_w=table.power_w.item(k),
     )
 
 

@@ -1,5 +1,6 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -12,31 +13,47 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
+class Rowed(NamedTuple):
+    """Which rows are whose.
+
+    Attributes
+    ----------
+    jobs
+        How many jobs there are.
+    job
+        (K,) the job of each row.
+    filled, start
+        The jobs that have rows, ascending, and where these start.
+    """
+
+    jobs: int
+    job: Rows
+    filled: Rows
+    start: Rows
+
+
 class Extent(NamedTuple):
     """What the options of a table say whatever runs now; (J,) arrays, NaN without an option.
 
     Attributes
     ----------
-    gpus
-        (K,) GPUs of the options, as real numbers.
+    rows
+        Which rows are whose.
     least_gpus, least_rate, most_gpus, most_rate
         As of `Outlook`.
-    weight, submit_s, work
-        Of the jobs; `work` is the expected size, NaN if it is not known.
-    guessed
-        Whether it is not known.
+    weight, submit_s, guessed
+        As of `Outlook`.
     spread_s
         Seconds from the first submission to the last one.
     """
 
-    gpus: Floats
+    rows: Rowed
     least_gpus: Floats
     least_rate: Floats
     most_gpus: Floats
     most_rate: Floats
     weight: Floats
     submit_s: Floats
-    work: Floats
     guessed: NDArray[np.bool_]
     spread_s: float
 
@@ -86,7 +103,7 @@ class Outlook(NamedTuple):
 
     def over_jobs(self, reduce: np.ufunc, column: Floats) -> Floats:
         """Return (J,) a (K,) column reduced over each job's rows, NaN for jobs without rows."""
-        return _over_jobs(self.table, reduce, column)
+        return _over_jobs(extent(self.table).rows, reduce, column)
 
 
 def horizon_s(round: Round) -> float:
@@ -116,10 +133,11 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
         Longest time in seconds that an allocation is expected to last.
     """
     rate, job, of = table.rate, table.job, extent(table)
-    done = np.array([state.done_at(round.now_s) for state in table.jobs], dtype=float)
-    remaining = _remaining(of, done, round.length_s)
-    pause = pause_s(round, table)
-    extra = pause - _over_jobs(table, np.minimum, pause)[job]
+    done, remaining, pause = _until_now(round, table)
+    if np.count_nonzero(of.guessed):
+        attained = np.maximum(done, np.nan_to_num(of.least_rate) * round.length_s)
+        remaining = np.where(of.guessed, attained, remaining)
+    extra = pause - _over_jobs(of.rows, np.minimum, pause)[job]
     running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
     kept = 1.0 - extra / lasts  # it lasts some time: there is always work left
@@ -146,79 +164,92 @@ def extent(table: OptionTable) -> Extent:
 
 
 def _extent(table: OptionTable) -> Extent:
-    jobs, rate, gpus = [state.job for state in table.jobs], table.rate, table.gpus.astype(float)
-    least_gpus = _over_jobs(table, np.minimum, gpus)
-    most_rate = _over_jobs(table, np.maximum, rate)
-    smallest = np.where(gpus == least_gpus[table.job], rate, 0.0)
-    fastest = np.where(rate == most_rate[table.job], gpus, np.inf)
-    work = [np.nan if job.estimate is None else job.estimate.work for job in jobs]
-    works, submit_s = np.array(work, dtype=float), [job.submit_s for job in jobs]
+    jobs = [state.job for state in table.jobs]
+    gpus = table.gpus.astype(float)
+    filled = (table.start[1:] > table.start[:-1]).nonzero()[0]
+    rows = Rowed(len(jobs), table.job, filled, table.start[filled])
+    least_gpus, least_rate = _extremes(rows, np.minimum, gpus, np.maximum, table.rate)
+    most_rate, most_gpus = _extremes(rows, np.maximum, table.rate, np.minimum, gpus)
+    submit_s = [job.submit_s for job in jobs]
     return Extent(
-        gpus=gpus,
+        rows=rows,
         least_gpus=least_gpus,
-        least_rate=_over_jobs(table, np.maximum, smallest),
-        most_gpus=_over_jobs(table, np.minimum, fastest),
+        least_rate=least_rate,
+        most_gpus=most_gpus,
         most_rate=most_rate,
         weight=np.array([job.weight for job in jobs], dtype=float),
         submit_s=np.array(submit_s, dtype=float),
-        work=works,
-        guessed=np.isnan(works),
+        guessed=np.array([job.estimate is None for job in jobs], dtype=bool),
         spread_s=max(submit_s) - min(submit_s) if jobs else 0.0,
     )
 
 
-def pause_s(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) the seconds without progress if a job takes a row now.
+def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats]:
+    """Return (J,) the expected work done and left, and (K,) the pause if a job takes a row now.
 
-    What is left of the pause for its current row; else a start or a restart.
+    The work is that of `JobState.done_at` and `JobState.remaining_at`, NaN if the size is not
+    known. The pause, in seconds without progress, is what is left of that for the current row;
+    else a start or a restart. One pass over the jobs gives all: it is what small rounds wait for.
     """
-    usual, whole, by_gpus = round.costs, [], []
-    for j, state in enumerate(table.jobs):
-        costs = state.job.costs or usual
+    now_s, usual = round.now_s, round.costs
+    done, left, whole, rest, by_gpus = [], [], [], [], []
+    for state in table.jobs:
+        job, allocation, did = state.job, state.allocation, state.done
+        costs, estimate = job.costs or usual, job.estimate
+        if allocation is None:
+            rest.append(0.0)
+        else:
+            ran_s = now_s - state.since_s
+            if ran_s > 0.0:
+                did += allocation.option.rate * ran_s
+            rest.append(-ran_s if ran_s < 0.0 else 0.0)
+        done.append(did)
+        if estimate is None:
+            left.append(nan)
+        else:
+            work = estimate.work
+            left.append(work - did if work > did else 0.01 * work)
         if not state.started:
             whole.append(costs.start_s)
-        elif state.allocation is not None and costs.scale_s is not None:
+        elif allocation is not None and costs.scale_s is not None:
             whole.append(costs.scale_s)  # in place
         else:
-            whole.append(costs.restart_s)
             if costs.restart_by_gpus:
-                by_gpus.append((j, costs))
+                by_gpus.append((len(whole), costs))
+            whole.append(costs.restart_s)
     pause = np.array(whole, dtype=float)[table.job]
     for j, costs in by_gpus:
         own = slice(table.start[j], table.start[j + 1])
         pause[own] = [costs.restart(n) for n in table.gpus[own].tolist()]
     running = table.current.nonzero()[0]
-    jobs, now_s = table.jobs, round.now_s
-    pause[running] = [max(jobs[j].since_s - now_s, 0.0) for j in table.job[running].tolist()]
-    return pause
+    pause[running] = np.array(rest, dtype=float)[table.job[running]]
+    return np.array(done, dtype=float), np.array(left, dtype=float), pause
 
 
-def _remaining(of: Extent, done: Floats, length_s: float) -> Floats:
-    """Return (J,) the expected work left (see `outlook` and `JobState.remaining_at`)."""
-    left = of.work - done
-    under_way = left > 0
-    if np.count_nonzero(under_way) == len(left):  # all sizes are known, none is outlived
-        return left
-    known = np.where(under_way, left, 0.01 * of.work)
-    return np.where(of.guessed, np.maximum(done, np.nan_to_num(of.least_rate) * length_s), known)
+def _extremes(
+    rows: Rowed, reduce: np.ufunc, column: Floats, then: np.ufunc, other: Floats
+) -> tuple[Floats, Floats]:
+    """Return (J,) a column reduced over each job's rows, and another one over those that give it.
+
+    NaN for jobs without rows.
+    """
+    extreme = _spread(rows, reduce.reduceat(column, rows.start))
+    best = (column == extreme[rows.job]).nonzero()[0]
+    of_best = other[best]
+    if len(best) > len(rows.filled):  # several rows of a job give it
+        of_best = then.reduceat(of_best, rows.job[best].searchsorted(rows.filled))
+    return extreme, _spread(rows, of_best)
 
 
-def _over_jobs(table: OptionTable, reduce: np.ufunc, column: Floats) -> Floats:
+def _over_jobs(rows: Rowed, reduce: np.ufunc, column: Floats) -> Floats:
     """Return (J,) a column reduced over each job's rows, NaN for jobs without rows."""
-    some, start = filled(table)
-    of_some = np.asarray(reduce.reduceat(column, start))
-    if len(some) == len(table.jobs):
-        return of_some
-    result = np.full(len(table.jobs), np.nan)
-    result[some] = of_some
+    return _spread(rows, reduce.reduceat(column, rows.start))
+
+
+def _spread(rows: Rowed, of_filled: Floats) -> Floats:
+    """Return (J,) what there is of the jobs with rows, NaN for the others."""
+    if len(of_filled) == rows.jobs:
+        return of_filled
+    result = np.full(rows.jobs, np.nan)
+    result[rows.filled] = of_filled
     return result
-
-
-def filled(table: OptionTable) -> tuple[Rows, Rows]:
-    """Return the jobs that have rows, ascending, and where these start."""
-    return table.derive("filled", _filled)
-
-
-def _filled(table: OptionTable) -> tuple[Rows, Rows]:
-    some = (table.start[1:] > table.start[:-1]).nonzero()[0]
-    return some, table.start[some]

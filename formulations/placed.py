@@ -1,14 +1,13 @@
 """Options on nodes: the answer of a placer, in the round's own objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, JobState, Option
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Options on nodes.
 
     Attributes

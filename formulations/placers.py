@@ -66,8 +66,8 @@ def place(
     if awake and not may_sleep:
         raise ValueError("a number of nodes to be awake needs may_sleep")
     states = {state.job.id: state for state in round.jobs}
-    unknown = [job for job in chosen if job not in states]
-    if unknown:
+    if not chosen.keys() <= states.keys():
+        unknown = [job for job in chosen if job not in states]
         raise ValueError(f"jobs that are not live in the round: {', '.join(unknown)}")
     held = {job: unchanged(states[job], option) for job, option in chosen.items()}
     caps = capped(round.cluster)
@@ -117,16 +117,18 @@ def _requests(
     with_power: bool,
 ) -> dict[int, list[Request]]:
     """Return what jobs ask of each pool, the most important first; watts only if they matter."""
+    one_pool = len(round.cluster.topology.pools) == 1  # in it nodes are numbered as in the cluster
     position = node_positions(round.cluster)
     asked: dict[int, list[Request]] = {}
     for order, (job, option) in enumerate(chosen.items()):
         kept = stays.get(job)
+        there = () if kept is None else kept.placement
         request = Request(
             order,
             option.gpus,
             option.span,
             extra_gpu_w(round, option) if with_power else 0.0,
-            () if kept is None else tuple([(position[n], g) for n, g in kept.placement]),
+            there if one_pool else tuple([(position[n], g) for n, g in there]),
             job in pinned,
             racks.get(job, -1),
         )

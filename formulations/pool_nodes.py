@@ -5,7 +5,7 @@ choosing among thousands of nodes is a few machine operations.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Self
 
@@ -47,28 +47,6 @@ class PoolNodes:
     racks
         The set of nodes of each rack of the pool, by the rack's index.
     """
-
-    __slots__ = (
-        "_contiguous",
-        "_largest",
-        "_supplied",
-        "_supply",
-        "_together",
-        "awake",
-        "busy",
-        "firm",
-        "free",
-        "group",
-        "levels",
-        "nodes",
-        "rack",
-        "racks",
-        "size",
-        "sized",
-        "soft",
-        "usable",
-        "whole",
-    )
 
     def __init__(self, topology: Topology, pool: int) -> None:
         members = np.flatnonzero(topology.node_pool == pool)
@@ -114,8 +92,7 @@ class PoolNodes:
     def copy(self) -> Self:
         """Return an independent copy."""
         twin = object.__new__(type(self))
-        for name in self.__slots__:
-            setattr(twin, name, getattr(self, name))
+        twin.__dict__.update(self.__dict__)
         twin.free, twin.firm, twin.levels = list(self.free), list(self.firm), list(self.levels)
         twin.soft = self.soft.copy(twin.free)
         twin._supplied, twin._supply = 0, []
@@ -139,6 +116,16 @@ class PoolNodes:
         """Use GPUs of a node for good."""
         self._shift(node, -gpus)
         self.firm[node] -= gpus
+
+    def fill_up(self, nodes: Iterable[int]) -> None:
+        """Use all GPUs of some of the largest nodes, all of them empty, for good."""
+        filled = 0
+        for node in nodes:
+            self.free[node] = self.firm[node] = 0
+            filled |= 1 << node
+        self.levels[self.whole] ^= filled
+        self.levels[0] |= filled
+        self.busy |= filled
 
     def put_soft(self, job: int, node: int, gpus: int) -> None:
         """Use GPUs of a node for a block of `job` that larger blocks may push out."""
@@ -213,6 +200,8 @@ class PoolNodes:
         """
         if among.bit_count() < count:
             return None
+        if len(self.racks) == 1:
+            return lowest_bits(among, count)
         if among != self._supplied:
             racks = (rack & among for rack in self.racks.values())
             self._supplied = among

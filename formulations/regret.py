@@ -44,16 +44,19 @@ def regrets(
     chosen
         (J,) row of each job's choice, -1 for not to run.
     """
-    none, regret = np.zeros(len(must)), np.empty(len(must))
-    none[must] = -np.inf
-    regret.fill(np.inf)
-    runs = chosen >= 0
-    others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: nothing
+    others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
     others[:-1] = surplus
-    others[-1] = -np.inf
-    own = np.where(runs, others[chosen], none)
-    others[chosen] = -np.inf
+    others[-1] = 0.0
+    own = others[chosen]
+    others[chosen] = others[-1] = -np.inf
     best = np.maximum.reduceat(others, start[:-1])
-    best[start[1:] == start[:-1]] = -np.inf
-    np.maximum(best, none, out=best, where=runs)
-    return np.subtract(own, best, out=regret, where=best > -np.inf)
+    bare = start[1:] == start[:-1]
+    if np.count_nonzero(bare):
+        best[bare] = -np.inf
+    may_stop = chosen >= 0
+    if np.count_nonzero(must):
+        own[must & ~may_stop] = -np.inf
+        may_stop &= ~must
+        own[must & (best == -np.inf)] = 0.0  # no other choice, whatever its own
+    np.maximum(best, 0.0, out=best, where=may_stop)
+    return np.subtract(own, best)

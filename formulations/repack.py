@@ -30,7 +30,7 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
         The best attempt, with the pieces of every placed job.
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
-    room = sum(gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items())
+    room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
     admitted: list[Request] = []
     for request in ranked:
         if request.gpus <= room:

@@ -145,7 +145,7 @@ class Round(Record, frozen=True, kw_only=True):
     @property
     def watts(self) -> float | None:
         """The tighter of the power cap and the mean power that `energy_j` allows, or None."""
-        limits = [] if self.power_cap_w is None else [self.power_cap_w]
-        if self.energy_j is not None:
-            limits.append(self.energy_j / self.window_s)
-        return min(limits, default=None)
+        if self.energy_j is None:
+            return self.power_cap_w
+        mean = self.energy_j / self.window_s
+        return mean if self.power_cap_w is None else min(self.power_cap_w, mean)

@@ -180,7 +180,7 @@ def to_plan(
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": setting.objective} | choice.details | (details or {})
+    more = {"objective": setting.objective, **choice.details, **(details or {})}
     if choice.status is SolutionStatus.NONE:
         return _fallback(setting, choice, deadline, more)
     began = deadline.elapsed()
@@ -221,11 +221,10 @@ def _regret(
     table: OptionTable, surplus: Floats, chosen: Rows, unplaced: tuple[str, ...]
 ) -> dict[str, float]:
     """Return by how much each job's lot, once placed, beats its next best; not if it has none."""
-    ids = [state.job.id for state in table.jobs]
     if unplaced:
-        chosen = np.where(np.isin(ids, unplaced), -1, chosen)
-    found = regrets(table.start, surplus, table.must_run, chosen)
-    return {i: r for i, r in zip(ids, found.tolist(), strict=True) if isfinite(r)}
+        chosen = np.where(np.isin([state.job.id for state in table.jobs], unplaced), -1, chosen)
+    found = regrets(table.start, surplus, table.must_run, chosen).tolist()
+    return {s.job.id: r for s, r in zip(table.jobs, found, strict=True) if isfinite(r)}
 
 
 def _fallback(
@@ -246,6 +245,7 @@ def _fallback(
 
 def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadline) -> SolveRecord:
     """Return what the decision cost."""
+    known, said = versions(), in_words(setting.table.changes)
     return SolveRecord(
         seed=setting.seed,
         build_s=max(setting.options_s, choice.build_s),
@@ -258,6 +258,6 @@ def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadli
         constraints=choice.constraints,
         incumbents=choice.incumbents,
         solver=choice.solver,
-        versions={package: versions()[package] for package in setting.packages},
-        message="; ".join(filter(None, (choice.message, in_words(setting.table.changes)))),
+        versions={package: known[package] for package in setting.packages},
+        message="; ".join(filter(None, (choice.message, said))),
     )

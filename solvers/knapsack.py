@@ -26,6 +26,9 @@ PRECISE = 1e-12
 Option = tuple[float, int, int]
 """What a job may take: its value or its loss, the units it uses, and its name (-1: nothing)."""
 
+NOTHING: Option = (0.0, 0, -1)
+"""What a job may take that need not take anything."""
+
 Offer = tuple[Sequence[Option], bool]
 """All that a job may take, by value, and whether it must take something."""
 
@@ -143,22 +146,23 @@ class Demand:
         price, room = priced.price, self._capacity
         stages = [_stage(options, firm, price) for options, firm in self._offers]
         rounding = PRECISE * abs(priced.bound)
-        shortfall, rows = _first_fit(stages, price, room)
-        if shortfall > rounding:
-            other, backwards = _first_fit(stages[::-1], price, room)
-            if other < shortfall:
-                shortfall, rows = other, backwards[::-1]
-            if shortfall > rounding:
-                return _least_shortfall(stages, price, room, shortfall, rounding)
-        return Best(rows, 0)
+        shortfall, taken = _first_fit(stages, price, room)
+        if shortfall <= rounding:
+            return Best(taken, 0)
+        for part in PARTS:
+            best = _best_within(stages, price, room, part * shortfall + rounding)
+            if best is None or best.chosen is not None:
+                break
+        return best
 
 
 def _stage(options: Sequence[Option], firm: bool, price: float) -> Stage:
     """Return what a job may take at a price, and what it loses by it."""
+    if not firm:
+        options = [*options, NOTHING]
     surplus = [v - price * a for v, a, _ in options]
-    most = max(surplus) if firm else max([0.0, *surplus])
-    stage = [(most - s, a, k) for s, (_, a, k) in zip(surplus, options, strict=True)]
-    return stage if firm else [*stage, (most, 0, -1)]
+    most = max(surplus)
+    return [(most - s, a, k) for s, (_, a, k) in zip(surplus, options, strict=True)]
 
 
 def _first_fit(stages: Sequence[Stage], price: float, room: int) -> tuple[float, list[int]]:
@@ -166,42 +170,32 @@ def _first_fit(stages: Sequence[Stage], price: float, room: int) -> tuple[float,
 
     The shortfall is infinite if nothing is left for a job that must run.
     """
-    shortfall, rows = 0.0, []
+    shortfall, taken = 0.0, []
     for stage in stages:
-        least, units, taken = math.inf, 0, -1
-        for loss, amount, row in stage:
+        least, units, name = math.inf, 0, -1
+        for loss, amount, option in stage:
             if loss < least and amount <= room:
-                least, units, taken = loss, amount, row
+                least, units, name = loss, amount, option
         shortfall += least
         room -= units
-        rows.append(taken)
-    return shortfall + price * room, rows
-
-
-def _least_shortfall(
-    stages: list[Stage], price: float, room: int, at_hand: float, rounding: float
-) -> Best | None:
-    """Return the best answer, looked for near the bound first; None if there are too many labels.
-
-    The fewer labels there are the less an answer may fall short, and most of the best ones fall
-    short by a fraction of those that are at hand.
-    """
-    for part in PARTS:
-        best = _best_within(stages, price, room, part * at_hand + rounding)
-        if best is None or best.chosen is not None:
-            break
-    return best
+        taken.append(name)
+    return shortfall + price * room, taken
 
 
 def _best_within(stages: list[Stage], price: float, room: int, shortfall: float) -> Best | None:
     """Return the best answer with at most some shortfall; None if there are too many labels."""
     near = [[option for option in stage if option[0] <= shortfall] for stage in stages]
-    most = [max([amount for _, amount, _ in stage]) for stage in near]
+    chosen = [stage[0][2] for stage in near]
+    room -= sum([stage[0][1] for stage in near if len(stage) == 1])  # they lose nothing
+    free = [j for j, stage in enumerate(near) if len(stage) > 1]
+    free.sort(key=lambda j: len(near[j]))
+    most = [max([amount for _, amount, _ in near[j]]) for j in free]
     labels: dict[int, Label] = {0: (0.0, None)}
     ahead, count = sum(most), 0  # units that the other jobs can use at most
-    order = sorted(range(len(near)), key=[len(stage) for stage in near].__getitem__)
-    for j in order:
-        ahead -= most[j]
+    if room < 0 or price * (room - ahead) > shortfall:
+        return Best(None, count)
+    for j, units in zip(free, most, strict=True):
+        ahead -= units
         count += len(labels) * len(near[j])
         if count > MOST_LABELS:
             return None
@@ -209,8 +203,8 @@ def _best_within(stages: list[Stage], price: float, room: int, shortfall: float)
     if not labels:
         return Best(None, count)
     used = min(labels, key=lambda used: labels[used][0] - price * used)
-    chosen, path = [-1] * len(near), labels[used][1]
-    for j in reversed(order):
+    path = labels[used][1]
+    for j in reversed(free):
         assert path is not None  # one step a job
         chosen[j], path = path
     return Best(chosen, count)

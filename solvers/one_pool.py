@@ -59,7 +59,7 @@ def allocate_in_one_pool(
         return None
     chosen, price = np.array(best.chosen, dtype=np.int64), priced.price * unit
     objective = float(values[chosen[chosen >= 0]].sum())
-    bound, _ = Demand(offers, pool.gpus).at(price)
+    surplus, bound = _at_price(offers, price, len(table), pool.gpus)
     columns = sum([len(options) for options, _ in offers])
     solved_s = deadline.elapsed()
     return Choice(
@@ -79,7 +79,7 @@ def allocate_in_one_pool(
         message=f"exact prices; {priced.evaluations} evaluations; "
         f"dynamic programme of at most {columns} options",
         details={DUAL_GAP: relative_gap(bound, objective)},
-        surplus=_surplus(len(table), offers, price),
+        surplus=surplus,
     )
 
 
@@ -95,7 +95,7 @@ def _of_this_kind(round: Round, table: OptionTable) -> bool:
     size = pool.gpus_per_node
     if pool.nodes * size > pool.gpus:  # unequal nodes: see `Case.node_shares`
         return True
-    return not tightening({n % size for n in table.gpus.tolist()} - {0}, size)
+    return not tightening({n % size for n in set(table.gpus.tolist())} - {0}, size)
 
 
 def _offers(table: OptionTable, values: Floats) -> list[Offer] | None:
@@ -104,34 +104,43 @@ def _offers(table: OptionTable, values: Floats) -> list[Offer] | None:
     They are those of `ronda.formulations.allocation_case.make_case`. None, too, if a job that must
     run has no option of finite value, which is for the general method to refuse.
     """
-    value, gpus, start = values.tolist(), table.gpus.tolist(), table.start.tolist()
+    minus, gpus, start = (-values).tolist(), table.gpus.tolist(), table.start.tolist()
     offers: list[Offer] = []
     some = False
     for begin, end, must in zip(start, start[1:], table.must_run.tolist(), strict=False):
-        options = [(value[k], gpus[k], k) for k in range(begin, end)]
-        if not must:
-            options = _unbeaten(options)
-        elif not options or not all(math.isfinite(v) for v, _, _ in options):
+        rows = zip(gpus[begin:end], minus[begin:end], range(begin, end), strict=True)
+        options = [(-less, n, k) for n, less, k in rows] if must else _unbeaten(sorted(rows))
+        if must and not (options and all(math.isfinite(v) for v, _, _ in options)):
             return None
         some = some or bool(options)
         offers.append((options, must))
     return offers if some else None
 
 
-def _unbeaten(options: list[Option]) -> list[Option]:
-    """Return the options that are worth more than all that take no more GPUs, and than none."""
+def _unbeaten(rows: list[tuple[int, float, int]]) -> list[Option]:
+    """Return the options that are worth more than all that take no more GPUs, and than none.
+
+    Rows are given as GPUs, value with the other sign and name, sorted.
+    """
     most, unbeaten = 0.0, []
-    for option in sorted(options, key=lambda option: (option[1], -option[0])):
-        if most < option[0] < math.inf:
-            most = option[0]
-            unbeaten.append(option)
+    for n, less, k in rows:
+        if most < -less < math.inf:
+            most = -less
+            unbeaten.append((most, n, k))
     return unbeaten
 
 
-def _surplus(count: int, offers: list[Offer], price: float) -> Floats:
-    """Return (K,) value less price of the options, -inf for those left out as beaten."""
-    surplus = [-math.inf] * count
-    for options, _ in offers:
+def _at_price(offers: list[Offer], price: float, rows: int, capacity: int) -> tuple[Floats, float]:
+    """Return what options are worth less their price, and the dual bound.
+
+    The surplus of options that were left out as beaten is -inf.
+    """
+    surplus, bound = [-math.inf] * rows, price * capacity
+    for options, must in offers:
+        most = -math.inf if must else 0.0
         for v, n, k in options:
-            surplus[k] = v - price * n
-    return np.array(surplus)
+            surplus[k] = left = v - price * n
+            if left > most:
+                most = left
+        bound += most
+    return np.array(surplus), bound

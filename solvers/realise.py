@@ -1,8 +1,8 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ OVER = "the nodes that must be awake leave too little of the power limit"
 """Why a job found a place but is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Realised:
+class Realised(NamedTuple):
     """A choice on nodes.
 
     Attributes
@@ -93,8 +92,7 @@ def realise(
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
-    rows = chosen[chosen >= 0]
-    rows = rows[np.lexsort((-values[rows], ~table.must_run[table.job[rows]]))]
+    rows = _ranked(table, values, chosen[chosen >= 0])
     meant = {} if racks is None else _meant(table, rows, racks)
     put = partial(place, round, yielding=yielding, racks=meant)
     on_nodes = partial(_place, round, table, values, watt_value=watt_value, put=put)
@@ -110,13 +108,20 @@ def realise(
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
-        objective=float(values[there].sum()),
+        objective=float(np.add.reduce(values[there])),
         lost=lost,
         unplaced=unplaced,
         widened=widened,
         moved=placed.moved,
         moved_gpus=placed.moved_gpus,
     )
+
+
+def _ranked(table: OptionTable, values: Floats, rows: Rows) -> Rows:
+    """Return rows, one a job, the most important first: jobs that must run, then by value."""
+    if np.count_nonzero(table.must_run):
+        return rows[np.lexsort((-values[rows], ~table.must_run[table.job[rows]]))]
+    return rows[(-values[rows]).argsort(kind="stable")]
 
 
 def _ids(table: OptionTable, rows: Rows) -> list[str]:
@@ -136,9 +141,9 @@ def _options(table: OptionTable, rows: Rows) -> dict[str, Option]:
 
 def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
     """Return the rack that rows are meant for, by job."""
-    tied = rows[racks[table.job[rows]] >= 0]
-    if not len(tied):
+    if not np.count_nonzero(racks >= 0):
         return {}
+    tied = rows[racks[table.job[rows]] >= 0]
     return dict(zip(_ids(table, tied), racks[table.job[tied]].tolist(), strict=True))
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ronda.formulations.greedy_fill import fill
 from ronda.formulations.hesrpt import expected_rank, prices
 from ronda.formulations.objectives import values
-from ronda.formulations.options import OptionTable
-from valued_rounds import cluster, job, snapshot
+from ronda.formulations.options import OptionTable, build
+from valued_rounds import cluster, job, rigid, snapshot
 
 
 def flow_time(sizes, p, shares):
@@ -169,3 +169,15 @@ def test_expected_ranks_sum_up(sizes, unknown):
     assert (rank >= 1 - 1e-3).all()
     assert (rank <= m + 1e-3).all()
     assert rank.sum() == pytest.approx(m * (m + 1) / 2, rel=1e-3)
+
+
+def test_rigid_jobs_among_elastic_ones_and_without_options_raise_nothing():
+    """Their elasticity is 1 and no number is divided by 0; beside them p = 0.5 stays what it is."""
+    states = (job("a"), rigid("r", 5.0), rigid("too wide", 5.0, gpus=1000))
+    round = snapshot(*states)
+    table = build(round)
+    with np.errstate(all="raise", under="ignore"):
+        v = values(round, table)
+    assert np.isfinite(v).all()
+    elasticity = table.derived["partitions"].elasticity
+    assert elasticity[:2].tolist() == pytest.approx([0.5, 1.0])

@@ -7,7 +7,7 @@ import pytest
 from ronda.formulations.options import build
 from ronda.formulations.outlook import outlook
 from ronda.instances.job import Costs
-from valued_rounds import COSTS, job, run, snapshot, value_of
+from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
 
 
 def test_a_switch_costs_its_pause_over_the_horizon():
@@ -79,3 +79,46 @@ def test_outlook_counts_the_work_left():
     # d has done nothing yet: a round of 30 s at its rate on one GPU, 1 unit a second
     assert outlook(round, build(round), 600.0).remaining.tolist() == [40.0, 30.0, 30.0]
     assert outlook(snapshot(known), build(snapshot(known)), 600.0).remaining.tolist() == [40.0]
+
+
+def test_outlook_knows_the_span_of_options():
+    """Of several options with the fewest GPUs the best rate counts, one by one over the rows."""
+    states = (
+        run(job("a", 500.0), 2, 1.0),
+        rigid("too wide", 7.0, gpus=1000),
+        job("b"),
+        rigid("c", 9.0, gpus=3),
+    )
+    round = snapshot(*states)
+    several = 0
+    for prune in (True, False):  # without pruning several options have the same GPUs
+        table = build(round, prune=prune)
+        o = outlook(round, table, 600.0)
+        for j in range(len(states)):
+            own = slice(table.start[j], table.start[j + 1])
+            rows = list(zip(table.gpus[own].tolist(), table.rate[own].tolist(), strict=True))
+            found = [a[j] for a in (o.least_gpus, o.least_rate, o.most_gpus, o.most_rate)]
+            if not rows:
+                assert np.isnan(found).all()
+                continue
+            fewest, best = min(n for n, _ in rows), max(rate for _, rate in rows)
+            several += sum(n == fewest for n, _ in rows) > 1
+            slow = max(rate for n, rate in rows if n == fewest)
+            assert found == [fewest, slow, min(n for n, rate in rows if rate == best), best]
+    assert several
+
+
+def test_outlook_agrees_with_the_states():
+    """Work done and left are those of `JobState`, whether a job runs, pauses or waits."""
+    states = (
+        run(job("runs", 500.0, done=10.0), 2, 1.5),
+        run(job("pauses", 500.0, done=20.0), 4, 2.0, since_s=90.0),
+        run(job("outlived", 30.0, done=10.0), 2, 1.5),
+        job("waits", 80.0, done=5.0),
+    )
+    round = snapshot(*states, now_s=50.0)
+    o = outlook(round, build(round), 600.0)
+    assert o.done.tolist() == [state.done_at(50.0) for state in o.table.jobs]
+    assert o.remaining.tolist() == [state.remaining_at(50.0) for state in o.table.jobs]
+    assert o.done.tolist() == [85.0, 20.0, 85.0, 5.0]
+    assert o.remaining.tolist() == pytest.approx([415.0, 480.0, 0.3, 75.0])

@@ -117,6 +117,19 @@ def test_a_copy_is_independent():
     assert nodes.free == [4, 8]
 
 
+@given(pools(), st.data())
+def test_filling_up_is_putting_all_gpus_of_each_node(nodes, data):
+    """Some of the largest nodes that are empty, as one by one: the same counts, levels and use."""
+    empty = nodes.levels[nodes.whole] & ~nodes.busy & some(data.draw, nodes)
+    twin = nodes.copy()
+    nodes.fill_up(list(bits(empty)))
+    for node in bits(empty):
+        twin.put(node, twin.whole)
+    assert (nodes.free, nodes.firm) == (twin.free, twin.firm)
+    assert (nodes.levels, nodes.busy) == (twin.levels, twin.busy)
+    assert dict(nodes.soft.kinds()) == dict(twin.soft.kinds())
+
+
 # -- best fit -------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,16 @@ def test_regret_by_hand():
     assert found.tolist() == [-1.0, -1.0, np.inf]
 
 
+def test_regret_of_jobs_without_a_way():
+    """Job 0 must run but has no option, job 1 none at all; job 2 must run and does not: -inf.
+
+    Job 3 must run, and its only other option is out of the question.
+    """
+    start, surplus = np.array([0, 0, 0, 1, 3]), np.array([2.0, 1.0, -np.inf])
+    must, chosen = np.array([True, False, True, True]), np.array([-1, -1, -1, 1])
+    assert regrets(start, surplus, must, chosen).tolist() == [np.inf, np.inf, -np.inf, np.inf]
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_regret_is_what_a_loop_finds(seed):
     """Jobs with and without options, -inf among them: equal to a loop over the definition."""
