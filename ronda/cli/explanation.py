@@ -95,7 +95,7 @@ def sentences(found: "Explanation") -> list[str]:
     lines.append(f"  {REASONS[found.reason]}")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
-    if found.regret is not None:
+    if found.regret is not None and found.reason != "tie":  # which is none, but for rounding
         lines.append(f"  {_regret(found.regret)}")
     return lines
 

@@ -38,6 +38,21 @@ def test_json_has_the_explanation(folder, ronda):
             assert price["each"] == fields["prices"][price["name"]]
 
 
+def test_a_tie_has_no_regret_to_tell(folder, ronda):
+    """The job that the price of GPUs hangs on could as well have something else."""
+    round_ = json.loads((folder / "round.json").read_text())
+    round_ |= {"power_cap_w": None, "energy_j": None}  # GPUs alone are short
+    (folder / "free.json").write_text(json.dumps(round_))
+    jobs = [state["job"]["id"] for state in (*round_["running"], *round_["waiting"])]
+    words = ["solve", "free.json", "--policy", "prices"]
+    words += [word for job in jobs for word in ("--explain", job)]
+    reasons = [one["reason"] for one in last(ronda(*words, "--json"))["explanation"]]
+    assert "tie" in reasons
+    text = " ".join(ronda(*words).stdout.split())
+    assert text.count("just as good for it") == reasons.count("tie")
+    assert text.count("regret") == len(jobs) - reasons.count("tie")
+
+
 def test_without_explain_nothing_is_added(folder, ronda):
     """The object has no such field."""
     fields = last(ronda("solve", "round.json", "--policy", "prices", "--json"))
