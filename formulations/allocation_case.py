@@ -151,7 +151,7 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
-    rows = rows[undominated(group, values[rows], np.array(costs, dtype=float))]
+    rows = rows[undominated(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, make_case
 from ronda.formulations.allocation_reading import awake_for, shortages, within
+from ronda.formulations.awake import by_pool
 from ronda.formulations.candidates import option_losses
 from ronda.formulations.greedy_fill import dual_bound, fill
 from ronda.formulations.options import OptionTable
@@ -127,9 +128,8 @@ def _likely_asleep(case: Case, losses: Floats) -> list[int]:
     counts = awake_for(case.classes, [int(n) for n in gpus.tolist()])
     busy = {n for s in case.round.running if s.allocation for n, _ in s.allocation.placement}
     asleep: list[int] = []
-    for p in range(len(table.pools)):
+    for p, awake in enumerate(by_pool(case.classes, counts, len(table.pools))):
         own = np.flatnonzero(topology.node_pool == p).tolist()
-        awake = sum(n for n, c in zip(counts, case.classes, strict=True) if c.pool == p)
         asleep += sorted(own, key=lambda node: node in busy)[: len(own) - awake]
     return asleep
 

@@ -59,7 +59,7 @@ def allocate_in_one_pool(
         return None
     chosen, price = np.array(best.chosen, dtype=np.int64), priced.price * unit
     objective = float(values[chosen[chosen >= 0]].sum())
-    surplus, bound = _at_price(offers, price, len(table), pool.gpus)
+    bound, _ = Demand(offers, pool.gpus).at(price)
     columns = sum([len(options) for options, _ in offers])
     solved_s = deadline.elapsed()
     return Choice(
@@ -79,7 +79,7 @@ def allocate_in_one_pool(
         message=f"exact prices; {priced.evaluations} evaluations; "
         f"dynamic programme of at most {columns} options",
         details={DUAL_GAP: relative_gap(bound, objective)},
-        surplus=surplus,
+        surplus=_surplus(offers, price, len(table)),
     )
 
 
@@ -106,15 +106,13 @@ def _offers(table: OptionTable, values: Floats) -> list[Offer] | None:
     """
     minus, gpus, start = (-values).tolist(), table.gpus.tolist(), table.start.tolist()
     offers: list[Offer] = []
-    some = False
     for begin, end, must in zip(start, start[1:], table.must_run.tolist(), strict=False):
         rows = zip(gpus[begin:end], minus[begin:end], range(begin, end), strict=True)
         options = [(-less, n, k) for n, less, k in rows] if must else _unbeaten(sorted(rows))
         if must and not (options and all(math.isfinite(v) for v, _, _ in options)):
             return None
-        some = some or bool(options)
         offers.append((options, must))
-    return offers if some else None
+    return offers if any(options for options, _ in offers) else None
 
 
 def _unbeaten(rows: list[tuple[int, float, int]]) -> list[Option]:
@@ -130,17 +128,10 @@ def _unbeaten(rows: list[tuple[int, float, int]]) -> list[Option]:
     return unbeaten
 
 
-def _at_price(offers: list[Offer], price: float, rows: int, capacity: int) -> tuple[Floats, float]:
-    """Return what options are worth less their price, and the dual bound.
-
-    The surplus of options that were left out as beaten is -inf.
-    """
-    surplus, bound = [-math.inf] * rows, price * capacity
-    for options, must in offers:
-        most = -math.inf if must else 0.0
+def _surplus(offers: list[Offer], price: float, rows: int) -> Floats:
+    """Return (K,) what options are worth less their price, -inf for those left out as beaten."""
+    surplus = [-math.inf] * rows
+    for options, _ in offers:
         for v, n, k in options:
-            surplus[k] = left = v - price * n
-            if left > most:
-                most = left
-        bound += most
-    return np.array(surplus), bound
+            surplus[k] = v - price * n
+    return np.array(surplus)

@@ -129,14 +129,8 @@ def _ids(table: OptionTable, rows: Rows) -> list[str]:
 
 
 def _options(table: OptionTable, rows: Rows) -> dict[str, Option]:
-    """Return rows as options, by job: most jobs go on, on the very option that they have."""
-    jobs, goes_on = table.job[rows].tolist(), table.current[rows].tolist()
-    found: dict[str, Option] = {}
-    for k, j, same in zip(rows.tolist(), jobs, goes_on, strict=True):
-        state = table.jobs[j]
-        held = state.allocation
-        found[state.job.id] = held.option if same and held is not None else option(table, k)
-    return found
+    """Return rows as options, by job."""
+    return dict(zip(_ids(table, rows), [option(table, k) for k in rows.tolist()], strict=True))
 
 
 def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
