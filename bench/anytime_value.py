@@ -1,12 +1,12 @@
 """What any policy's plan is worth under one objective, whatever the policy itself aimed at."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.defragment import loss_of_moves
-from ronda.formulations.menu import SPANS
+from ronda.formulations.grid import SPANS
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
 from ronda.instances.instance import Round
@@ -69,4 +69,4 @@ def with_options(table: OptionTable, more: dict[int, Option]) -> OptionTable:
         name: np.insert(getattr(table, name), at, new) for name, new in columns.items()
     }
     start = table.start + np.concatenate([[0], np.cumsum(added)])
-    return replace(table, start=start, **changed)
+    return replace(table, start=start, derived={}, **changed)

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.menu import RATE, SPANS, Menu
+from ronda.formulations.grid import RATE, SPANS
+from ronda.formulations.menu import Menu
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 

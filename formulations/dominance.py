@@ -2,11 +2,16 @@
 
 An option is dominated if another one has a rate at least as high with no more GPUs (and, where
 power matters, no more watts). No plan needs it: swapping it for the other one stays feasible and
-is worth as much, as long as values rise with the rate.
+is worth as much, as long as values rise with the rate. Being in one rack is a restriction, so an
+option of span rack dominates none of another span; nor does one that crosses racks dominate it.
 """
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ronda.formulations.grid import CLUSTER, RACK
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -15,55 +20,54 @@ Mask = NDArray[np.bool_]
 PAIRS = 1 << 17
 
 
-def fastest_per_gpus(offered: Mask, rate: Floats) -> Mask:
-    """Keep, per count, the fastest clock if it beats all smaller counts; watts do not matter.
+def fastest_per_gpus(rows: Iterable[int], rate: Sequence[float], span: Sequence[int]) -> list[int]:
+    """Return the rows that are faster than all with fewer GPUs; watts do not matter.
 
     Parameters
     ----------
-    offered
-        (J, N, S) which options exist, by job, GPU count (ascending) and clock.
+    rows
+        Which options exist, the smallest first.
     rate
-        (J, N, S) work per second.
-
-    Returns
-    -------
-    ndarray
-        (J, N, S) which options to keep. Of equally fast clocks the lowest is kept.
+        (R,) work per second; none of 0 is kept.
+    span
+        (R,) index into `SPANS`.
     """
-    known = np.where(offered, rate, -np.inf)
-    best = known.max(axis=2)
-    before = np.full(best.shape, -np.inf)
-    np.maximum.accumulate(best[:, :-1], axis=1, out=before[:, 1:])
-    better = best > before
-    fastest = np.arange(rate.shape[2]) == known.argmax(axis=2)[:, :, None]
-    return np.asarray(offered & fastest & better[:, :, None])
+    kept, loose, tight = [], 0.0, 0.0  # the best rates so far, wherever the nodes are or in a rack
+    for row in rows:
+        speed, reach = rate[row], span[row]
+        if speed > (tight if reach == RACK else loose):
+            kept.append(row)
+        if speed > loose and reach != RACK:
+            loose = speed
+        if speed > tight and reach != CLUSTER:
+            tight = speed
+    return kept
 
 
-def undominated(offered: Mask, rate: Floats, power_w: Floats, counts: NDArray[np.int64]) -> Mask:
-    """Keep what no option of the same job beats on all of rate, GPUs and watts.
+def undominated(offered: Mask, rate: Floats, power_w: Floats, gpus: Floats, span: Floats) -> Mask:
+    """Return (J, R) what no option of the same job beats on all of rate, GPUs and watts.
 
     Of options that are equal in all three, the first (lowest clock) is kept.
 
     Parameters
     ----------
     offered, rate, power_w
-        (J, N, S) which options exist, their work per second and watts.
-    counts
-        (N,) ascending GPU counts.
+        (J, R) which options exist, their work per second and watts.
+    gpus, span
+        (R,) GPUs and index into `SPANS`.
     """
-    jobs, options = len(rate), rate[0].size
-    gpus = np.repeat(counts, rate.shape[2])
-    fewer, same = gpus[:, None] <= gpus, gpus[:, None] == gpus
-    earlier = np.arange(options)[:, None] < np.arange(options)
-    flat_rate = np.where(offered, rate, -np.inf).reshape(jobs, options)
-    flat_power = power_w.reshape(jobs, options)
-    keep = offered.reshape(jobs, options).copy()
-    chunk = max(1, PAIRS // options**2)
-    for at in range(0, jobs, chunk):
-        r, p = flat_rate[at : at + chunk], flat_power[at : at + chunk]
+    earlier = np.tri(len(gpus), k=-1, dtype=bool).T
+    may_beat_its_like = earlier | (gpus[:, None] != gpus)
+    may_beat = gpus[:, None] <= gpus
+    if np.count_nonzero(span == RACK):
+        may_beat &= np.where(span == RACK, span[:, None] != CLUSTER, span[:, None] != RACK)
+    keep = offered.copy()
+    chunk = max(1, PAIRS // len(gpus) ** 2)
+    for at in range(0, len(keep), chunk):
+        r, p = rate[at : at + chunk], power_w[at : at + chunk]
         # [j, a, b]: a beats b
-        beats = (r[:, :, None] >= r[:, None, :]) & (p[:, :, None] <= p[:, None, :]) & fewer
-        equal = (r[:, :, None] == r[:, None, :]) & (p[:, :, None] == p[:, None, :]) & same
-        beats &= ~equal | earlier
+        beats = (r[:, :, None] >= r[:, None, :]) & (p[:, :, None] <= p[:, None, :]) & may_beat
+        equal = (r[:, :, None] == r[:, None, :]) & (p[:, :, None] == p[:, None, :])
+        beats &= ~equal | may_beat_its_like
         keep[at : at + chunk] &= ~(beats & keep[at : at + chunk, :, None]).any(axis=1)
-    return keep.reshape(offered.shape)
+    return keep

@@ -34,7 +34,10 @@ def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
 
 def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
     """Return E(B) of one batch at a noise scale."""
-    scale = float(np.interp(batch, noise.batches, noise.scale))
+    if batch in noise.batches:  # most often
+        scale = noise.scale[noise.batches.index(batch)]
+    else:
+        scale = float(np.interp(batch, noise.batches, noise.scale))
     return (scale + base_batch) / (scale + batch)
 
 

@@ -46,6 +46,8 @@ Rows = NDArray[np.int64]
 
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
 MOST_ELASTIC = 0.95
+# Next to 1 and to 0, for a logarithm and a quotient that are finite: q is infinite for p = 1.
+ALL, LEAST_SHARE = -(1.0 - 2.0**-53), 1e-300
 # Jobs of unknown size are compared with no more than so many classes of others.
 CLASSES = 128
 
@@ -127,8 +129,8 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
         Elasticity, 0 to 1.
     """
     share = 1.0 - p  # 1/q
-    with np.errstate(divide="ignore", invalid="ignore"):
-        others = np.exp(np.reciprocal(share) * np.log1p(-np.minimum(weight, upto) / upto))
+    part = np.maximum(-weight / upto, ALL)
+    others = np.exp(np.reciprocal(np.maximum(share, LEAST_SHARE)) * np.log1p(part))
     return np.asarray(upto * (1.0 - others) ** share)  # anything to the power of 0 is 1
 
 

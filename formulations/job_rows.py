@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.current_row import current_rate, with_current
-from ronda.formulations.menu import Menu, Request, menu
+from ronda.formulations.menu import Menu, menu
+from ronda.formulations.menu_section import Request, Section, Terms
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
@@ -21,7 +22,7 @@ from ronda.instances.profile import NoiseScale, Profile
 
 Floats = NDArray[np.float64]
 Offer = tuple[Menu, Floats]
-Choice = tuple[Menu, Request]
+Choice = tuple[Menu, Section, Request]
 
 FULL = (1.0,)  # the clocks of a job that has no choice
 
@@ -108,7 +109,7 @@ def new_rows(
     _prepare(choices)
     made = []
     for state, of_job in zip(states, choices, strict=True):
-        offers = [(m, m.block(request)) for m, request in of_job]
+        offers = [(m, section.block(request)) for m, section, request in of_job]
         made.append(job_rows(state, round.profiles[state.job.profile], offers, round.cluster))
     return made
 
@@ -157,7 +158,7 @@ def _choices(
                 known.trim()
         choices.append(
             [
-                (m, _request(m, state, elastic, flags))
+                _choice(m, state, elastic, flags)
                 for m in menus[key]
                 if not job.gpu_types or m.shape.pool.gpu_type.name in job.gpu_types
             ]
@@ -174,7 +175,7 @@ def _menus(profile: Profile, partition: str, shapes: Sequence[PoolShape]) -> lis
     ]
 
 
-def _request(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool]) -> Request:
+def _choice(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool]) -> Choice:
     """Return what a job may choose from in one pool."""
     job, noise, batches = state.job, state.noise, of.profile.batches
     low = high = job.gpus
@@ -184,16 +185,16 @@ def _request(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool])
         clocks = of.shape.pool.gpu_type.clocks
     if not elastic or noise is None or not batches or of.rigid:
         batches = (job.batch or of.profile.base_batch,)
-    return Request(clocks, batches, low, high, job.gpus, noise, *flags)
+    section = of.section(Terms(clocks, batches, *flags))
+    return of, section, Request(low, high, job.gpus, noise)
 
 
 def _prepare(choices: Sequence[Sequence[Choice]]) -> None:
-    """Compute all blocks that no menu remembers, those of a kind together."""
-    missing: dict[tuple[int, object, object], tuple[Menu, dict[Request, None]]] = {}
+    """Compute all blocks that no menu remembers, those of a section together."""
+    missing: dict[Section, dict[Request, None]] = {}
     for of_job in choices:
-        for m, request in of_job:
-            if not m.knows(request):
-                kind = (id(m), request.clocks, request.batches)
-                missing.setdefault(kind, (m, {}))[1][request] = None
-    for m, requests in missing.values():
-        m.prepare(list(requests))
+        for _, section, request in of_job:
+            if not section.knows(request):
+                missing.setdefault(section, {})[request] = None
+    for section, requests in missing.items():
+        section.prepare(list(requests))

@@ -6,7 +6,6 @@ kept are equal to those that would be built, to the last bit: a process that has
 remember decides the same.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ class KeptOptions:
         if self.minded is not None and self.minded != mind_power:
             return [None] * len(jobs), {LIMITS: len(jobs)}
         found: list[JobRows | None] = []
-        built: list[str] = []
+        built: dict[str, int] = {}
         for state in jobs:
             rows, profile = known.get(state.job.id), profiles[state.job.profile]
             reason = NEW if rows is None else rows.outdated(state, profile)
@@ -71,10 +70,10 @@ class KeptOptions:
                 moved = reason == ALLOCATION and rows.offers_hold(state, profile)
                 rows = job_rows(state, profile, rows.offers, round.cluster) if moved else None
             if reason is not None:
-                built.append(reason)
+                built[reason] = built.get(reason, 0) + 1
             found.append(rows)
-        reused = len(jobs) - len(built)
-        return found, {REUSED: reused, **Counter(built)} if reused else Counter(built)
+        reused = len(jobs) - sum(built.values())
+        return found, {REUSED: reused, **built} if reused else built
 
     def keep(self, jobs: Sequence[JobRows], *, mind_power: bool) -> "OptionTable | None":
         """Remember the rows of a round in place of those of the one before.

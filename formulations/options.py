@@ -1,15 +1,16 @@
 """All the ways to run the jobs of a round, as one table of parallel columns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ronda.formulations.grid import COLUMNS, FLOATS_FROM, SPANS
 from ronda.formulations.job_rows import JobRows, new_rows
 from ronda.formulations.kept_options import kept_options
-from ronda.formulations.menu import COLUMNS, FLOATS_FROM, SPANS
 from ronda.instances.cluster import Pool
 from ronda.instances.instance import Round
 from ronda.instances.job import JobState, Option
@@ -20,8 +21,7 @@ Value = TypeVar("Value")
 NO_ROWS = np.empty((COLUMNS, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class OptionTable:
+class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The options of a round: the one language that every solver speaks.
 
     Rows are sorted by job; the rows of job j are ``start[j]:start[j + 1]`` (possibly none).
@@ -51,7 +51,8 @@ class OptionTable:
         How many jobs' rows were kept from the round before, and why how many were built
         (`ronda.formulations.kept_options`): what building cost, which no solver looks at.
     derived
-        What `derive` has made; tables that `build` gives the same jobs and columns share it.
+        What `derive` has made; tables that `build` gives the same jobs and columns share it. A copy
+        with other columns begins with an empty one.
     """
 
     jobs: tuple[JobState, ...]
@@ -68,8 +69,8 @@ class OptionTable:
     power_w: NDArray[np.float64]
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
-    changes: Mapping[str, int] = field(default_factory=dict)
-    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    changes: Mapping[str, int] = {}
+    derived: dict[str, Any] = {}
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
@@ -183,7 +184,7 @@ def _joined(
     pool, gpus, span, width = whole[:FLOATS_FROM].astype(np.int64)
     counts = np.array([of_job.rows for of_job in kept], dtype=np.int64)
     start = np.zeros(len(jobs) + 1, dtype=np.int64)
-    counts.cumsum(out=start[1:])
+    np.add.accumulate(counts, out=start[1:])
     clock, batch, rate, power_w = whole[FLOATS_FROM:]
     return OptionTable(
         jobs=jobs,
@@ -211,15 +212,13 @@ def _same_columns(
     changes: Mapping[str, int],
 ) -> OptionTable:
     """Return the columns with what the jobs run on now."""
-    table = replace(
+    return replace(
         before,
         jobs=jobs,
         current=_current(before.start, kept),
         must_run=np.array([of_job.must_run for of_job in kept], dtype=bool),
         changes=changes,
     )
-    object.__setattr__(table, "derived", before.derived)
-    return table
 
 
 def _current(start: NDArray[np.int64], kept: Sequence[JobRows]) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from math import nan
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +33,7 @@ class Rowed(NamedTuple):
     start: Rows
 
 
-class Extent(NamedTuple):
+class Extent(msgspec.Struct, frozen=True, eq=False):
     """What the options of a table say whatever runs now; (J,) arrays, NaN without an option.
 
     Attributes
@@ -58,7 +59,7 @@ class Extent(NamedTuple):
     spread_s: float
 
 
-class Outlook(NamedTuple):
+class Outlook(msgspec.Struct, frozen=True, eq=False):
     """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
 
     Attributes

@@ -9,7 +9,7 @@ racks that it is in. All other options take GPUs from the pool alone, wherever t
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.menu import CLUSTER, RACK
+from ronda.formulations.grid import CLUSTER, RACK
 from ronda.formulations.options import OptionTable
 from ronda.instances.cluster import Topology
 

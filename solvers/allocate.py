@@ -8,9 +8,9 @@ D less the least loss left out.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, make_case

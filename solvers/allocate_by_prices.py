@@ -1,17 +1,17 @@
 """Choosing every job's option by prices: the price engine on a round."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.allocation_case import Case, make_case
 from ronda.formulations.allocation_reading import Conflict, shortages
-from ronda.formulations.menu import RACK
+from ronda.formulations.grid import RACK
 from ronda.formulations.options import OptionTable
 from ronda.formulations.rack_options import first_fit
-from ronda.formulations.regret import surpluses
+from ronda.formulations.regret import regrets, surpluses
 from ronda.formulations.separable import Floats, Separable
 from ronda.formulations.separable_round import separable
 from ronda.formulations.waking import Ready, begin, with_waking
@@ -152,7 +152,7 @@ def _choose(
         message=_words(problem, answer, carried, start, within),
         details={DUAL_GAP: answer.dual_gap},
         racks=_at(answer.chosen, case.rack) if case.joint else None,
-        surplus=_surplus(case, problem, answer),
+        regret=partial(_regrets, case, problem, answer),
         worth=None if begun is None else begun.worth,
         awake=None if begun is None else begun.awake,
     )
@@ -171,11 +171,12 @@ def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
     return dict(zip(problem.names, answer.dual.prices.tolist(), strict=True))
 
 
-def _surplus(case: Case, problem: Separable, answer: Answer) -> Floats:
-    """Return (K,) value less price of the table's options; -inf for those left out as beaten."""
-    surplus = np.full(len(case.table), -np.inf)
+def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:
+    """Return (J,) the regret of jobs that got some rows; options that are beaten do not count."""
+    surplus, table = np.full(len(case.table), -np.inf), case.table
     np.maximum.at(surplus, case.rows, surpluses(problem, answer.dual.prices))
-    return surplus
+    found: list[float] = regrets(table.start, surplus, table.must_run, got).tolist()
+    return found
 
 
 POWER = ("power_cap", "energy_window")

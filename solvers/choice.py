@@ -1,10 +1,10 @@
 """The options chosen for a round, however they were found, and the plan that they make."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from math import isfinite
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +12,6 @@ from ronda.formulations.allocation_reading import Conflict
 from ronda.formulations.kept_options import in_words
 from ronda.formulations.objectives import minds_power, values
 from ronda.formulations.options import OptionTable, build
-from ronda.formulations.regret import regrets
 from ronda.instances.instance import Round
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.solvers.contract import Deadline
@@ -31,8 +30,7 @@ def reserve_s(table: OptionTable) -> float:
     return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The options chosen for a round.
 
     Attributes
@@ -53,9 +51,9 @@ class Choice:
         Pairs (seconds since entry, objective).
     solver, message
         Who chose, and its own words.
-    surplus
-        (K,) value less price of every option at the prices, -inf for those that are out of the
-        question; None if the prices do not say.
+    regret
+        From (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices with
+        its next best (`ronda.formulations.regret`); None if the prices do not say.
     conflicts
         Why there is no solution, if there is none.
     details
@@ -76,7 +74,7 @@ class Choice:
     chosen: Rows
     objective: float = 0.0
     bound: float = 0.0
-    prices: dict[str, float] = field(default_factory=dict)
+    prices: dict[str, float] = {}
     stop: StopReason = StopReason.COMPLETE
     status: SolutionStatus = SolutionStatus.FEASIBLE
     build_s: float = 0.0
@@ -87,9 +85,9 @@ class Choice:
     incumbents: tuple[tuple[float, float], ...] = ()
     solver: str = ""
     message: str = ""
-    surplus: Floats | None = None
+    regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = {}
     yielding: tuple[str, ...] = ()
     racks: Rows | None = None
     watt_value: float = 0.0
@@ -121,8 +119,7 @@ def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
     return prices.get("energy_window", 0.0) * round.window_s
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True, eq=False):
     """What a plan is made from besides the choice.
 
     Attributes
@@ -199,10 +196,10 @@ def to_plan(
         more["widened"] = list(placed.widened)
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
-    if choice.surplus is not None:
-        more["regret"] = _regret(
-            setting.table, choice.surplus, choice.chosen, tuple(placed.unplaced)
-        )
+    if choice.regret is not None:
+        got = _got(setting.table, choice.chosen, placed.unplaced)
+        lost = zip(setting.table.jobs, choice.regret(got), strict=True)
+        more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
         policy=setting.policy,
         allocations=placed.allocations,
@@ -217,14 +214,11 @@ def to_plan(
     )
 
 
-def _regret(
-    table: OptionTable, surplus: Floats, chosen: Rows, unplaced: tuple[str, ...]
-) -> dict[str, float]:
-    """Return by how much each job's lot, once placed, beats its next best; not if it has none."""
-    if unplaced:
-        chosen = np.where(np.isin([state.job.id for state in table.jobs], unplaced), -1, chosen)
-    found = regrets(table.start, surplus, table.must_run, chosen).tolist()
-    return {s.job.id: r for s, r in zip(table.jobs, found, strict=True) if isfinite(r)}
+def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
+    """Return (J,) the rows that were chosen, -1 for jobs that found no place."""
+    if not unplaced:
+        return chosen
+    return np.where([state.job.id in unplaced for state in table.jobs], -1, chosen)
 
 
 def _fallback(

@@ -1,18 +1,20 @@
 """Few jobs and one resource in whole units: exact prices and the best answer, without a solver.
 
 Most rounds of a small cluster couple their jobs by nothing but GPUs. D(p), the dual bound, has one
-variable then, and its minimum is where two tangents meet. At that price an answer falls short of D
-by the losses of its choices and by what is left of the resource, at its price. Often an answer at
-hand falls short by nothing. Otherwise the best one is found label by label: job after job, the
-least loss with each amount in use, but no more than that of the answer at hand. This is the dynamic
-programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger, *Knapsack Problems*,
-2004, section 11.5), held down by reduced costs, as `ronda.solvers.labels` is for any resources.
-Plain loops over numbers do for it: array operations would cost more than they save.
+variable then. As the price falls, every job goes from corner to corner of the upper hull of its
+options, and D is least where all together begin to take more than there is. At that price an
+answer falls short of D by the losses of its choices and by what is left of the resource, at its
+price. Often an answer at hand falls short by nothing. Otherwise the best one is found label by
+label: job after job, the least loss with each amount in use, but no more than that of the answer
+at hand. Both are classic for the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
+*Knapsack Problems*, 2004, sections 11.2 and 11.5): its linear relaxation, and its dynamic programme
+held down by reduced costs, as in `ronda.solvers.labels` for any resources. Plain loops over numbers
+do for it: array operations would cost more than they save.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 MOST_LABELS = 20_000
 """Labels in all after which the search is given up: about 5 ms."""
@@ -21,7 +23,7 @@ PARTS = (1 / 16, 1 / 4, 1)
 """Parts of the shortfall of the answer at hand within which a better one is looked for in turn."""
 
 PRECISE = 1e-12
-"""Relative precision of the least dual bound, and of what an answer falls short of it."""
+"""Relative precision, by the least dual bound, of what an answer falls short of it."""
 
 Option = tuple[float, int, int]
 """What a job may take: its value or its loss, the units it uses, and its name (-1: nothing)."""
@@ -30,7 +32,10 @@ NOTHING: Option = (0.0, 0, -1)
 """What a job may take that need not take anything."""
 
 Offer = tuple[Sequence[Option], bool]
-"""All that a job may take, by value, and whether it must take something."""
+"""All that a job may take, by units, ascending, and whether it must take something."""
+
+Corner = tuple[float, float, int, int]
+"""A corner of the upper hull: the price below which it is best, its value, units and name."""
 
 Stage = list[Option]
 """All that a job may take, by loss."""
@@ -42,25 +47,27 @@ Label = tuple[float, Path]
 """The losses of a choice of the jobs so far, and the choice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """The price at which D is least.
+class Priced(NamedTuple):
+    """The lowest price at which D is least, and an answer to it.
 
     Attributes
     ----------
     price, bound
         Of a unit of the resource, and D there.
-    evaluations
-        How often all jobs were asked.
+    taken
+        The name of what each job takes (-1: nothing): one of the options that it likes best at the
+        price, as large a one as there is room for when jobs go up their hulls together.
+    room
+        Units that are left.
     """
 
     price: float
     bound: float
-    evaluations: int
+    taken: list[int]
+    room: int
 
 
-@dataclass(frozen=True, slots=True)
-class Best:
+class Best(NamedTuple):
     """A best answer.
 
     Attributes
@@ -75,8 +82,10 @@ class Best:
     labels: int
 
 
-class Demand:
-    """What jobs with one resource in common take at a price.
+def least_bound(offers: Iterable[Offer], capacity: int) -> Priced | None:
+    """Return the price at which D is least.
+
+    None if the jobs that must take something need more than there is: D has no least value then.
 
     Parameters
     ----------
@@ -85,75 +94,72 @@ class Demand:
     capacity
         Units that there are for all.
     """
+    steps: list[tuple[float, int, int, int]] = []
+    taken: list[int] = []
+    bound, room = 0.0, capacity
+    for j, (options, firm) in enumerate(offers):
+        corners = _hull(options, firm)
+        _, value, units, name = corners[0]
+        bound += value
+        room -= units
+        taken.append(name)
+        for per_unit, _, more, name in corners[1:]:
+            steps.append((per_unit, more - units, j, name))
+            units = more
+    if room < 0:
+        return None
+    steps.sort(reverse=True)
+    for price, units, j, name in steps:
+        if units > room:
+            return Priced(price, bound + price * room, taken, room)
+        bound += price * units
+        room -= units
+        taken[j] = name
+    return Priced(0.0, bound, taken, room)
 
-    def __init__(self, offers: Sequence[Offer], capacity: int) -> None:
-        self._offers, self._capacity = offers, capacity
-        self.evaluations = 0
 
-    def at(self, price: float) -> tuple[float, int]:
-        """Return D at a price, and its slope: what is left of the resource."""
-        self.evaluations += 1
-        value, used = 0.0, 0
-        for options, firm in self._offers:
-            most, amount = (-math.inf if firm else 0.0), 0
-            for v, a, _ in options:
-                surplus = v - price * a
-                if surplus > most:
-                    most, amount = surplus, a
-            value += most
-            used += amount
-        return value + price * self._capacity, self._capacity - used
-
-    def _ceiling(self) -> float:
-        """Return a price at which nobody who need not run takes anything."""
-        per_unit = [v / a for options, _ in self._offers for v, a, _ in options if a > 0]
-        return max(0.0, max(per_unit, default=0.0))
-
-    def least(self) -> Priced:
-        """Return the price at which D is least."""
-        d_low, fall = self.at(0.0)
-        if fall >= 0:
-            return Priced(0.0, d_low, self.evaluations)
-        ceiling = self._ceiling()
-        low, high = 0.0, ceiling
-        d_high, rise = self.at(high)
-        while rise < 0:  # jobs that must run ask for more than there is: there is no least one
-            if high > 1e6 * ceiling:
-                return Priced(high, d_high, self.evaluations)
-            low, d_low, fall, high = high, d_high, rise, 2.0 * high
-            d_high, rise = self.at(high)
-        while True:
-            at = (d_low - fall * low - d_high + rise * high) / (rise - fall)
-            model = d_low + fall * (at - low)
-            value, slope = self.at(at)
-            if value <= model + PRECISE * abs(model) or not low < at < high:
-                return Priced(at, value, self.evaluations)
-            if slope < 0:
-                low, d_low, fall = at, value, slope
-            else:
-                high, d_high, rise = at, value, slope
-
-    def best(self, priced: Priced) -> Best | None:
-        """Return a best answer; None if there are too many labels.
-
-        Of equally good ones it is always the same.
-
-        Parameters
-        ----------
-        priced
-            As `least` returns it.
-        """
-        price, room = priced.price, self._capacity
-        stages = [_stage(options, firm, price) for options, firm in self._offers]
-        rounding = PRECISE * abs(priced.bound)
-        shortfall, taken = _first_fit(stages, price, room)
-        if shortfall <= rounding:
-            return Best(taken, 0)
-        for part in PARTS:
-            best = _best_within(stages, price, room, part * shortfall + rounding)
-            if best is None or best.chosen is not None:
+def _hull(options: Iterable[Option], firm: bool) -> list[Corner]:
+    """Return what a job is best off with, one after the other, while the price falls to nothing."""
+    corners = [] if firm else [(math.inf, 0.0, 0, -1)]
+    for value, units, name in options:
+        if corners and value <= corners[-1][1]:
+            continue
+        per_unit = math.inf
+        while corners:
+            before, v, u, _ = corners[-1]
+            per_unit = (value - v) / (units - u) if units > u else math.inf
+            if per_unit < before:
                 break
-        return best
+            corners.pop()
+        corners.append((per_unit if corners else math.inf, value, units, name))
+    return corners
+
+
+def best_answer(offers: Sequence[Offer], capacity: int, priced: Priced) -> Best | None:
+    """Return a best answer; None if there are too many labels.
+
+    Of equally good ones it is always the same.
+
+    Parameters
+    ----------
+    offers, capacity
+        As for `least_bound`.
+    priced
+        As it returns it.
+    """
+    price, rounding = priced.price, PRECISE * abs(priced.bound)
+    if price * priced.room <= rounding:
+        return Best(priced.taken, 0)
+    stages = [_stage(options, firm, price) for options, firm in offers]
+    shortfall, taken = _first_fit(stages, price, capacity)
+    if shortfall <= rounding:
+        return Best(taken, 0)
+    shortfall = min(shortfall, price * priced.room)
+    for part in PARTS:
+        best = _best_within(stages, price, capacity, part * shortfall + rounding)
+        if best is None or best.chosen is not None:
+            break
+    return best
 
 
 def _stage(options: Sequence[Option], firm: bool, price: float) -> Stage:

@@ -1,9 +1,10 @@
 """The MILP of a round, over all options or as many as there is time for."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation_case import Case, restrict

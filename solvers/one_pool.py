@@ -6,12 +6,15 @@ units of their own would take longer than to solve it (`ronda.solvers.knapsack`)
 """
 
 import math
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ronda.formulations.awake import rack_caps
 from ronda.formulations.dual_functions import tightening
-from ronda.formulations.menu import RACK
+from ronda.formulations.grid import RACK
 from ronda.formulations.normalised import kept
 from ronda.formulations.options import OptionTable
 from ronda.formulations.separable import Floats
@@ -20,10 +23,25 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.answer import DUAL_GAP, relative_gap
 from ronda.solvers.choice import Choice
 from ronda.solvers.contract import Deadline
-from ronda.solvers.knapsack import Demand, Offer, Option
+from ronda.solvers.knapsack import Offer, Option, best_answer, least_bound
 
 MOST_OPTIONS, MOST_JOBS = 400, 64
 """Options and jobs up to which this is the fastest way: about a millisecond."""
+
+
+class Plain(NamedTuple):
+    """Options in plain numbers.
+
+    Attributes
+    ----------
+    gpus
+        Of each option.
+    start
+        As in the table.
+    """
+
+    gpus: list[int]
+    start: list[int]
 
 
 def allocate_in_one_pool(
@@ -41,29 +59,33 @@ def allocate_in_one_pool(
     Returns
     -------
     Choice or None
-        A best choice. None if the round is of another kind, has no solution, or takes too long
-        this way: it is then for the general method.
+        A best choice. None if the round is of another kind, has no solution or values that are not
+        finite, or takes too long this way: it is then for the general method.
     """
-    if not _of_this_kind(round, table):
+    if len(table.pools) != 1 or round.watts is not None or rack_caps(round.cluster):
         return None
-    offers = _offers(table, values)
-    if offers is None:
+    if len(table.jobs) > MOST_JOBS or len(table) > MOST_OPTIONS:
         return None
+    plain = table.derive("one pool", _plain)
+    worth: list[float] = values.tolist()
+    if plain is None or not math.isfinite(sum(worth)):
+        return None
+    unit = max(map(abs, worth), default=0.0) or 1.0
+    own: list[float] = kept(values / unit).tolist()
+    offers = _offers(plain, table.must_run.tolist(), own)
     build_s, pool = deadline.elapsed(), table.pools[0]
-    unit = max([abs(v) for options, _ in offers for v, _, _ in options]) or 1.0
-    own = [([(kept(v / unit), n, k) for v, n, k in options], must) for options, must in offers]
-    demand = Demand(own, pool.gpus)
-    priced = demand.least()
-    best = demand.best(priced)
+    priced = None if offers is None else least_bound(offers, pool.gpus)
+    if offers is None or priced is None:
+        return None
+    best = best_answer(offers, pool.gpus, priced)
     if best is None or best.chosen is None:
         return None
-    chosen, price = np.array(best.chosen, dtype=np.int64), priced.price * unit
-    objective = float(values[chosen[chosen >= 0]].sum())
-    bound, _ = Demand(offers, pool.gpus).at(price)
+    rows = [k for k in best.chosen if k >= 0]
+    objective, price = sum([worth[k] for k in rows]), priced.price * unit
     columns = sum([len(options) for options, _ in offers])
     solved_s = deadline.elapsed()
     return Choice(
-        chosen=chosen,
+        chosen=np.array(best.chosen, dtype=np.int64),
         objective=objective,
         bound=objective,
         prices={f"gpus[{pool.name}]": price},
@@ -76,62 +98,66 @@ def allocate_in_one_pool(
         nodes=best.labels,
         incumbents=((solved_s, objective),),
         solver="prices",
-        message=f"exact prices; {priced.evaluations} evaluations; "
-        f"dynamic programme of at most {columns} options",
-        details={DUAL_GAP: relative_gap(bound, objective)},
-        surplus=_surplus(offers, price, len(table)),
+        message=f"exact prices; dynamic programme of at most {columns} options",
+        details={DUAL_GAP: relative_gap(priced.bound, sum([own[k] for k in rows]))},
+        regret=partial(_regrets, offers, worth, price),
     )
 
 
-def _of_this_kind(round: Round, table: OptionTable) -> bool:
-    """Tell whether a round is small, and GPUs of one pool are all that counts in it."""
-    if len(table.pools) != 1 or round.watts is not None or rack_caps(round.cluster):
-        return False
-    if len(table.jobs) > MOST_JOBS or len(table) > MOST_OPTIONS:
-        return False
-    if np.count_nonzero(table.span == RACK):
-        return False
-    pool = table.pools[0]
+def _plain(table: OptionTable) -> Plain | None:
+    """Return the options in plain numbers; None if it is not GPUs alone that must suffice."""
+    pool, gpus = table.pools[0], table.gpus.tolist()
     size = pool.gpus_per_node
-    if pool.nodes * size > pool.gpus:  # unequal nodes: see `Case.node_shares`
-        return True
-    return not tightening({n % size for n in set(table.gpus.tolist())} - {0}, size)
+    equal = pool.nodes * size <= pool.gpus  # if not: see `Case.node_shares`
+    if np.count_nonzero(table.span == RACK) or (equal and _fragments(frozenset(gpus), size)):
+        return None
+    return Plain(gpus, table.start.tolist())
 
 
-def _offers(table: OptionTable, values: Floats) -> list[Offer] | None:
+@lru_cache(maxsize=1024)
+def _fragments(counts: frozenset[int], size: int) -> bool:
+    """Tell whether jobs of such GPUs may not fit in nodes of a size when their GPUs suffice."""
+    return bool(tightening({n % size for n in counts} - {0}, size))
+
+
+def _offers(plain: Plain, must_run: list[bool], values: list[float]) -> list[Offer] | None:
     """Return the options that can be in a best choice, by job; None if there is none.
 
     They are those of `ronda.formulations.allocation_case.make_case`. None, too, if a job that must
-    run has no option of finite value, which is for the general method to refuse.
+    run has no option, which is for the general method to refuse.
     """
-    minus, gpus, start = (-values).tolist(), table.gpus.tolist(), table.start.tolist()
+    gpus, start = plain
     offers: list[Offer] = []
-    for begin, end, must in zip(start, start[1:], table.must_run.tolist(), strict=False):
-        rows = zip(gpus[begin:end], minus[begin:end], range(begin, end), strict=True)
-        options = [(-less, n, k) for n, less, k in rows] if must else _unbeaten(sorted(rows))
-        if must and not (options and all(math.isfinite(v) for v, _, _ in options)):
+    for begin, end, must in zip(start, start[1:], must_run, strict=False):
+        options: list[Option] = []
+        most = -math.inf if must else 0.0
+        for k in sorted(range(begin, end), key=gpus.__getitem__):
+            v, n = values[k], gpus[k]
+            if v > most:
+                most = v
+                if options and options[-1][1] == n:
+                    options.pop()
+                options.append((v, n, k))
+        if must and not options:
             return None
         offers.append((options, must))
     return offers if any(options for options, _ in offers) else None
 
 
-def _unbeaten(rows: list[tuple[int, float, int]]) -> list[Option]:
-    """Return the options that are worth more than all that take no more GPUs, and than none.
-
-    Rows are given as GPUs, value with the other sign and name, sorted.
-    """
-    most, unbeaten = 0.0, []
-    for n, less, k in rows:
-        if most < -less < math.inf:
-            most = -less
-            unbeaten.append((most, n, k))
-    return unbeaten
-
-
-def _surplus(offers: list[Offer], price: float, rows: int) -> Floats:
-    """Return (K,) what options are worth less their price, -inf for those left out as beaten."""
-    surplus = [-math.inf] * rows
-    for options, _ in offers:
-        for v, n, k in options:
-            surplus[k] = v - price * n
-    return np.array(surplus)
+def _regrets(
+    offers: list[Offer], values: list[float], price: float, got: NDArray[np.int64]
+) -> list[float]:
+    """Return (J,) the regret of jobs that got some rows: see `ronda.formulations.regret`."""
+    found = []
+    for (options, must), row in zip(offers, got.tolist(), strict=True):
+        own, best = 0.0, 0.0 if row >= 0 and not must else -math.inf
+        if must and row < 0:
+            own = -math.inf
+        for _, n, k in options:
+            surplus = values[k] - price * n
+            if k == row:
+                own = surplus
+            elif surplus > best:
+                best = surplus
+        found.append(own - best if best > -math.inf else math.inf)
+    return found

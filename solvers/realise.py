@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation_reading import awake_for
 from ronda.formulations.awake import by_pool, may_sleep, node_classes, rack_caps
 from ronda.formulations.defragment import idle_w, loss_of_moves
-from ronda.formulations.menu import RACK
+from ronda.formulations.grid import RACK
 from ronda.formulations.options import OptionTable, option
 from ronda.formulations.placed import Placed
 from ronda.formulations.placers import place

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.menu import SPANS
+from ronda.formulations.grid import SPANS
 from ronda.formulations.options import OptionTable
 from ronda.instances.plan import Plan
 

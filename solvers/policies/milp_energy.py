@@ -1,9 +1,9 @@
 """The exact policy for clusters with an energy budget."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from ronda.formulations.awake import may_sleep
 from ronda.formulations.standby import break_even_s, stand_by
@@ -114,7 +114,7 @@ class MilpEnergy(Prices):
             IDLE: {str(n): since.get(n, round.now_s) for n in sorted(idle)},
             WAKING: {str(n): s for n, s in sorted(ready_s.items())},
         }
-        return msgspec.structs.replace(plan, asleep=asleep, details=details)
+        return replace(plan, asleep=asleep, details=details)
 
 
 def waking(round: Round, initial: Plan | None) -> dict[int, float]:

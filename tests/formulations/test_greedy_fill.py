@@ -1,13 +1,12 @@
 """The greedy fill and the dual bound against brute force, by hand and by invariants."""
 
 import itertools
-from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy.optimize import linprog
 
 from ronda.formulations.greedy_fill import dual_bound, fill
@@ -156,7 +155,7 @@ def test_sleeping_nodes_leave_watts_to_the_others():
     round, table, worth = case(on, [[(0, 1, 60.0, 3.0)], [(0, 2, 120.0, 9.0)]], power_cap_w=180.0)
     assert fill(round, table, worth).tolist() == [-1, -1]
     assert fill(round, table, worth, asleep=(1,)).tolist() == [0, -1]
-    asleep = msgspec.structs.replace(round, asleep=(1,))
+    asleep = replace(round, asleep=(1,))
     assert fill(asleep, table, worth).tolist() == [0, -1]
     # One node awake and job 0: 100 + 20 + 60 = 180 W.
     assert dual_bound(round, table, worth)[0] >= 3.0
@@ -167,8 +166,8 @@ def test_must_run_comes_first():
     """A job that cannot be stopped keeps its GPUs, whatever others are worth."""
     round, table, worth = case(cluster((1, 4)), [[(0, 3, 0, 0.1)], [(0, 2, 0, 50.0)]])
     held = Allocation(option=Option(pool=0, gpus=3), placement=((0, 3),))
-    state = msgspec.structs.replace(table.jobs[0], allocation=held)
-    fixed = msgspec.structs.replace(round, running=(state,), waiting=table.jobs[1:])
+    state = replace(table.jobs[0], allocation=held)
+    fixed = replace(round, running=(state,), waiting=table.jobs[1:])
     must = np.array([True, False])
     table = replace(table, must_run=must)
     assert fill(fixed, table, worth).tolist() == [0, -1]

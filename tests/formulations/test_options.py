@@ -1,6 +1,6 @@
 """Option tables: which rows a round has, what they promise, and what pruning drops."""
 
-import itertools
+from operator import ge
 
 import msgspec
 import numpy as np
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ronda.formulations.dominance import fastest_per_gpus, undominated
 from ronda.formulations.efficiency import efficiency, scale_at
-from ronda.formulations.menu import AT_ONCE
+from ronda.formulations.grid import CLUSTER, NODE, RACK
+from ronda.formulations.menu_section import AT_ONCE
 from ronda.formulations.options import build, option
 from ronda.formulations.pool_shape import pool_shapes
 from ronda.formulations.power import job_power_w
@@ -393,29 +394,39 @@ def test_pruning_drops_just_what_is_dominated(state, mind_power):
     assert rows(kept) == expected
 
 
+SIZES = [(1, NODE), (2, NODE), (4, RACK), (4, CLUSTER), (8, RACK), (8, CLUSTER)]
+
+
 @settings(deadline=None)
 @given(data=st.data(), jobs=st.integers(1, 3), clocks=st.integers(1, 3))
 def test_dominance_against_brute_force(data, jobs, clocks):
     """On small integers, where ties abound, both rules agree with pairwise comparison."""
-    gpus = np.array([1, 2, 4])
-    shape = (jobs, len(gpus), clocks)
-    numbers = st.lists(st.integers(0, 3), min_size=jobs * 3 * clocks, max_size=jobs * 3 * clocks)
-    rate = np.array(data.draw(numbers), dtype=float).reshape(shape)
-    power = np.array(data.draw(numbers), dtype=float).reshape(shape)
-    offered = np.array(data.draw(numbers)).reshape(shape) > 0
-    for mind_power, found in (
-        (False, fastest_per_gpus(offered, rate)),
-        (True, undominated(offered, rate, power, gpus)),
-    ):
-        for j in range(jobs):
-            rows = [(n, s) for n, s in itertools.product(range(3), range(clocks))]
-            rows = [r for r in rows if offered[j][r]]
-            for at, b in enumerate(rows):
-                key_b = (rate[j][b], -gpus[b[0]], -power[j][b] * mind_power)
-                beaten = False
-                for i, a in enumerate(rows):
-                    key_a = (rate[j][a], -gpus[a[0]], -power[j][a] * mind_power)
-                    better = all(x >= y for x, y in zip(key_a, key_b, strict=True))
-                    beaten |= better and (key_a != key_b or i < at)
-                assert found[j][b] == (not beaten)
-            assert not (found[j] & ~offered[j]).any()
+
+    def draw(count):
+        return data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+
+    def survivors(rows, keys, span):
+        """Return the rows that none beats; those within a rack and others are not compared."""
+        kept = []
+        for b in rows:
+            rivals = [a for a in rows if span[a] != (CLUSTER if span[b] == RACK else RACK)]
+            no_worse = [a for a in rivals if all(map(ge, keys[a], keys[b]))]
+            if not any(keys[a] != keys[b] or a < b for a in no_worse):
+                kept.append(b)
+        return kept
+
+    each = [size for size in SIZES for _ in range(clocks)]
+    gpus, span = (np.array(column, dtype=float) for column in zip(*each, strict=True))
+    rate, power, offered = (np.array(draw(jobs * len(each))).reshape(jobs, -1) for _ in range(3))
+    rate, power, offered = rate.astype(float), power.astype(float), offered > 0
+    kept = undominated(offered, rate, power, gpus, span)
+    for mask, found, r, p in zip(offered, kept, rate, power, strict=True):
+        keys = list(zip(r, -gpus, -p, strict=True))
+        expected = survivors(mask.nonzero()[0].tolist(), keys, span)
+        assert found.nonzero()[0].tolist() == expected
+    best = rate[0, ::clocks]  # a row for each size
+    for mask in offered[:, ::clocks]:
+        keys = list(zip(best, [-n for n, _ in SIZES], strict=True))
+        rows = mask.nonzero()[0].tolist()
+        expected = survivors([k for k in rows if best[k] > 0], keys, [s for _, s in SIZES])
+        assert fastest_per_gpus(rows, best.tolist(), [s for _, s in SIZES]) == expected

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.menu import CLUSTER, NODE, RACK
+from ronda.formulations.grid import CLUSTER, NODE, RACK
 from ronda.formulations.objectives import values
 from ronda.formulations.options import build, option
 from ronda.formulations.rack_options import first_fit

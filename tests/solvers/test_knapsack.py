@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -12,23 +13,24 @@ from ronda.formulations.separable import Separable
 from ronda.solvers import knapsack
 from ronda.solvers.contract import Deadline
 from ronda.solvers.dual import solve_dual
-from ronda.solvers.knapsack import Demand
+from ronda.solvers.knapsack import best_answer, least_bound
 from ronda.solvers.planes import Line
 from ronda.solvers.prices import solve_separable
 from ronda.solvers.shards import LocalJobs
 
 
-def demand(jobs, capacity, must=()):
-    """Return the demand of jobs given as lists of (value, units); options are counted through."""
+def offers_of(jobs, must=()):
+    """Return the offers of jobs given as lists of (value, units); options are counted through."""
     names = iter(range(sum(map(len, jobs))))
-    offers = [([(v, a, next(names)) for v, a in job], j in must) for j, job in enumerate(jobs)]
-    return Demand(offers, capacity)
+    named = [[(v, a, next(names)) for v, a in job] for job in jobs]
+    return [(sorted(job, key=itemgetter(1)), j in must) for j, job in enumerate(named)]
 
 
 def best(jobs, capacity, must=()):
     """Return the option of each job in a best answer, None if there is none."""
-    asked = demand(jobs, capacity, must)
-    return asked.best(asked.least()).chosen
+    offers = offers_of(jobs, must)
+    priced = least_bound(offers, capacity)
+    return None if priced is None else best_answer(offers, capacity, priced).chosen
 
 
 def separable(jobs, capacity, must=()):
@@ -69,13 +71,13 @@ def test_by_hand():
     """Two jobs on 4 GPUs: (6 for 4), (5 for 2) against (4 for 2): 5 + 4 beats 6.
 
     D(p) = 4 p + max(0, 6 - 4 p, 5 - 2 p) + max(0, 4 - 2 p). At p = 0: 10, using 4 + 2 = 6 of 4.
-    From p = 1/2, where 6 - 4 p = 5 - 2 p, both take 2: D = 9 there, and up to p = 2.
+    From p = 1/2, where 6 - 4 p = 5 - 2 p, both take 2: D = 9 there, and up to p = 2. The lowest
+    of these prices is the one.
     """
     jobs = [[(6, 4), (5, 2)], [(4, 2)]]
     assert best(jobs, 4) == [1, 2]
-    found = demand(jobs, 4).least()
-    assert found.bound == pytest.approx(9.0)
-    assert 0.5 <= found.price <= 2.0
+    found = least_bound(offers_of(jobs), 4)
+    assert found == (0.5, 9.0, [1, 2], 0)
 
 
 def test_gap_between_optimum_and_prices():
@@ -85,7 +87,7 @@ def test_gap_between_optimum_and_prices():
     """
     jobs = [[(3, 3)], [(1.9, 2)]]
     assert best(jobs, 4) == [0, -1]
-    found = demand(jobs, 4).least()
+    found = least_bound(offers_of(jobs), 4)
     assert found.price == pytest.approx(0.95)
     assert found.bound == pytest.approx(3.95)
 
@@ -94,8 +96,8 @@ def test_nothing_scarce_costs_nothing():
     """Three GPUs for two jobs of one: both run, the price is 0."""
     jobs = [[(1, 1)], [(2, 1)]]
     assert best(jobs, 3) == [0, 1]
-    found = demand(jobs, 3).least()
-    assert (found.price, found.bound, found.evaluations) == (0.0, 3.0, 1)
+    found = least_bound(offers_of(jobs), 3)
+    assert found == (0.0, 3.0, [0, 1], 1)
 
 
 def test_jobs_that_must_run_beyond_what_there_is():
@@ -131,7 +133,7 @@ def test_equal_to_brute_force_and_to_the_dual_in_general(jobs, capacity, must):
         assert chosen is None
         return
     assert worth(jobs, chosen) == pytest.approx(value)
-    problem, found = separable(jobs, capacity, must), demand(jobs, capacity, must).least()
+    problem, found = separable(jobs, capacity, must), least_bound(offers_of(jobs, must), capacity)
     dual = solve_dual(problem, LocalJobs(problem), tolerance=1e-9, deadline=Deadline())
     assert found.bound <= dual.bound + 1e-7 * abs(dual.bound) + 1e-9
     if not must:  # what must run may need prices above the general method's ceiling
@@ -147,14 +149,14 @@ def test_equal_to_the_general_method_where_prices_leave_much_undecided(seed, mon
     values = sizes ** rng.uniform(0.5, 1.0, (20, 1)) * rng.uniform(0.8, 1.2, (20, 5))
     pairs = zip(values.tolist(), sizes.tolist(), strict=True)
     jobs = [list(zip(v, a, strict=True)) for v, a in pairs]
-    asked = demand(jobs, 40, must=(3, 7))
-    priced = asked.least()
-    found = asked.best(priced)
+    offers = offers_of(jobs, must=(3, 7))
+    priced = least_bound(offers, 40)
+    found = best_answer(offers, 40, priced)
     answer = solve_separable(separable(jobs, 40, must=(3, 7)), gap=1e-9)
     assert worth(jobs, found.chosen) == pytest.approx(answer.objective, rel=1e-9)
     monkeypatch.setattr(knapsack, "MOST_LABELS", 0)
     if found.labels:
-        assert asked.best(priced) is None
+        assert best_answer(offers, 40, priced) is None
     else:  # decided by prices alone
         assert math.isclose(worth(jobs, found.chosen), priced.bound)
 

@@ -1,11 +1,15 @@
 """Small rounds of one pool in plain numbers: the same answers as by the general method."""
 
+import math
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.allocation_case import make_case
 from ronda.formulations.objectives import values
 from ronda.formulations.options import build
+from ronda.formulations.regret import regrets
 from ronda.instances import generate
 from ronda.instances.check import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
@@ -87,6 +91,22 @@ def test_values_in_other_units_give_the_same_choice():
             assert scaled.objective == pytest.approx(usual.objective * factor, rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", OF_THIS_KIND[::4])
+def test_regrets_are_those_of_the_prices(seed):
+    """As from the surpluses of all options that none beats, whatever the jobs got in the end."""
+    round_ = free(seed)
+    table = build(round_)
+    worth = values(round_, table, "rank")
+    choice = allocate_in_one_pool(round_, table, worth, Deadline())
+    (price,) = choice.prices.values()
+    rows = make_case(round_, table, worth).rows
+    surplus = np.full(len(table), -np.inf)
+    surplus[rows] = worth[rows] - price * table.gpus[rows]
+    for got in (choice.chosen, np.full(len(table.jobs), -1)):
+        expected = regrets(table.start, surplus, table.must_run, got)
+        assert choice.regret(got) == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-15)
+
+
 def hand_made(*gpus, nodes=(4,), racks=False):
     """Return a round of one waiting job for each number of GPUs, on nodes of these sizes."""
     names = [f"r{k}" for k in range(len(nodes))] if racks else [None] * len(nodes)
@@ -135,11 +155,19 @@ def test_unequal_nodes_are_counted_by_gpus_alone():
     assert (choice.chosen >= 0).all()
 
 
-def test_worthless_and_undefined_options_are_not_taken():
-    """As in `make_case`; a round in which nothing is worth anything has no offers."""
+def test_worthless_options_are_not_taken():
+    """As in `make_case`; in a round in which nothing is worth anything there are no offers."""
     round_ = hand_made(1, 2)
-    choice = choose(round_, lambda table: np.where(table.job == 0, np.nan, 1.0))
+    choice = choose(round_, lambda table: np.where(table.job == 0, -1.0, 1.0))
     assert choice.chosen.tolist()[0] == -1
     assert choice.chosen.tolist()[1] >= 0
-    assert np.isneginf(choice.surplus[0])
+    assert choice.regret(np.array([-1, 1])) == [math.inf, 1.0]
+    assert choice.regret(np.array([-1, -1])) == [math.inf, -1.0]
     assert choose(round_, lambda table: np.zeros(len(table))) is None
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_undefined_values_are_left_to_the_general_method(odd):
+    """Which takes no such option."""
+    round_ = hand_made(1, 2)
+    assert choose(round_, lambda table: np.where(table.job == 0, odd, 1.0)) is None
