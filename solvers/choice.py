@@ -199,6 +199,7 @@ def to_plan(
     if choice.regret is not None:
         got = _got(setting.table, choice.chosen, placed.unplaced)
         lost = zip(setting.table.jobs, choice.regret(got), strict=True)
+        # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
         policy=setting.policy,
