@@ -15,6 +15,7 @@ from ronda.formulations.current_row import current_rate, with_current
 from ronda.formulations.menu import Menu, menu
 from ronda.formulations.menu_section import Request, Section, Terms
 from ronda.formulations.pool_shape import PoolShape, pool_shapes
+from ronda.formulations.remembered import remembered
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Job, JobState
@@ -166,13 +167,17 @@ def _choices(
     return choices
 
 
-def _menus(profile: Profile, partition: str, shapes: Sequence[PoolShape]) -> list[Menu]:
+def _menus(profile: Profile, partition: str, shapes: tuple[PoolShape, ...]) -> list[Menu]:
     """Return the menus of a profile in the pools of a partition that can run it."""
-    return [
-        menu(profile, shape)
-        for shape in shapes
-        if shape.pool.partition == partition and shape.pool.gpu_type.name in profile.throughput
-    ]
+
+    def make() -> list[Menu]:
+        return [
+            menu(profile, shape)
+            for shape in shapes
+            if shape.pool.partition == partition and shape.pool.gpu_type.name in profile.throughput
+        ]
+
+    return remembered(profile, ("menus", partition, shapes), make)
 
 
 def _choice(of: Menu, state: JobState, elastic: bool, flags: tuple[bool, bool]) -> Choice:

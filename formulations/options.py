@@ -223,7 +223,7 @@ def _same_columns(
 
 def _current(start: NDArray[np.int64], kept: Sequence[JobRows]) -> NDArray[np.bool_]:
     """Return (K,) whether the row is what its job runs on now."""
-    current = np.array([of_job.current for of_job in kept], dtype=np.int64)
     is_current = np.zeros(start[-1], dtype=bool)
-    is_current[(start[:-1] + current)[current >= 0]] = True
+    pairs = zip(start.tolist(), kept, strict=False)
+    is_current[[at + of_job.current for at, of_job in pairs if of_job.current >= 0]] = True
     return is_current

@@ -34,8 +34,8 @@ NOTHING: Option = (0.0, 0, -1)
 Offer = tuple[Sequence[Option], bool]
 """All that a job may take, by units, ascending, and whether it must take something."""
 
-Corner = tuple[float, float, int, int]
-"""A corner of the upper hull: the price below which it is best, its value, units and name."""
+Step = tuple[float, int, int, int, float]
+"""From corner to corner of an upper hull: value a unit, units, job, name, and the value before."""
 
 Stage = list[Option]
 """All that a job may take, by loss."""
@@ -94,45 +94,45 @@ def least_bound(offers: Iterable[Offer], capacity: int) -> Priced | None:
     capacity
         Units that there are for all.
     """
-    steps: list[tuple[float, int, int, int]] = []
+    steps: list[Step] = []
     taken: list[int] = []
     bound, room = 0.0, capacity
     for j, (options, firm) in enumerate(offers):
-        corners = _hull(options, firm)
-        _, value, units, name = corners[0]
+        value, units, name = _climb(steps, j, options, firm)
         bound += value
         room -= units
         taken.append(name)
-        for per_unit, _, more, name in corners[1:]:
-            steps.append((per_unit, more - units, j, name))
-            units = more
     if room < 0:
         return None
     steps.sort(reverse=True)
-    for price, units, j, name in steps:
-        if units > room:
+    for price, more, j, name, _ in steps:
+        if more > room:
             return Priced(price, bound + price * room, taken, room)
-        bound += price * units
-        room -= units
+        bound += price * more
+        room -= more
         taken[j] = name
     return Priced(0.0, bound, taken, room)
 
 
-def _hull(options: Iterable[Option], firm: bool) -> list[Corner]:
-    """Return what a job is best off with, one after the other, while the price falls to nothing."""
-    corners = [] if firm else [(math.inf, 0.0, 0, -1)]
-    for value, units, name in options:
-        if corners and value <= corners[-1][1]:
+def _climb(steps: list[Step], j: int, options: Sequence[Option], firm: bool) -> Option:
+    """Add the steps of job j from corner to corner of its upper hull; return where it begins."""
+    first, begin = len(steps), options[0] if firm else NOTHING
+    value, units, _ = begin  # of the corner that is reached
+    for v, u, name in options:
+        if v <= value:
             continue
-        per_unit = math.inf
-        while corners:
-            before, v, u, _ = corners[-1]
-            per_unit = (value - v) / (units - u) if units > u else math.inf
-            if per_unit < before:
+        while True:
+            per_unit = (v - value) / (u - units) if u > units else math.inf
+            if len(steps) == first or per_unit < steps[-1][0]:
                 break
-            corners.pop()
-        corners.append((per_unit if corners else math.inf, value, units, name))
-    return corners
+            _, more, _, _, value = steps.pop()
+            units -= more
+        if u > units:
+            steps.append((per_unit, u - units, j, name, value))
+        else:  # more for as much as the job takes in any case
+            begin = (v, u, name)
+        value, units = v, u
+    return begin
 
 
 def best_answer(offers: Sequence[Offer], capacity: int, priced: Priced) -> Best | None:
