@@ -9,6 +9,7 @@ with the gradient noise scale (in samples) of the job at its present progress (M
 """
 
 from bisect import bisect_right
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +18,18 @@ from ronda.formulations.remembered import remembered
 from ronda.instances.profile import NoiseCurve, NoiseScale
 
 Floats = NDArray[np.float64]
+Numbers = TypeVar("Numbers", float, Floats)
 
 
 def efficiency(scale: ArrayLike, batch: ArrayLike, base_batch: float) -> Floats:
     """Return E(B), at most 1 for batches from the base batch up; all in samples."""
-    scale = np.asarray(scale, dtype=float)
-    return np.asarray((scale + base_batch) / (scale + np.asarray(batch, dtype=float)))
+    scales, batches = np.asarray(scale, dtype=float), np.asarray(batch, dtype=float)
+    return np.asarray(_ratio(scales, batches, base_batch))
+
+
+def _ratio(scale: Numbers, batch: Numbers, base_batch: float) -> Numbers:
+    """Return E(B) of arrays, or of one batch at a fraction of the time."""
+    return (scale + base_batch) / (scale + batch)
 
 
 def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
@@ -38,7 +45,7 @@ def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
         scale = noise.scale[noise.batches.index(batch)]
     else:
         scale = float(np.interp(batch, noise.batches, noise.scale))
-    return (scale + base_batch) / (scale + batch)
+    return _ratio(scale, batch, base_batch)
 
 
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:

@@ -43,6 +43,16 @@ class Grid(NamedTuple):
     whole: Floats
     ways: Floats
 
+    @property
+    def speed(self) -> Floats:
+        """(R, B) samples per second."""
+        return np.asarray(self.ways[RATE - FLOATS_FROM])
+
+    @property
+    def power_w(self) -> Floats:
+        """(R, B) watts."""
+        return np.asarray(self.ways[WATTS - FLOATS_FROM])
+
     def offered(self, counts: Sequence[tuple[int, int, int]]) -> NDArray[np.bool_]:
         """Return (J, R) the ladder's rows within [low, high] GPUs, and those with `asked` GPUs."""
         gpus = self.whole[GPUS]
@@ -88,9 +98,7 @@ def measured_grid(
     each = speed.shape[1]
     whole = np.ones((FLOATS_FROM, len(counts) * each))
     whole[POOL], whole[GPUS], whole[SPAN] = shape.index, counts.repeat(each), span.repeat(each)
-    ways = np.empty((COLUMNS - FLOATS_FROM, *speed.shape))
-    ways[CLOCK - FLOATS_FROM], ways[BATCH - FLOATS_FROM] = clock, batches
-    ways[RATE - FLOATS_FROM], ways[WATTS - FLOATS_FROM] = speed, power
+    ways = np.array(np.broadcast_arrays(clock, batches, speed, power))
     on_ladder = np.isin(whole[GPUS], shape.ladder)
     return Grid(
         span.repeat(each).tolist(), on_ladder, whole, ways.reshape(len(ways), -1, len(batches))

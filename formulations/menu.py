@@ -2,12 +2,15 @@
 
 from ronda.formulations.efficiency import worth
 from ronda.formulations.grid import minds_racks
-from ronda.formulations.menu_section import MOST_REMEMBERED, Section, Terms
+from ronda.formulations.menu_section import Section, Terms
 from ronda.formulations.pool_shape import PoolShape
 from ronda.formulations.remembered import remembered
 from ronda.formulations.throughput import model_of, samples_per_s
 from ronda.instances.job import Option
 from ronda.instances.profile import NoiseScale, Profile, Rigid
+
+# Entries that are kept of each kind; a block is about 1 KiB.
+MOST_REMEMBERED = 8192
 
 
 class Menu:

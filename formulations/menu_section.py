@@ -14,7 +14,6 @@ from ronda.formulations.grid import (
     GPUS,
     RATE,
     SPAN,
-    WATTS,
     Grid,
     measured_grid,
     merged,
@@ -27,9 +26,6 @@ Rows = NDArray[np.int64]
 
 Best = tuple[Floats, Rows]
 """(R,) rate of each row of a grid, and with which of the batches."""
-
-# Entries that are kept of each kind; a block is about 1 KiB.
-MOST_REMEMBERED = 8192
 
 # Blocks computed at once: bounds memory at a few MiB per temporary array, which caches like.
 AT_ONCE = 128
@@ -160,7 +156,7 @@ class Section:
         if len(self._best) + len(new) > AT_ONCE:
             self._best, new = {}, list(noises)
         if new:
-            worth, speed = self._worth(new), grid.ways[RATE - FLOATS_FROM]
+            worth, speed = self._worth(new), grid.speed
             way = (worth[:, None] * speed).argmax(axis=2)
             rate = worth[np.arange(len(new))[:, None], way] * speed[np.arange(len(speed)), way]
             self._best.update(zip(new, zip(rate, way, strict=True), strict=True))
@@ -197,6 +193,6 @@ class Section:
         rate, way = np.array([r for r, _ in best]), np.array([w for _, w in best])
         kept = grid.offered([request[:3] for request in requests]) & (rate > 0)
         if self._terms.prune:
-            power_w = grid.ways[WATTS - FLOATS_FROM][np.arange(len(grid.span)), way]
+            power_w = grid.power_w[np.arange(len(grid.span)), way]
             kept = undominated(kept, rate, power_w, grid.whole[GPUS], grid.whole[SPAN])
         return [mask.nonzero()[0] for mask in kept]

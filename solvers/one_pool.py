@@ -74,8 +74,10 @@ def allocate_in_one_pool(
     own: list[float] = kept(values / unit).tolist()
     offers = _offers(plain, table.must_run.tolist(), own)
     build_s, pool = deadline.elapsed(), table.pools[0]
-    priced = None if offers is None else least_bound(offers, pool.gpus)
-    if offers is None or priced is None:
+    if offers is None:
+        return None
+    priced = least_bound(offers, pool.gpus)
+    if priced is None:
         return None
     best = best_answer(offers, pool.gpus, priced)
     if best is None or best.chosen is None:
@@ -150,9 +152,8 @@ def _regrets(
     """Return (J,) the regret of jobs that got some rows: see `ronda.formulations.regret`."""
     found = []
     for (options, must), row in zip(offers, got.tolist(), strict=True):
-        own, best = 0.0, 0.0 if row >= 0 and not must else -math.inf
-        if must and row < 0:
-            own = -math.inf
+        idle = -math.inf if must else 0.0  # the surplus of not to run
+        own, best = (idle, -math.inf) if row < 0 else (-math.inf, idle)
         for _, n, k in options:
             surplus = values[k] - price * n
             if k == row:

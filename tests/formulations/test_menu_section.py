@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ronda.formulations.grid import BATCH, CLOCK, GPUS, RATE, WATTS
-from ronda.formulations.menu import Menu
-from ronda.formulations.menu_section import AT_ONCE, MOST_REMEMBERED, Request, Section, Terms
+from ronda.formulations.menu import MOST_REMEMBERED, Menu
+from ronda.formulations.menu_section import AT_ONCE, Request, Section, Terms
 from ronda.formulations.pool_shape import pool_shapes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile
