@@ -1,11 +1,9 @@
 """How an energy budget accrues: the joules that may have been used by each time."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ronda.instances.arrays import Floats
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-
-Floats = NDArray[np.float64]
 
 
 class Accrual:

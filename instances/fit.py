@@ -1,6 +1,6 @@
 """What a fit of speed or power to measurements is: parameters, errors, and named warnings.
 
-``ronda profile fit`` writes files of it; ``ronda.instances.profiles`` reads them and gives those
+``ronda profile fit`` writes files of it; ``ronda.instances.files.fits`` reads them and gives those
 that are packaged.
 """
 

@@ -7,12 +7,11 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.check_history import same
+from ronda.instances.arrays import Floats
+from ronda.instances.check.history import same
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Instance": "ronda.instances.instance",
-    "Round": "ronda.instances.instance",
+    "Round": "ronda.instances.round",
     "Plan": "ronda.instances.plan",
     "Schedule": "ronda.instances.schedule",
-    "read": "ronda.instances.files",
-    "write": "ronda.instances.files",
-    "load": "ronda.instances.catalogue",
-    "check": "ronda.instances.check",
+    "read": "ronda.instances.files.json",
+    "write": "ronda.instances.files.json",
+    "load": "ronda.instances.files.catalogue",
+    "check": "ronda.instances.check.answer",
     "summarise": "ronda.instances.metrics",
     "policy": "ronda.solvers.registry",
     "solve": "ronda.solvers.solve",
-    "run": "ronda.solvers.rolling_horizon",
+    "run": "ronda.solvers.horizon.driver",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -5,8 +5,8 @@ from enum import Flag, auto
 from typing import Protocol, runtime_checkable
 
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
+from ronda.instances.round import Round
 
 
 class Deadline:

@@ -13,29 +13,29 @@ from ronda.instances.errors import InputError
 from ronda.solvers.contract import Policy
 
 POLICIES = {
-    "fifo": "ronda.solvers.policies.fifo:Fifo",
-    "sjf": "ronda.solvers.policies.sjf:Sjf",
-    "srtf": "ronda.solvers.policies.srtf:Srtf",
-    "milp": "ronda.solvers.policies.milp:Milp",
-    "prices": "ronda.solvers.policies.prices:Prices",
-    "genetic": "ronda.solvers.policies.genetic:Genetic",
-    "ones": "ronda.solvers.policies.ones:Ones",
-    "evolve": "ronda.solvers.policies.evolve:Evolve",
-    "powerflow": "ronda.solvers.policies.powerflow:Powerflow",
-    "powerflow-prices": "ronda.solvers.policies.powerflow_prices:PowerflowPrices",
-    "milp-energy": "ronda.solvers.policies.milp_energy:MilpEnergy",
-    "tiresias": "ronda.solvers.policies.tiresias:Tiresias",
-    "optimus": "ronda.solvers.policies.optimus:Optimus",
-    "pollux-like": "ronda.solvers.policies.pollux_like:PolluxLike",
-    "elasticflow-like": "ronda.solvers.policies.elasticflow_like:ElasticFlowLike",
-    "race-to-idle": "ronda.solvers.policies.race_to_idle:RaceToIdle",
+    "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
+    "sjf": "ronda.solvers.policies.rigid.sjf:Sjf",
+    "srtf": "ronda.solvers.policies.rigid.srtf:Srtf",
+    "milp": "ronda.solvers.policies.optimising.milp:Milp",
+    "prices": "ronda.solvers.policies.optimising.prices:Prices",
+    "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
+    "ones": "ronda.solvers.policies.systems.ones:Ones",
+    "evolve": "ronda.solvers.policies.optimising.evolve:Evolve",
+    "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
+    "powerflow-prices": "ronda.solvers.policies.energy.powerflow_prices:PowerflowPrices",
+    "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
+    "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
+    "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
+    "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
+    "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
+    "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
 
 ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elasticflow-like")
 """Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
 
-POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.zeus:{base}" for base in ZEUS_BASES}
+POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for base in ZEUS_BASES}
 
 _SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 

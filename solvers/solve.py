@@ -1,8 +1,8 @@
 """Decide one round."""
 
-from ronda.instances.instance import Round
 from ronda.instances.plan import Plan
-from ronda.instances.validate import validate
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Deadline, Policy
 from ronda.solvers.registry import policy as make_policy
 

@@ -17,7 +17,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("bench", "formulations", "instances", "solvers")
-HEAVY = ("dask", "deap", "distributed", "highspy", "lightgbm", "matplotlib", "pandas", "pyomo")
+HEAVY = (
+    *("dask", "deap", "distributed", "highspy", "lightgbm"),
+    *("matplotlib", "networkx", "pandas", "pyomo"),
+)
 
 # Written so that this file does not match itself.
 REGISTRY = re.compile(

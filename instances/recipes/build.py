@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from ronda.instances import files
-from ronda.instances.catalogue import Listing
 from ronda.instances.errors import InputError
+from ronda.instances.files import json as files
+from ronda.instances.files.catalogue import Listing
 from ronda.instances.recipes import hand
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.item import Item

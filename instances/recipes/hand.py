@@ -1,10 +1,11 @@
 """Instances small enough to be solved on paper; the derivations are in their descriptions."""
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
-from ronda.instances.instance import Instance, Round
+from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
 from ronda.instances.recipes.item import Item
+from ronda.instances.round import Round
 
 _SOURCE = "made for ronda, by hand"
 _LICENCE = "Apache-2.0"

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from ronda.instances.catalogue import Entry
-from ronda.instances.instance import Instance, Round
+from ronda.instances.files.catalogue import Entry
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from msgspec import structs
 
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
+from ronda.instances.files.fits import find
 from ronda.instances.instance import Instance
 from ronda.instances.profile import PowerCurve
-from ronda.instances.profiles import find
 from ronda.instances.recipes.stretch import stretch
 
 CLOCKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

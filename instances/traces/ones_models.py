@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import structs
 
-from ronda.instances.applications import APPLICATIONS, GPU
+from ronda.instances.generate.applications import APPLICATIONS, GPU
 from ronda.instances.job import Costs
 from ronda.instances.learning import LearningCurve
 from ronda.instances.profile import NoiseCurve, Profile

@@ -13,17 +13,17 @@ from ronda.cli.command import Taught
 from ronda.instances.errors import RondaError
 
 COMMANDS = {
-    "solve": "ronda.cli.solve",
-    "run": "ronda.cli.run",
-    "compare": "ronda.cli.compare",
-    "frontier": "ronda.cli.frontier",
-    "anytime": "ronda.cli.anytime",
-    "export": "ronda.cli.export",
-    "explain": "ronda.cli.explain",
-    "instances": "ronda.cli.instances",
-    "profile": "ronda.cli.profile",
-    "show-versions": "ronda.cli.versions",
-    "completion": "ronda.cli.completion",
+    "solve": "ronda.cli.commands.solve",
+    "run": "ronda.cli.commands.run",
+    "compare": "ronda.cli.commands.compare",
+    "frontier": "ronda.cli.commands.frontier",
+    "anytime": "ronda.cli.commands.anytime",
+    "export": "ronda.cli.commands.export",
+    "explain": "ronda.cli.commands.explain",
+    "instances": "ronda.cli.commands.instances.group",
+    "profile": "ronda.cli.commands.profile.group",
+    "show-versions": "ronda.cli.commands.versions",
+    "completion": "ronda.cli.commands.completion",
 }
 """Name of each command and the module that has it as ``command``."""
 

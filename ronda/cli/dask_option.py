@@ -42,7 +42,7 @@ def with_dask(spec: str, address: str | None) -> str:
     if "dask" in given:
         raise InputError("--dask", f"{address!r} and --policy {spec}", "one address")
     where = address.strip() or LOCAL
-    from ronda.solvers.dask_client import client
+    from ronda.solvers.dask.client import client
 
     client(where)  # an address where nobody answers is an error before any work
     inside = ", ".join(f"{key}={value}" for key, value in (given | {"dask": where}).items())

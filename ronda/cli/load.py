@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Instance, Round
-from ronda.instances.validate import Document
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import Document
 
 
 def document(source: str) -> Document:
     """Return what a packaged name, a file of any kind or ``-`` (stdin) holds."""
-    from ronda.instances.catalogue import entries, load
-    from ronda.instances.files import read
+    from ronda.instances.files.catalogue import entries, load
+    from ronda.instances.files.json import read
 
     if source in {entry.name for entry in entries()}:
         return load(source)
@@ -19,8 +20,8 @@ def document(source: str) -> Document:
 
 def subject(source: str) -> Instance | Round:
     """Return the instance or the round that an argument names."""
-    from ronda.instances.catalogue import load
-    from ronda.instances.files import read
+    from ronda.instances.files.catalogue import load
+    from ronda.instances.files.json import read
 
     found = read("-") if source == "-" else load(source)
     if isinstance(found, Instance | Round):
@@ -69,7 +70,7 @@ def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
     import click
 
     from ronda.cli.output import emit
-    from ronda.instances.files import fingerprint, write
+    from ronda.instances.files.json import fingerprint, write
 
     write(made, out)
     jobs, gpus = len(made.jobs), made.cluster.gpus

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ronda.instances.errors import InputError
-from ronda.instances.storage import label
+from ronda.instances.files.storage import label
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from ronda.cli.app import cli
 from ronda.instances import generate
-from ronda.instances.files import write
+from ronda.instances.files.json import write
 
 
 @pytest.fixture

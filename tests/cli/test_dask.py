@@ -6,8 +6,8 @@ import time
 import pytest
 
 from ronda.instances import generate
-from ronda.instances.files import read, write
-from ronda.solvers import dask_client
+from ronda.instances.files.json import read, write
+from ronda.solvers.dask import client as dask_client
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from ronda.instances import files, generate
+from ronda.instances import generate
+from ronda.instances.files import json as files
 
 WORDS = ("frontier", "two-nodes.json", "--out", "out")
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from ronda.cli.app import COMMANDS, cli
-from ronda.cli.instances import COMMANDS as INSTANCES
+from ronda.cli.commands.instances.group import COMMANDS as INSTANCES
 
 START = "import sys; from ronda.cli import main\nsys.argv[0] = 'ronda'\n"
 
@@ -130,7 +130,7 @@ def test_versions(ronda):
 
 def test_help_names_every_policy():
     """The list in the help is written out, so that help needs no heavy import: it must be whole."""
-    from ronda.cli.params import policy_option
+    from ronda.cli.options import policy_option
     from ronda.solvers.registry import POLICIES
 
     @policy_option

@@ -5,10 +5,11 @@ import json
 import msgspec
 import pytest
 
-from ronda.instances import files
-from ronda.instances.catalogue import entries
-from ronda.instances.instance import Instance, Round
-from ronda.solvers.rolling_horizon import run
+from ronda.instances.files import json as files
+from ronda.instances.files.catalogue import entries
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
+from ronda.solvers.horizon.driver import run
 
 
 def test_list_names_every_packaged_instance(ronda):

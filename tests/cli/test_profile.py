@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ronda.instances.profiles import fitted, read
+from ronda.instances.files.fits import fitted, read
 
 # T = (1 + 0.25 b) ms on 1 GPU, sync 2 + 0.5 (n - 2) ms in a node, 5 + 0.1 (n - 2) ms across.
 SYNC = {1: 0.0, 2: 2.0, 4: 3.0, 8: 5.0, 16: 6.4, 32: 8.0}

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from ronda.instances import files, generate
+from ronda.instances import generate
+from ronda.instances.files import json as files
 from ronda.instances.schedule import Schedule
 
 PROMISED = {

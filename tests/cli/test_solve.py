@@ -8,8 +8,9 @@ import time
 import msgspec
 import pytest
 
-from ronda.instances import files, generate
-from ronda.instances.check import check
+from ronda.instances import generate
+from ronda.instances.check.answer import check
+from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from records import record
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check_timeline import energy, flatten
+from ronda.instances.check.timeline import energy, flatten
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job, Option, Truth

@@ -1,9 +1,9 @@
 """Rounds whose jobs are to be placed on nodes of 8 GPUs."""
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
-from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import rigid_profile
+from ronda.instances.round import Round
 
 
 def room(*racks, size=8, **kwargs):

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.instances.files import decode
-from ronda.instances.instance import Instance, Round
-from ronda.instances.validate import problems
+from ronda.instances.files.json import decode
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import problems
 
 # Idle power: 2 nodes x (100 W + 4 GPUs x 50 W) + 1 node x (40 W + 2 GPUs x 30 W) = 700 W;
 # of that 600 W under rack "row" (group g is in rack "r" in "row") and 100 W in no rack. Asleep,

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from ronda.formulations.objectives import minds_power, values
-from ronda.formulations.options import build
+from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.options.table import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
-from ronda.instances.instance import Round
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.profile import Profile, Tabular, rigid_profile
+from ronda.instances.round import Round
 
 
 def cluster(gpus=64, partitions=("default",)):

@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
-from ronda.instances.instance import Instance, Round
+from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid
+from ronda.instances.round import Round
 
 
 def make_instance(jobs, *, nodes=1, gpus_per_node=4, **fields):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ronda.instances import generate
-from ronda.instances.check import check
+from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.contract import Capability, Deadline, Policy

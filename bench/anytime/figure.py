@@ -1,0 +1,95 @@
+"""The figure of quality against time and against evaluations, with its numbers beside."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from ronda.bench.anytime.traces import Trace
+from ronda.bench.figures.style import colour, line, new_figure, save, tidy, width
+
+LEAST = 1e-4
+"""Gaps below this are drawn here: a logarithm has no zero."""
+
+HEADER = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
+
+
+def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, path: Path) -> None:
+    """Draw the mean gap of each policy over all runs; of one round, also its range over seeds.
+
+    Parameters
+    ----------
+    found
+        Runs on one or more rounds.
+    reference
+        What values are measured against, by round.
+    limit_s
+        Right end of the time axis.
+    path
+        Without suffix; ``.png`` and ``.csv`` are added.
+    """
+    figure = new_figure(11, 4.4)
+    by_time, by_evaluation = figure.subplots(1, 2, sharey=True)
+    earliest = min(t.points[0].time_s for t in found)
+    most = max(t.points[-1].evaluations for t in found)
+    _panel(by_time, found, reference, (earliest / 2, limit_s), evaluations=False)
+    _panel(by_evaluation, found, reference, (0.8, max(most, 10.0)), evaluations=True)
+    by_time.set_xlabel("seconds since entry", fontsize=9)
+    by_evaluation.set_xlabel("evaluations (search-tree nodes of milp and prices)", fontsize=9)
+    by_time.set_ylabel("primal gap to the best known bound (%)", fontsize=9)
+    rounds = list(dict.fromkeys(t.round for t in found))
+    figure.suptitle(rounds[0] if len(rounds) == 1 else f"mean of {len(rounds)} rounds", fontsize=10)
+    figure.legend(
+        *by_time.get_legend_handles_labels(), loc="outside right upper", fontsize=8.5, frameon=False
+    )
+    rows = [
+        (t.round, t.label, t.seed, f"{p.time_s:.6f}", f"{p.evaluations:.0f}", p.value, gap)
+        for t in found
+        for p, gap in zip(t.points, t.gaps(reference[t.round]), strict=True)
+    ]
+    save(figure, path, HEADER, rows)
+
+
+def _panel(
+    axes: Axes,
+    found: Sequence[Trace],
+    reference: dict[str, float],
+    ends: tuple[float, float],
+    *,
+    evaluations: bool,
+) -> None:
+    """Draw one panel: a step line a policy, with the range of its runs behind."""
+    grid = np.geomspace(*ends, 600)
+    labels = list(dict.fromkeys(t.label for t in found))
+    one_round = len({t.round for t in found}) == 1
+    for index, label in enumerate(labels):
+        own = [t for t in found if t.label == label]
+        gaps = np.array([t.at(grid, reference[t.round], evaluations=evaluations) for t in own])
+        shown = np.maximum(gaps, LEAST)
+        if len(own) > 1 and one_round:
+            low, high, shade = shown.min(axis=0), shown.max(axis=0), colour(index)
+            axes.fill_between(grid, low, high, step="post", color=shade, alpha=0.12, linewidth=0)
+        axes.step(
+            grid,
+            np.maximum(gaps.mean(axis=0), LEAST),
+            where="post",
+            color=colour(index),
+            linestyle=line(index),
+            linewidth=width(index, len(labels)),
+            label=label,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(LEAST * 0.8, 1.2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+    tidy(axes)
+
+
+def _percent(gap: float, _: object) -> str:
+    """Write a gap in percent; the lowest line holds all that is less."""
+    return f"≤ {LEAST * 100:g}" if gap <= LEAST else f"{gap * 100:g}"

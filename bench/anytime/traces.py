@@ -1,0 +1,200 @@
+"""Solution quality against time and against evaluations, for several policies on the same rounds.
+
+Every plan is valued by one objective. The reference of a round is the least bound that any policy
+proved under it, or the best value found if that is more (or nothing was proved). With the *primal
+gap* of a value v to the reference r (Berthold, "Measuring the impact of primal heuristics", OR
+Letters 41, 2013)::
+
+    gap = 0 if r = v = 0;  1 if there is no plan yet, or r v < 0;  |r - v| / max(|r|, |v|) else
+
+the gap over time is a step function from 1 at entry, and its integral up to the time limit is the
+*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a policy
+that decides at once and badly can have the same as one that decides late and well.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ronda.bench.anytime.value import plan_value
+from ronda.bench.runs import specs
+from ronda.bench.runs.compare import Layout
+from ronda.bench.runs.results import Result
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Policy
+from ronda.solvers.registry import parameters_of, parse, policy
+
+COMMAND = "ronda.bench.anytime.runner"
+ANSWER = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A better plan: seconds since entry, evaluations until then, and its value."""
+
+    time_s: float
+    evaluations: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How one run got better.
+
+    Attributes
+    ----------
+    round, label, seed
+        Of the run.
+    points
+        Ascending in time and value; the last one is the plan that was returned.
+    bound
+        What it proved under the common objective, if anything.
+    """
+
+    round: str
+    label: str
+    seed: int
+    points: tuple[Point, ...]
+    bound: float | None
+
+    def gaps(self, reference: float) -> list[float]:
+        """Return the primal gap of each point."""
+        return [primal_gap(reference, point.value) for point in self.points]
+
+    def at(self, times: Floats, reference: float, *, evaluations: bool = False) -> Floats:
+        """Return the gap at times (or numbers of evaluations): 1 before the first point."""
+        axis = [p.evaluations if evaluations else p.time_s for p in self.points]
+        steps = np.array([1.0, *self.gaps(reference)])
+        return np.asarray(steps[np.searchsorted(axis, times, side="right")])
+
+    def integral_s(self, reference: float, limit_s: float) -> float:
+        """Return the primal integral from entry to the time limit."""
+        edges = [0.0, *(min(p.time_s, limit_s) for p in self.points), limit_s]
+        heights = [1.0, *self.gaps(reference)]
+        return float(np.dot(np.diff(edges), heights))
+
+    def arrives_s(self, reference: float, gap: float) -> float:
+        """Return when the gap is first that small; infinite if never."""
+        gaps = zip(self.points, self.gaps(reference), strict=True)
+        return next((p.time_s for p, g in gaps if g <= gap), math.inf)
+
+
+def primal_gap(reference: float, value: float) -> float:
+    """Return Berthold's primal gap, between 0 and 1."""
+    if reference == value:
+        return 0.0
+    if reference * value < 0:
+        return 1.0
+    return abs(reference - value) / max(abs(reference), abs(value))
+
+
+def cases(
+    rounds: dict[str, Round],
+    labels: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    objective: str,
+    time_limit_s: float,
+) -> tuple[specs.Case, ...]:
+    """Multiply rounds, policies and seeds out; a policy without randomness runs once a round.
+
+    Policies that have a parameter `objective` get the common one, unless they are given another:
+    then only the value of their final plan is known.
+
+    Raises
+    ------
+    InputError
+        For an unknown policy, or two rounds of one name.
+    """
+    names = [round_.name for round_ in rounds.values()]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError("ROUND", f"two rounds with the name {twice!r}", "different names")
+    return specs.cases(
+        {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
+        labels,
+        seeds,
+        time_limit_s=time_limit_s,
+        make=partial(_aimed, objective),
+    )
+
+
+def _aimed(objective: str, label: str) -> Policy:
+    """Return a policy with the common objective, if it has one and is not given another."""
+    name, given = parse(label)
+    own = "objective" in parameters_of(name) and "objective" not in given
+    return policy(label, **({"objective": objective} if own else {}))
+
+
+def traces(
+    results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
+) -> list[Trace]:
+    """Return how every run that ended with a plan in order got better.
+
+    Parameters
+    ----------
+    results
+        Of the runs.
+    rounds
+        By name.
+    layout
+        Where the plans are.
+    objective
+        What they are valued by.
+    """
+    found = []
+    for result in results:
+        if not result.ok or result.metrics["violations"]:
+            continue
+        plan = layout.read(result.key, Plan)
+        value = plan_value(rounds[result.instance], plan, objective)
+        found.append(trace(result, value, own=result.config.get("objective") == objective))
+    return found
+
+
+def trace(result: Result, value: float, *, own: bool) -> Trace:
+    """Return one run's trace.
+
+    Times between building and the end of the search are turned into evaluations in proportion.
+    Incumbents are valued before they are placed on nodes; none counts for more than the plan that
+    was returned.
+
+    Parameters
+    ----------
+    result
+        With the metrics of `ronda.bench.anytime.runner`.
+    value
+        Of the plan that was returned.
+    own
+        Whether the run aimed at the common objective, so that its incumbents and bound count.
+    """
+    told = result.metrics
+    total = float(told["evaluations"])
+    points: list[Point] = []
+    for time_s, worth in told["incumbents"] if own else ():
+        share = (time_s - told["build_s"]) / told["solve_s"] if told["solve_s"] > 0 else 1.0
+        point = Point(time_s, max(1.0, total * min(max(share, 0.0), 1.0)), min(worth, value))
+        if not points or point.value > points[-1].value:
+            points.append(point)
+    if not points or value > points[-1].value:
+        points.append(Point(result.wall_s, max(1.0, total), value))
+    bound = told["bound"] if own else None
+    return Trace(result.instance, result.label, result.seed, tuple(points), bound)
+
+
+def references(found: Sequence[Trace]) -> dict[str, float]:
+    """Return what each round's values are measured against (see the module)."""
+    made = {}
+    for name in dict.fromkeys(t.round for t in found):
+        own = [t for t in found if t.round == name]
+        best = max(t.points[-1].value for t in own)
+        proved = [t.bound for t in own if t.bound is not None]
+        made[name] = max(best, min(proved, default=best))
+    return made

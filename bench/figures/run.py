@@ -1,0 +1,130 @@
+"""The figures of a run and of a comparison; matplotlib without a display.
+
+A run's figures take one or more schedules of the same instance, each with a label, and draw one
+panel or line for each, so that a run and a comparison look the same. Every picture has its
+numbers beside it as CSV.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ronda.bench.figures.gantt import gantt
+from ronda.bench.figures.over_time import gpus_and_watts
+from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, width
+from ronda.bench.runs.compare import Layout
+from ronda.bench.runs.results import Result
+from ronda.instances.instance import Instance
+from ronda.instances.schedule import Schedule
+
+
+def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path) -> list[Path]:
+    """Draw Gantt chart, use of GPUs and watts, and JCT distribution; returns the pictures."""
+    gantt(instance, schedules, folder / "gantt")
+    gpus_and_watts(instance, schedules, folder / "usage")
+    jct_distribution(instance, schedules, folder / "jct_cdf")
+    return [folder / f"{name}.png" for name in ("gantt", "usage", "jct_cdf")]
+
+
+def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
+    """Draw the share of jobs that completed within a time, one line a policy."""
+    figure = new_figure(7, 4.2)
+    axes = figure.subplots()
+    rows = []
+    for index, (label, schedule) in enumerate(schedules.items()):
+        jct = np.sort([o.end_s - o.submit_s for o in schedule.jobs if o.end_s is not None])
+        said = f"mean {jct.mean():,.0f} s" if len(jct) else "no job ended"
+        share = np.arange(len(jct) + 1) / max(len(schedule.jobs), 1)
+        jct, share = np.append(jct[:1], jct), share[0 if len(jct) else 1 :]  # rises from 0
+        axes.step(
+            jct,
+            share,
+            where="post",
+            color=colour(index),
+            linestyle=line(index),
+            linewidth=width(index, len(schedules)),
+            label=f"{label} ({said})",
+        )
+        rows += [(label, *pair) for pair in zip(jct.tolist(), share.tolist(), strict=True)]
+    positive = [row[1] for row in rows if row[1] > 0]
+    if positive and max(positive) > 20 * min(positive):
+        axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("job completion time (s)", fontsize=9)
+    axes.set_ylabel("share of jobs", fontsize=9)
+    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+    axes.legend(fontsize=8, frameon=False, loc="lower right" if len(schedules) < 5 else "best")
+    axes.set_title(f"{instance.name}: completion times", fontsize=11)
+    tidy(axes)
+    save(figure, path, ("policy", "jct_s", "share"), rows)
+
+
+def draw_comparison(
+    instance: Instance, results: Sequence[Result], layout: Layout, folder: Path
+) -> list[Path]:
+    """Draw all figures of one instance of a comparison; returns the pictures.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    results
+        Its runs that ended; none: nothing is drawn. Schedules are drawn for the first seed of
+        each policy.
+    layout
+        Where the schedules are.
+    folder
+        For the figures.
+    """
+    if not results:
+        return []
+    schedules: dict[str, Schedule] = {}
+    for result in results:
+        if result.label not in schedules:
+            schedules[result.label] = layout.read(result.key, Schedule)
+    quality(instance.name, results, folder / "quality")
+    return [*draw_run(instance, schedules, folder), folder / "quality.png"]
+
+
+def quality(instance: str, results: Sequence[Result], path: Path) -> None:
+    """Draw mean JCT against the time of a decision: a dot a run, a line for the bound.
+
+    Parameters
+    ----------
+    instance
+        Name for the title.
+    results
+        Runs that ended, on this instance.
+    path
+        Of the figure, without suffix.
+    """
+    figure = new_figure(7, 4.6)
+    axes = figure.subplots()
+    labels = list(dict.fromkeys(result.label for result in results))
+    for index, label in enumerate(labels):
+        own = [result.metrics for result in results if result.label == label]
+        x = [1e3 * float(metrics["median_solve_s"]) for metrics in own]
+        y = [float(metrics["mean_jct_s"]) for metrics in own]
+        high = [1e3 * float(metrics["p99_solve_s"]) for metrics in own]
+        shade = colour(index)
+        axes.hlines(y, x, high, color=shade, linewidth=1.2, alpha=0.6)
+        axes.scatter(
+            x, y, color=shade, marker=marker(index), s=40, zorder=3, label=label, edgecolor="white"
+        )
+    bound = max((float(r.metrics.get("bound_mean_jct_s", 0.0)) for r in results), default=0.0)
+    if bound > 0:
+        axes.axhline(bound, color="black", linestyle="--", linewidth=1, label="no scheduler below")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(
+        "time of a decision (ms): dot at the median, line to the 99th percentile", fontsize=9
+    )
+    axes.set_ylabel("mean JCT (s)", fontsize=9)
+    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+    axes.legend(fontsize=8, frameon=False)
+    axes.set_title(f"{instance}: quality against solve time", fontsize=11)
+    tidy(axes)
+    header = ("policy", "seed", "median_solve_s", "p99_solve_s", "mean_jct_s", "bound_mean_jct_s")
+    rows = [(r.label, r.seed, *(r.metrics.get(name, "") for name in header[2:])) for r in results]
+    save(figure, path, header, rows)

@@ -1,0 +1,129 @@
+"""What a schedule used over time: GPUs and watts as step series, and lanes for a Gantt chart.
+
+Everything is worked out from the schedule's segments and sleeps alone.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.instance import Instance
+from ronda.instances.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Step series: each value holds from its time to the next; the last one is at the end.
+
+    Attributes
+    ----------
+    time_s
+        (T,) ascending, from 0 to the schedule's end.
+    gpus
+        (T,) GPUs held by jobs.
+    watts
+        (T,) power of the whole cluster: hosts, idle, pausing and busy GPUs, sleeping nodes.
+    """
+
+    time_s: Floats
+    gpus: Floats
+    watts: Floats
+
+
+def usage(instance: Instance, schedule: Schedule) -> Usage:
+    """Return GPUs and watts over time.
+
+    A GPU draws its idle power unless its job progresses; a job that progresses draws its option's
+    power instead. A sleeping node draws only its sleeping power.
+    """
+    topology = instance.cluster.topology
+    idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
+    times, gpus, watts = [0.0, schedule.end_s], [0, 0], [topology.idle_w, 0.0]
+    for outcome in schedule.jobs:
+        for segment in outcome.segments:
+            option = segment.option
+            extra_w = option.power_w - option.gpus * idle_w[option.pool]
+            times += [segment.start_s, segment.resume_s, segment.end_s, segment.end_s]
+            gpus += [option.gpus, 0, -option.gpus, 0]
+            watts += [0.0, extra_w, -extra_w, 0.0]
+    saved_w = topology.awake_w - topology.sleep_w
+    for node, start_s, end_s in schedule.sleeps:
+        times += [start_s, end_s]
+        gpus += [0, 0]
+        watts += [-float(saved_w[node]), float(saved_w[node])]
+    return Usage(*_steps(np.array(times), np.array(gpus, float), np.array(watts)))
+
+
+def _steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
+    """Sum changes into step series, one value per distinct time."""
+    order = np.argsort(times, kind="stable")
+    sorted_times = times[order]
+    last = np.append(np.diff(sorted_times) > 0, True)
+    return sorted_times[last], *(np.cumsum(change[order])[last] for change in changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Neighbouring GPUs of one node that a segment held.
+
+    `lane` is the first of the `lanes` GPUs; `gpus` counts all of the segment's GPUs on all nodes.
+    """
+
+    job: str
+    node: int
+    lane: int
+    lanes: int
+    gpus: int
+    start_s: float
+    resume_s: float
+    end_s: float
+
+
+def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
+    """Give every segment its lanes (GPUs) on its nodes, the lowest free ones first.
+
+    A schedule says how many GPUs of a node a job holds, not which; this choice is for the eye
+    only. Where a schedule holds more GPUs than a node has, the surplus is not drawn.
+    """
+    node_gpus = instance.cluster.topology.node_gpus
+    free = [list(range(int(gpus))) for gpus in node_gpus]
+    held: list[tuple[float, int, list[int]]] = []  # (end, node, lanes) by end
+    segments = sorted(
+        ((s, outcome.id) for outcome in schedule.jobs for s in outcome.segments),
+        key=lambda pair: (pair[0].start_s, pair[1]),
+    )
+    found = []
+    for segment, job in segments:
+        while held and held[0][0] <= segment.start_s:
+            _, node, lanes = heapq.heappop(held)
+            for lane in lanes:
+                heapq.heappush(free[node], lane)
+        for node, gpus in segment.placement:
+            lanes = [heapq.heappop(free[node]) for _ in range(min(gpus, len(free[node])))]
+            heapq.heappush(held, (segment.end_s, node, lanes))
+            found += [
+                Bar(
+                    job,
+                    node,
+                    first,
+                    width,
+                    segment.option.gpus,
+                    segment.start_s,
+                    segment.resume_s,
+                    segment.end_s,
+                )
+                for first, width in _stretches(lanes)
+            ]
+    return found
+
+
+def _stretches(lanes: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the (first, length) of each run of consecutive numbers in an ascending list."""
+    start = 0
+    for k in range(1, len(lanes) + 1):
+        if k == len(lanes) or lanes[k] != lanes[k - 1] + 1:
+            yield lanes[start], k - start
+            start = k

@@ -1,0 +1,1 @@
+"""What completion time an energy budget buys."""

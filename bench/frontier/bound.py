@@ -1,0 +1,100 @@
+"""The clairvoyant frontier: a mean JCT that no schedule with so much energy can beat.
+
+A schedule that uses E joules in all leaves, beyond what the cheapest idling draws until the last
+job can be complete at the earliest, so many for its jobs, whenever it spends them. So the bounds
+of `ronda.formulations.bounds.horizon` for a budget of just that, all of it there from the start,
+hold for it; and so do those of the loosest budget of a sweep for every run of the sweep.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.needs import needs
+from ronda.instances.budget import EnergyBudget
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint
+from ronda.instances.files.storage import store
+from ronda.instances.instance import Instance
+
+STEPS = 12
+"""Energies at which the bound is computed for a report."""
+
+_WIDEST = 2.0  # the last of them, over the least energy with which all jobs can be done
+
+Steps = tuple[tuple[float, float], ...]
+"""Pairs (joules, seconds), ascending in joules and not ascending in seconds: no schedule that uses
+at most so many joules, and more than the pair before, has a mean JCT below. With less than the
+first pair's joules no schedule completes all jobs."""
+
+
+def bound_steps(
+    instance: Instance, watch: Callable[[float], None] | None = None, count: int = STEPS
+) -> Steps:
+    """Return the clairvoyant frontier of an instance; empty if no schedule keeps its budget.
+
+    Parameters
+    ----------
+    instance
+        With the loosest budget of the sweep.
+    watch
+        Told which share is done.
+    count
+        Energies to compute it at.
+
+    Raises
+    ------
+    InputError
+        If a job has no truth, or nothing in the cluster can run it.
+    """
+    need = needs(instance)
+    try:
+        loosest = bounds(instance, need=need)
+    except InputError:  # no schedule keeps even the loosest budget
+        return ()
+    least_j = loosest.energy_j
+    found = [(least_j, loosest.mean_jct_s)]
+    for k, energy_j in enumerate(np.geomspace(least_j * 1.001, least_j * _WIDEST, count).tolist()):
+        if watch is not None:
+            watch(k / count)
+        spent = EnergyBudget(
+            joules=1e-6,
+            horizon_s=1.0,  # next to nothing: all of it is there from the start
+            credit_j=energy_j - need.idle_w * loosest.end_s,
+        )
+        limited = replace(instance, budget=replace(instance.budget, energy=spent))
+        try:
+            found.append((energy_j, bounds(limited, need=need).mean_jct_s))
+        except InputError:  # too little for all jobs
+            found.append((energy_j, np.inf))
+    seconds = np.maximum(np.array([jct for _, jct in found]), loosest.mean_jct_s)
+    # What no schedule reaches with more energy none reaches with less.
+    highest = np.maximum.accumulate(seconds[::-1])[::-1]
+    pairs = zip((energy for energy, _ in found), highest.tolist(), strict=True)
+    return tuple(pair for pair in pairs if np.isfinite(pair[1]))
+
+
+def kept_steps(
+    instance: Instance, path: Path, watch: Callable[[float], None] | None = None
+) -> Steps:
+    """Return the clairvoyant frontier, from a file of earlier ones if it is there.
+
+    Parameters
+    ----------
+    instance, watch
+        As for `bound_steps`.
+    path
+        JSON file by fingerprint of the instance; it gets what was not there.
+    """
+    kept: dict[str, Steps] = {}
+    if path.exists():
+        kept = msgspec.json.decode(path.read_bytes(), type=dict[str, Steps])
+    key = fingerprint(instance)
+    if key not in kept:
+        kept[key] = bound_steps(instance, watch)
+        store(path, msgspec.json.encode(kept) + b"\n")
+    return kept[key]

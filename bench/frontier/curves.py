@@ -1,0 +1,241 @@
+"""The frontier of a policy: how low a mean JCT it reaches with how much energy.
+
+A sweep runs every policy at several energy budgets. Each budget gives a point (joules used, mean
+JCT), the mean over seeds. What a policy reaches with some energy it also reaches with more (it
+could leave the rest unspent: free disposal), so its curve is the lower envelope of its points,
+linear between those that are not dominated, level to the right of the last one. To the left of
+its first point a policy has no value: nothing shows that it can do with so little.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, stdev
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ronda.bench.runs.results import Result
+
+COMPARATORS = frozenset(
+    {
+        "elasticflow-like",
+        "fifo",
+        "fifo+zeus",
+        "pollux-like+zeus",
+        "race-to-idle",
+        "sjf",
+        "srtf",
+        "tiresias+zeus",
+    }
+)
+"""Policies that others stand for; every other one counts as ronda's own in a comparison."""
+
+TARGETED = ("tiresias+zeus", "fifo+zeus")
+TARGET = 1.57
+"""At equal energy the best policy is to be this much better than the targeted comparators: the
+lower end of the range in PowerFlow's abstract (Gu et al. 2023), "1.57 to 3.39 times"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A mean over seeds with the half-width of its 95 % confidence interval (Student's t).
+
+    One seed has no interval: its half-width is 0.
+    """
+
+    mean: float
+    half: float = 0.0
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """Return the mean of some values and its interval."""
+        if len(values) < 2:
+            return cls(values[0])
+        wide = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / sqrt(len(values))
+        return cls(fmean(values), wide)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A policy at one budget: means over the seeds that ended without a violation.
+
+    Attributes
+    ----------
+    factor, sustained_w
+        The budget.
+    energy_j, jct_s
+        Joules used, and mean JCT in seconds.
+    bound_jct_s
+        Clairvoyant bound on the mean JCT of every schedule that keeps this budget.
+    runs
+        The seeds' results.
+    """
+
+    factor: float
+    sustained_w: float
+    energy_j: Spread
+    jct_s: Spread
+    bound_jct_s: float
+    runs: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A policy's points, in order of the budget, and what went wrong in words by budget factor."""
+
+    label: str
+    policy: str
+    points: tuple[Point, ...]
+    failures: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one of ronda's own policies, not a comparator."""
+        return self.policy not in COMPARATORS
+
+    def envelope(self) -> tuple[tuple[float, float], ...]:
+        """Return the points (joules, seconds) that no other point of the curve dominates."""
+        best: list[tuple[float, float]] = []
+        for pair in sorted((p.energy_j.mean, p.jct_s.mean) for p in self.points):
+            if not best or pair[1] < best[-1][1]:
+                best.append(pair)
+        return tuple(best)
+
+    def jct_at(self, energy_j: float) -> float | None:
+        """Return the mean JCT at some energy; None below the least energy of any point."""
+        envelope = self.envelope()
+        if not envelope or energy_j < envelope[0][0] * (1.0 - 1e-12):
+            return None
+        energies, seconds = zip(*envelope, strict=True)
+        return float(np.interp(energy_j, energies, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A policy at a common energy; None: it has no point with so little.
+
+    `ratio` is its mean JCT over that of the best of ronda's own policies.
+    """
+
+    label: str
+    jct_s: float | None
+    ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """All policies at one energy; `best` is the label of the best of ronda's own, if any."""
+
+    energy_j: float
+    best: str | None
+    standings: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the best of ronda's own policies does against a targeted comparator.
+
+    Attributes
+    ----------
+    label
+        The comparator.
+    met, missed
+        Ratios by joules, where both have a value and the target is reached or not.
+    unreachable
+        Joules with which the comparator has no point.
+    """
+
+    label: str
+    met: tuple[tuple[float, float], ...]
+    missed: tuple[tuple[float, float], ...]
+    unreachable: tuple[float, ...]
+
+
+def curves(results: Iterable[Result]) -> tuple[Curve, ...]:
+    """Return the curve of each policy; all results are of one instance, changed alike."""
+    grouped: dict[str, dict[float, list[Result]]] = {}
+    names: dict[str, str] = {}
+    for result in results:
+        sustained_w = result.variant.sustained_w or 0.0
+        grouped.setdefault(result.label, {}).setdefault(sustained_w, []).append(result)
+        names[result.label] = result.policy
+    found = []
+    for label, budgets in grouped.items():
+        points, failures = [], []
+        for sustained_w, runs in sorted(budgets.items()):
+            good = tuple(run for run in runs if run.ok and not run.metrics.get("violations"))
+            if good:
+                points.append(_point(sustained_w, good))
+            failures += [_failure(run) for run in runs if run not in good]
+        found.append(Curve(label, names[label], tuple(points), tuple(failures)))
+    return tuple(found)
+
+
+def _point(sustained_w: float, runs: tuple[Result, ...]) -> Point:
+    """Return the point of some seeds."""
+    return Point(
+        factor=runs[0].variant.factor or 0.0,
+        sustained_w=sustained_w,
+        energy_j=Spread.of([float(run.metrics["energy_j"]) for run in runs]),
+        jct_s=Spread.of([float(run.metrics["mean_jct_s"]) for run in runs]),
+        bound_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
+        runs=runs,
+    )
+
+
+def _failure(run: Result) -> str:
+    """Say what went wrong in a run that does not count."""
+    violations = run.metrics.get("violations")
+    what = f"{violations} violations" if run.ok else f"{run.status}: {run.message}"
+    return f"{run.title}: {what}"
+
+
+def common_energies(found: Sequence[Curve], count: int) -> tuple[float, ...]:
+    """Return energies in joules to compare at: evenly from the least to the most of all envelopes.
+
+    With more than that nobody does any better.
+    """
+    used = [energy for curve in found for energy, _ in curve.envelope()]
+    if not used:
+        return ()
+    energies = np.linspace(min(used), max(used), max(count, 2))
+    return tuple(dict.fromkeys(energies.tolist()))
+
+
+def level(found: Sequence[Curve], energy_j: float) -> Level:
+    """Compare all policies at one energy."""
+    reached = {curve.label: curve.jct_at(energy_j) for curve in found}
+    own = {c.label: jct for c in found if c.own and (jct := reached[c.label]) is not None}
+    best = min(own, key=own.__getitem__) if own else None
+    return Level(
+        energy_j,
+        best,
+        tuple(
+            Standing(label, jct, None if best is None or jct is None else jct / own[best])
+            for label, jct in reached.items()
+        ),
+    )
+
+
+def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, ...]:
+    """Hold the best of ronda's own policies against each targeted comparator that was run.
+
+    Energies with which none of ronda's own has a point do not count.
+    """
+    made = []
+    for curve in found:
+        if curve.policy not in TARGETED:
+            continue
+        ratios: list[tuple[float, float]] = []
+        without: list[float] = []
+        for each in levels:
+            (standing,) = (s for s in each.standings if s.label == curve.label)
+            if standing.ratio is not None:
+                ratios.append((each.energy_j, standing.ratio))
+            elif each.best is not None:
+                without.append(each.energy_j)
+        met = tuple(pair for pair in ratios if pair[1] >= TARGET)
+        missed = tuple(pair for pair in ratios if pair[1] < TARGET)
+        made.append(Verdict(curve.label, met, missed, tuple(without)))
+    return tuple(made)

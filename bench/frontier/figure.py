@@ -1,0 +1,205 @@
+"""The figures of a sweep: mean JCT against energy, and prices over time."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, time_axis
+from ronda.bench.frontier.bound import Steps
+from ronda.bench.frontier.curves import Curve
+from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.shadow import Worth
+from ronda.bench.frontier.tables import energy_unit
+
+HEADER = (
+    "policy",
+    "budget_factor",
+    "sustained_w",
+    "energy_j",
+    "energy_half_j",
+    "mean_jct_s",
+    "mean_jct_half_s",
+    "seeds",
+)
+LOGARITHMIC = 8.0
+"""From this ratio of the longest mean JCT to the shortest on the axis is logarithmic."""
+
+
+def draw_frontier(made: Report, path: Path) -> None:
+    """Draw a curve for each policy and the clairvoyant frontier; nothing without any point.
+
+    Filled markers are on a policy's envelope, hollow ones are points that it beats elsewhere with
+    less energy (a dotted line goes from budget to budget). The envelope goes on level to the
+    right: more energy need not be spent.
+
+    Parameters
+    ----------
+    made
+        What the sweep found.
+    path
+        Of the figure, without suffix.
+    """
+    points = [point for curve in made.curves for point in curve.points]
+    if not points:
+        return
+    most_j = max(point.energy_j.mean + point.energy_j.half for point in points)
+    least_j = min([*(p.energy_j.mean for p in points), *(energy for energy, _ in made.bound[:1])])
+    unit_j, unit = energy_unit(most_j)
+    margin = 0.04 * (most_j - least_j) or 0.05 * most_j
+    right_j = most_j + margin
+    figure = new_figure(8, 5)
+    axes = figure.subplots()
+    _draw_bound(axes, made.bound, unit_j, right_j)
+    for index, curve in enumerate(made.curves):
+        _draw_curve(axes, curve, index, unit_j, right_j)
+    seconds = [point.jct_s.mean for point in points] + [jct for _, jct in made.bound]
+    if max(seconds) > LOGARITHMIC * min(seconds):
+        axes.set_yscale("log")
+        axes.set_ylim(min(seconds) / 1.3, max(seconds) * 1.3)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(0, max(seconds) * 1.08)
+    axes.set_xlim((least_j - margin) / unit_j, right_j / unit_j)
+    axes.set_xlabel(f"energy of the whole run, hosts and idle GPUs included ({unit})", fontsize=9)
+    axes.set_ylabel("mean JCT (s)", fontsize=9)
+    axes.grid(visible=True, which="both", linewidth=0.4, alpha=0.5)
+    axes.set_title(
+        f"{made.instance.name}: completion time that energy buys\n"
+        "hollow: more energy for a longer time (dotted: from budget to budget)",
+        fontsize=10,
+    )
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    tidy(axes)
+    save(figure, path, HEADER, _rows(made), svg=True)
+
+
+def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: float) -> None:
+    """Draw a policy's envelope, its points and their intervals."""
+    envelope = curve.envelope()
+    if not envelope:
+        return
+    shade = colour(index)
+    best = set(envelope)
+    by_budget = np.array(
+        [(point.energy_j.mean / unit_j, point.jct_s.mean) for point in curve.points]
+    )
+    axes.plot(*by_budget.T, color=shade, linestyle=":", linewidth=0.9, alpha=0.7)
+    x, y = np.array([*envelope, (right_j, envelope[-1][1])]).T
+    axes.plot(x / unit_j, y, color=shade, linestyle=line(index), linewidth=1.6, alpha=0.9)
+    for point in curve.points:
+        on = (point.energy_j.mean, point.jct_s.mean) in best
+        several = len(point.runs) > 1
+        axes.errorbar(
+            point.energy_j.mean / unit_j,
+            point.jct_s.mean,
+            xerr=point.energy_j.half / unit_j if several else None,
+            yerr=point.jct_s.half if several else None,
+            color=shade,
+            marker=marker(index),
+            markersize=6,
+            markerfacecolor=shade if on else "white",
+            capsize=2.5,
+            linewidth=1,
+            zorder=3,
+        )
+    axes.plot([], [], color=shade, linestyle=line(index), marker=marker(index), label=curve.label)
+
+
+def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None:
+    """Shade what no schedule can reach."""
+    if not bound:
+        return
+    beyond = (max(right_j, 2 * bound[-1][0]), bound[-1][1])
+    energies, seconds = np.array([(0.0, np.inf), *bound, beyond]).T
+    seconds[:2] = 1e12  # with less than the first energy nothing can be done
+    axes.fill_between(
+        energies / unit_j,
+        1e-12,
+        seconds,
+        step="pre",
+        color="#8C8C8C",
+        alpha=0.28,
+        linewidth=0,
+        label="no schedule can be here",
+    )
+
+
+def _rows(made: Report) -> list[tuple[object, ...]]:
+    """Return the numbers of the figure."""
+    rows: list[tuple[object, ...]] = [
+        (
+            curve.label,
+            point.factor,
+            point.sustained_w,
+            point.energy_j.mean,
+            point.energy_j.half,
+            point.jct_s.mean,
+            point.jct_s.half,
+            len(point.runs),
+        )
+        for curve in made.curves
+        for point in curve.points
+    ]
+    rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
+    return rows
+
+
+def draw_prices(made: Report, path: Path) -> None:
+    """Draw over time what GPUs and energy were worth by the prices, at each policy's least budget.
+
+    The numbers of all budgets are in the CSV file. Nothing is drawn without prices.
+
+    Parameters
+    ----------
+    made
+        What the sweep found.
+    path
+        Of the figure, without suffix.
+    """
+    if not made.worths:
+        return
+    tightest: dict[str, tuple[float, Worth]] = {}
+    for (label, factor), said in sorted(made.worths.items(), key=lambda pair: -pair[0][1]):
+        tightest[label] = (factor, said)
+    labels = [curve.label for curve in made.curves]
+    figure = new_figure(9, 5)
+    panels = figure.subplots(2, 1, sharex=True)
+    end_s = 0.0
+    for label, (factor, said) in tightest.items():
+        index = labels.index(label)
+        end_s = max(end_s, float(said.time_s[-1] + said.lasts_s[-1]))
+        for axes, values in zip(panels, (said.gpu_hour_s, said.kwh_s), strict=True):
+            axes.step(
+                said.time_s,
+                values,
+                where="post",
+                color=colour(index),
+                linewidth=0.9,
+                label=f"{label}, budget ×{factor:g}",
+            )
+    for axes, what in zip(panels, ("GPU-hour", "kWh"), strict=True):
+        axes.set_ylabel(f"s of mean JCT per {what}", fontsize=9)
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+        tidy(axes)
+    time_axis(panels[1], end_s)
+    figure.suptitle(f"{made.instance.name}: what one more is worth, by the prices", fontsize=11)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    header = ("policy", "budget_factor", "time_s", "lasts_s", "s_per_gpu_hour", "s_per_kwh")
+    rows = (
+        (label, factor, *values)
+        for (label, factor), said in made.worths.items()
+        for values in zip(
+            said.time_s.tolist(),
+            said.lasts_s.tolist(),
+            said.gpu_hour_s.tolist(),
+            said.kwh_s.tolist(),
+            strict=True,
+        )
+    )
+    save(figure, path, header, rows)

@@ -1,0 +1,243 @@
+"""The report of a sweep in words and tables: for the terminal, Markdown and programs."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ronda.bench.figures.table import seconds
+from ronda.bench.frontier.curves import TARGET, Level, Point, Spread, Verdict
+from ronda.bench.frontier.report import Report
+
+MWH = 3.6e9
+"""Joules of a megawatt-hour."""
+
+_NONE = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: a title, the names of its columns, its rows, and notes below."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        lines = [f"#### {self.title}", "", "| " + " | ".join(self.header) + " |"]
+        lines.append("|---" + "|--:" * (len(self.header) - 1) + "|")
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        lines += ["", *(f"* {note}" for note in self.notes)]
+        return "\n".join([*lines, ""])
+
+
+def energy_unit(most_j: float) -> tuple[float, str]:
+    """Return the joules of the unit that suits energies up to `most_j`, and its name."""
+    return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
+
+
+def sheets(made: Report) -> tuple[Sheet, ...]:
+    """Return the tables of a report, those without rows left out."""
+    found = (_points(made), _levels(made), _shadow(made), _rankings(made))
+    return tuple(sheet for sheet in found if sheet.rows)
+
+
+def markdown(reports: Iterable[Report]) -> str:
+    """Return all reports as Markdown."""
+    lines = []
+    for made in reports:
+        lines.append(f"### {made.instance.name}\n")
+        lines += [sheet.markdown() for sheet in sheets(made)]
+        lines += [f"* {failure}\n" for failure in made.failures]
+    return "\n".join(lines)
+
+
+def _most_j(made: Report) -> float:
+    return max((p.energy_j.mean for c in made.curves for p in c.points), default=0.0)
+
+
+def _points(made: Report) -> Sheet:
+    """Return what every policy reached at every budget."""
+    unit_j, unit = energy_unit(_most_j(made))
+    rows = [
+        (
+            curve.label,
+            f"{point.factor:g}",
+            f"{point.sustained_w / 1e3:.4g}",
+            _spread(point.energy_j, unit_j),
+            seconds(point.jct_s.mean) + (f" ± {seconds(point.jct_s.half)}" * (len(point.runs) > 1)),
+            _NONE if not point.bound_jct_s else f"{point.jct_s.mean / point.bound_jct_s - 1:.1%}",
+        )
+        for curve in made.curves
+        for point in curve.points
+    ]
+    own = made.instance.budget.energy is not None
+    what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
+    return Sheet(
+        f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
+        ("policy", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
+        tuple(rows),
+    )
+
+
+def _spread(value: Spread, unit: float) -> str:
+    """Write a mean over seeds and its interval."""
+    text = f"{value.mean / unit:.4g}"
+    return f"{text} ± {value.half / unit:.2g}" if value.half else text
+
+
+def _levels(made: Report) -> Sheet:
+    """Return mean JCT and ratio to ronda's best at equal energy."""
+    unit_j, unit = energy_unit(_most_j(made))
+    rows = []
+    for k, curve in enumerate(made.curves):
+        cells = []
+        for each in made.levels:
+            standing = each.standings[k]
+            text = _NONE if standing.jct_s is None else seconds(standing.jct_s)
+            if standing.ratio is not None:
+                text += " best" if each.best == standing.label else f" ({standing.ratio:.2f}×)"
+            cells.append(text)
+        rows.append((curve.label, *cells))
+    missing = f"{_NONE}: no run of the policy used so little; between points JCT is interpolated"
+    against = "in brackets: times the JCT of ronda's best policy there"
+    if not any(each.best for each in made.levels):
+        against = "none of ronda's own policies has a point: no ratios"
+    return Sheet(
+        f"{made.instance.name}: mean JCT (s) at equal energy",
+        ("policy", *(f"{each.energy_j / unit_j:.4g} {unit}" for each in made.levels)),
+        tuple(rows),
+        (missing, against, *(verdict_words(v, unit_j, unit) for v in made.verdicts)),
+    )
+
+
+def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
+    """Say whether the target against a comparator is met, and where it is not."""
+    ratios = [ratio for _, ratio in (*verdict.met, *verdict.missed)]
+    if not ratios:
+        return f"target {TARGET}× against {verdict.label}: no energy at which both have a point"
+    words = (
+        f"target {TARGET}× against {verdict.label}: {min(ratios):.2f}× to {max(ratios):.2f}×, "
+        f"met at {len(verdict.met)} of {len(ratios)} energies"
+    )
+    if verdict.missed:
+        where = (f"{energy / unit_j:.4g} {unit} ({r:.2f}×)" for energy, r in verdict.missed)
+        words += f"; NOT met at {', '.join(where)}"
+    if verdict.unreachable:
+        where = (f"{energy / unit_j:.4g}" for energy in verdict.unreachable)
+        words += f"; {verdict.label} has no run with as little as {', '.join(where)} {unit}"
+    return words
+
+
+def _shadow(made: Report) -> Sheet:
+    """Return what one more of each resource is worth."""
+    rows = [
+        (
+            row.label,
+            f"{row.factor:g}",
+            *map(
+                _number,
+                (
+                    row.kw_measured_s,
+                    row.kw_priced_s,
+                    row.gpu_measured_s,
+                    row.gpu_priced_s,
+                    row.gpu_hour_s,
+                    row.kwh_s,
+                ),
+            ),
+        )
+        for row in made.shadows
+    ]
+    return Sheet(
+        f"{made.instance.name}: seconds of mean JCT that one more is worth",
+        (
+            "policy",
+            "budget ×",
+            "kW (measured)",
+            "kW (prices)",
+            "GPU (measured)",
+            "GPU (prices)",
+            "GPU-hour (prices)",
+            "kWh (prices)",
+        ),
+        tuple(rows),
+        (
+            "measured: between this budget and the next; a GPU: with --vary nodes=1",
+            "prices: the model's opinion, from the rounds' prices; see docs/frontier.md",
+        ),
+    )
+
+
+def _number(value: float | None) -> str:
+    return _NONE if value is None else f"{value:,.4g}"
+
+
+def _rankings(made: Report) -> Sheet:
+    """Return the rankings of policies by change and budget."""
+    width = max((len(ranking.order) for ranking in made.rankings), default=0)
+    rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
+    for ranking in made.rankings:
+        cells = [f"{label} ({seconds(jct)})" for label, jct in ranking.order]
+        cells += [_NONE] * (width - len(cells))
+        swaps = ", ".join(f"{first} before {second}" for first, second in ranking.swapped)
+        name = ranking.change or "as it is"
+        rows.append((f"{name}, budget ×{ranking.factor:g}", *cells, swaps or _NONE))
+    same = sum(not ranking.swapped for ranking in varied)
+    return Sheet(
+        f"{made.instance.name}: ranking by mean JCT (s) with other power figures, equal budgets",
+        ("instance", *(str(k + 1) for k in range(width)), "changed"),
+        tuple(rows),
+        (f"the ranking is that of the instance as it is in {same} of {len(varied)} cases",),
+    )
+
+
+def as_json(made: Report) -> dict[str, Any]:
+    """Return a report as plain values, for programs."""
+    return {
+        "instance": made.instance.name,
+        "full_w": made.full_w,
+        "curves": [
+            {
+                "policy": curve.label,
+                "own": curve.own,
+                "points": [_plain(point) for point in curve.points],
+                "failures": curve.failures,
+            }
+            for curve in made.curves
+        ],
+        "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
+        "equal_energy": [_level(each) for each in made.levels],
+        "targets": [
+            {"target": TARGET, **asdict(verdict), "unit": "J"} for verdict in made.verdicts
+        ],
+        "shadow_prices": [asdict(row) for row in made.shadows],
+        "rankings": [asdict(ranking) for ranking in made.rankings],
+        "failures": made.failures,
+    }
+
+
+def _plain(point: Point) -> dict[str, Any]:
+    """Return a point as plain values."""
+    return {
+        "factor": point.factor,
+        "sustained_w": point.sustained_w,
+        "energy_j": point.energy_j.mean,
+        "energy_half_j": point.energy_j.half,
+        "mean_jct_s": point.jct_s.mean,
+        "mean_jct_half_s": point.jct_s.half,
+        "bound_mean_jct_s": point.bound_jct_s,
+        "seeds": [run.seed for run in point.runs],
+    }
+
+
+def _level(each: Level) -> dict[str, Any]:
+    """Return a comparison at one energy as plain values."""
+    return {
+        "energy_j": each.energy_j,
+        "best": each.best,
+        "policies": [
+            {"policy": s.label, "mean_jct_s": s.jct_s, "ratio": s.ratio} for s in each.standings
+        ],
+    }

@@ -1,0 +1,105 @@
+"""Output folders: claimed by one command for one purpose, and never mixed with other content."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label, store
+
+MARK = "ronda.json"
+"""The file that says what a folder is for."""
+
+LOCK = ".lock"
+
+
+@contextmanager
+def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterator[bool]:
+    """Hold an output folder for oneself; made if it is not there.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    kind
+        What it is for: ``"comparison"`` or ``"run"``.
+    about
+        What must be the same when the folder is used again (plain JSON values).
+
+    Yields
+    ------
+    bool
+        Whether the folder was used for the same purpose before.
+
+    Raises
+    ------
+    InputError
+        If it holds other files or the results of something else, cannot be written, or another
+        process holds it.
+    """
+    mark = {"format": f"ronda/{kind}/1", "about": about or {}}
+    if path.exists() and not path.is_dir():
+        raise InputError(label(path), "a file", "a folder")
+    old = _read_mark(path)
+    if old is None and path.is_dir() and set(os.listdir(path)) - {LOCK}:
+        found = "a folder with files that ronda did not make"
+        raise InputError(label(path), found, "a new or empty folder")
+    if old is not None:
+        _refuse_other(path, old, msgspec.json.decode(msgspec.json.encode(mark)))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            label(path), (error.strerror or str(error)).lower(), "a folder that can be written"
+        ) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                label(path), "another ronda process at work in it", "another folder, or patience"
+            ) from None
+        if old is None:
+            store(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
+        yield old is not None
+    finally:
+        os.close(lock)
+
+
+def _read_mark(path: Path) -> dict[str, Any] | None:
+    """Return what a folder says that it is for, or None."""
+    try:
+        data = (path / MARK).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        found = (error.strerror or str(error)).lower()
+        raise InputError(label(path / MARK), found, "a file that can be read") from None
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        found = "a damaged file"
+        raise InputError(label(path / MARK), found, "what ronda wrote, or another folder") from None
+
+
+def _refuse_other(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuse a folder that serves something else."""
+    if old.get("format") != new["format"]:
+        raise InputError(
+            label(path), f"a folder of {old.get('format')!r}", f"one of {new['format']!r}, or none"
+        )
+    before = old.get("about", {})
+    for key in {**before, **new["about"]}:
+        found, value = before.get(key), new["about"].get(key)
+        if found != value:
+            raise InputError(
+                label(path),
+                f"the results of {key} {found!r}",
+                f"those of {key} {value!r}, or another folder",
+            )

@@ -1,0 +1,159 @@
+"""The results of a comparison on disk: one JSON line a run, only ever appended.
+
+A line that a kill cut in half is dropped, and so is an older line of the same case.
+"""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.bench.runs.variant import UNCHANGED, Variant, run_title
+from ronda.instances.base import Record
+from ronda.instances.errors import InputError
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    OK = "OK"
+    TIME = "TIME"  # it was still running at its time-out
+    OOM = "OOM"  # it needed more memory than it may
+    ERROR = "ERROR"
+
+
+class Result(Record, frozen=True, kw_only=True):
+    """One run's line without the metrics.
+
+    Attributes
+    ----------
+    key
+        Of the `Case`.
+    instance, policy, seed, config, label, fingerprint, time_limit_s, period_s, variant
+        As in the `Case`.
+    status
+        How the run ended.
+    message
+        Why, unless it is `OK`.
+    timeout_s, memory_mib
+        The limits that it ran under.
+    wall_s, peak_rss_mib
+        What it took.
+    versions, host, commit
+        What ran it, and where.
+    metrics
+        The fields of `ronda run`; written beside the others on the line, not nested. Empty unless
+        the run is `OK`.
+    """
+
+    key: str
+    instance: str
+    policy: str
+    seed: int
+    status: Status
+    config: dict[str, Any] = {}
+    label: str = ""
+    fingerprint: str = ""
+    time_limit_s: float | None = None
+    period_s: float | None = None
+    variant: Variant = UNCHANGED
+    message: str = ""
+    timeout_s: float | None = None
+    memory_mib: float | None = None
+    wall_s: float = 0.0
+    peak_rss_mib: float = 0.0
+    versions: dict[str, str] = {}
+    host: dict[str, Any] = {}
+    commit: str = ""
+    metrics: dict[str, Any] = {}
+
+    @property
+    def title(self) -> str:
+        """What people call the run."""
+        return run_title(self.instance, self.label, self.seed, self.variant)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended with a schedule."""
+        return self.status is Status.OK
+
+    def final(self, timeout_s: float | None, memory_mib: float | None) -> bool:
+        """Tell whether to run again under these limits would only repeat the result."""
+        if self.status is Status.TIME:
+            return _as_tight(timeout_s, self.timeout_s)
+        if self.status is Status.OOM:
+            return _as_tight(memory_mib, self.memory_mib)
+        return self.ok
+
+    def to_line(self) -> dict[str, Any]:
+        """Return the flat line: the fields and the metrics beside each other."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        metrics = fields.pop("metrics")
+        return {**metrics, **msgspec.to_builtins(fields)}
+
+    @classmethod
+    def from_line(cls, line: dict[str, Any]) -> "Result":
+        """Rebuild a result from its flat line."""
+        own = {key: line[key] for key in cls.__struct_fields__ if key in line}
+        metrics = {key: value for key, value in line.items() if key not in own}
+        return msgspec.convert(own | {"metrics": metrics}, type=cls)
+
+
+def _as_tight(limit: float | None, old: float | None) -> bool:
+    """Tell whether a limit is no more generous than the old one."""
+    return old is None or (limit is not None and limit <= old)
+
+
+class ResultsFile:
+    """The file ``results.jsonl`` of a comparison.
+
+    Parameters
+    ----------
+    path
+        The file; it need not be there yet.
+
+    Raises
+    ------
+    InputError
+        If a whole line is not a result.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._latest: dict[str, Result] = {}
+        data = path.read_bytes() if path.exists() else b""
+        self._whole = data.rfind(b"\n") + 1  # what follows was cut off
+        for number, line in enumerate(data[: self._whole].splitlines(), start=1):
+            try:
+                result = Result.from_line(msgspec.json.decode(line, type=dict[str, Any]))
+            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                raise InputError(
+                    f"{path} line {number}", str(error), "a result of compare"
+                ) from None
+            self._latest[result.key] = result
+
+    def get(self, key: str) -> Result | None:
+        """Return the latest result of a case."""
+        return self._latest.get(key)
+
+    def all(self) -> tuple[Result, ...]:
+        """Return the latest result of every case, in the order in which they first came."""
+        return tuple(self._latest.values())
+
+    def __len__(self) -> int:
+        """Return the number of cases with a result."""
+        return len(self._latest)
+
+    def append(self, result: Result) -> None:
+        """Add a line and see it onto the disk."""
+        line = msgspec.json.encode(result.to_line()) + b"\n"
+        with self.path.open("r+b" if self.path.exists() else "wb") as file:
+            file.truncate(self._whole)
+            file.seek(self._whole)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+            self._whole = file.tell()
+        self._latest[result.key] = result

@@ -1,0 +1,194 @@
+"""What a comparison is made of: policies, seeds, and the cases that they multiply out to."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+import ronda
+from ronda.bench.runs.variant import UNCHANGED, Variant, run_title
+from ronda.instances.base import Record
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Cadence, Instance
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.registry import config_of, policy
+
+MAX_SEEDS = 10_000
+"""More seeds than this in one comparison are taken for a slip of the pen."""
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """One run of a comparison: an instance, a policy with its parameters, and a seed.
+
+    Attributes
+    ----------
+    source
+        How to load the instance: a packaged name or a path.
+    instance, fingerprint
+        Its name and the hash of what it holds once it is changed.
+    label
+        The policy as the user wrote it.
+    policy, config
+        The policy's name and all its effective parameters.
+    seed
+        Of the run.
+    time_limit_s
+        For each decision; None: no limit.
+    period_s
+        Rounds by the clock instead of the instance's own period; None: as the instance says.
+    variant
+        How to change what was loaded.
+    """
+
+    source: str
+    instance: str
+    fingerprint: str
+    label: str
+    policy: str
+    config: dict[str, Any] = {}
+    seed: int = 0
+    time_limit_s: float | None = None
+    period_s: float | None = None
+    variant: Variant = UNCHANGED
+
+    @property
+    def title(self) -> str:
+        """What people call the case."""
+        return run_title(self.instance, self.label, self.seed, self.variant)
+
+    @property
+    def key(self) -> str:
+        """Name of the case: the same for the same work by the same version of ronda."""
+        what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
+        what += [self.time_limit_s, self.period_s]
+        digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
+        words = re.sub(r"[^\w.+-]+", "-", f"{self.instance}--{self.policy}--s{self.seed}")
+        return f"{words}--{digest[:10]}"
+
+    def cadence(self, instance: Instance) -> Cadence:
+        """Return when the run decides."""
+        if self.period_s is None:
+            return instance.cadence
+        return msgspec.structs.replace(instance.cadence, period_s=self.period_s)
+
+
+def split_policies(text: str) -> tuple[str, ...]:
+    """Split a list of policies at the commas outside brackets.
+
+    ``"fifo, milp(gap=1e-4, objective=rank)"`` gives ``("fifo", "milp(gap=1e-4, objective=rank)")``.
+
+    Raises
+    ------
+    InputError
+        If a bracket is left open, or nothing stands between two commas.
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            break
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    found = tuple(part.strip() for part in parts)
+    if depth != 0:
+        raise InputError("--policies", repr(text), "as many ')' as '('")
+    if not all(found):
+        raise InputError("--policies", repr(text), "names with one comma between them: fifo,milp")
+    return tuple(dict.fromkeys(found))
+
+
+def parse_seeds(text: str, option: str = "--seeds") -> tuple[int, ...]:
+    """Read ``"0-4"``, ``"0,3,5"`` or a mixture of both as ascending numbers without repeats.
+
+    Parameters
+    ----------
+    text
+        The list.
+    option
+        What to call it in errors.
+
+    Raises
+    ------
+    InputError
+        If a part is no whole number or range, or there are more than `MAX_SEEDS`.
+    """
+    seeds: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", part, re.ASCII)
+        if match is None:
+            raise InputError(option, repr(text), "whole numbers or ranges, as in 0-4 or 0,3,5")
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        if last < first:
+            raise InputError(option, repr(part.strip()), f"a rising range: {last}-{first}")
+        if last - first >= MAX_SEEDS or len(seeds) > MAX_SEEDS:
+            raise InputError(option, repr(text), f"at most {MAX_SEEDS} numbers")
+        seeds.update(range(first, last + 1))
+    return tuple(sorted(seeds))
+
+
+def cases(
+    instances: Mapping[str, tuple[Instance | Round, str]],
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    time_limit_s: float | None,
+    period_s: float | None = None,
+    variant: Variant = UNCHANGED,
+    make: Callable[[str], Policy] = policy,
+) -> tuple[Case, ...]:
+    """Multiply instances, policies and seeds out.
+
+    A policy without randomness runs once per instance, with the first seed; two ways to write
+    the same policy are one.
+
+    Parameters
+    ----------
+    instances
+        By the word that loads it: the instance (or round), changed already, and its fingerprint.
+    policies, seeds
+        As `split_policies` and `parse_seeds` return them.
+    time_limit_s, period_s, variant
+        See `Case`.
+    make
+        Makes a policy of its label.
+
+    Raises
+    ------
+    InputError
+        If a policy is not known or two different instances have the same name.
+    """
+    refuse_namesakes(instances)
+    made = [(label, make(label)) for label in policies]
+    found: dict[str, Case] = {}
+    for source, (instance, fingerprint) in instances.items():
+        for label, each in made:
+            for seed in seeds if Capability.RANDOM in each.capabilities else seeds[:1]:
+                case = Case(
+                    source=source,
+                    instance=instance.name,
+                    fingerprint=fingerprint,
+                    label=label,
+                    policy=each.name,
+                    config=msgspec.to_builtins(config_of(each)),
+                    seed=seed,
+                    time_limit_s=time_limit_s,
+                    period_s=period_s,
+                    variant=variant,
+                )
+                found.setdefault(case.key, case)
+    return tuple(found.values())
+
+
+def refuse_namesakes(instances: Mapping[str, tuple[Instance | Round, str]]) -> None:
+    """Refuse different instances of one name: tables and figures could not tell them apart."""
+    known: dict[str, str] = {}
+    for source, (instance, fingerprint) in instances.items():
+        if known.setdefault(instance.name, fingerprint) != fingerprint:
+            found = f"another instance with the name {instance.name!r}"
+            raise InputError(source, found, "different names")

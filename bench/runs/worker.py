@@ -1,0 +1,236 @@
+"""The parent's side of a run: start the process, watch its memory and time, read its answer."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import msgspec
+import psutil
+
+from ronda.bench.runs.results import Status
+from ronda.bench.runs.runner import Request
+from ronda.instances.errors import RondaError
+
+POLL_S = 0.2
+"""Seconds between two looks at a process's memory and time."""
+
+GRACE_S = 5.0
+"""Seconds that a process may take to end after it has given its answer."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(_THREADS, "1")
+"""Runs side by side must not fight for cores through their numerical libraries' threads."""
+
+Command = tuple[str, ...]
+RUNNER: Command = (sys.executable, "-m", "ronda.bench.runs.runner")
+
+
+class StoppedError(RondaError):
+    """The run was ended from outside before it was over."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may use: wall-clock seconds and resident memory in MiB; None: no limit."""
+
+    timeout_s: float | None = None
+    memory_mib: float | None = None
+
+
+@dataclass(slots=True)
+class Answer:
+    """How a process ended, and what it said."""
+
+    status: Status = Status.ERROR
+    message: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    wall_s: float = 0.0
+    peak_rss_mib: float = 0.0
+
+
+def serve(
+    request: Request,
+    limits: Limits,
+    log: Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Event | None = None,
+    command: Command = RUNNER,
+) -> Answer:
+    """Run a request in a process of its own, within limits.
+
+    Parameters
+    ----------
+    request
+        What to run.
+    limits
+        A run over them is killed with all that it started.
+    log
+        File that gets what the run writes on stderr; removed if that is nothing.
+    progress
+        Called with (completed jobs, jobs) as the run tells them.
+    stop
+        Set from another thread: kill the run.
+    command
+        The process; it reads the request on stdin.
+
+    Raises
+    ------
+    StoppedError
+        If `stop` was set.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | ONE_THREAD,
+            start_new_session=True,  # so that a kill reaches all of it
+        )
+        watch = _Watch(process, limits, progress, stop or Event())
+        try:
+            answer = watch.until_end(request)
+        finally:
+            _end(process, watch.said)
+    if log.stat().st_size == 0:
+        log.unlink()
+    return answer
+
+
+class _Watch:
+    """Reads what a process says while looking after its limits."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        limits: Limits,
+        progress: Callable[[int, int], None] | None,
+        stop: Event,
+    ) -> None:
+        self.process, self.limits, self.progress, self.stop = process, limits, progress, stop
+        self.answer = Answer()
+        self.said = False
+        self.began = self.look_again = time.perf_counter()
+
+    def until_end(self, request: Request) -> Answer:
+        """Hand over the request and wait for the end of the process."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        answer = self.answer
+        try:
+            self.process.stdin.write(msgspec.json.encode(request))
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it died at once; its exit code says the rest
+        if self._listen(self.process.stdout.fileno()) and not self.said:
+            answer.message = _last_words(self.process.wait())
+        answer.wall_s = time.perf_counter() - self.began
+        answer.peak_rss_mib = answer.metrics.pop("peak_rss_mib", answer.peak_rss_mib)
+        self._hold_to_memory()
+        return answer
+
+    def _listen(self, pipe: int) -> bool:
+        """Read lines until the process closes its output; False if it broke a limit."""
+        rest = b""
+        with selectors.DefaultSelector() as ready:
+            ready.register(pipe, selectors.EVENT_READ)
+            while not self._over():
+                if not ready.select(POLL_S):
+                    continue
+                data = os.read(pipe, 1 << 16)
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._hear(msgspec.json.decode(line, type=dict[str, Any]))
+                if self.said or not data:
+                    return True
+        return False
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        """Take in one line."""
+        if "progress" in message:
+            if self.progress is not None:
+                self.progress(*message["progress"])
+            return
+        self.said = True
+        if "metrics" in message:
+            self.answer.status, self.answer.metrics = Status.OK, message["metrics"]
+        else:
+            self.answer.status = Status.OOM if message.get("oom") else Status.ERROR
+            self.answer.message = message["error"]
+
+    def _hold_to_memory(self) -> None:
+        """Count a run that broke its memory limit between two looks like one that was caught."""
+        answer, limit = self.answer, self.limits.memory_mib
+        if answer.status is Status.OK and limit is not None and answer.peak_rss_mib > limit:
+            answer.status, answer.metrics = Status.OOM, {}
+            answer.message = f"it held {answer.peak_rss_mib:.0f} MiB, more than {limit:g} MiB"
+
+    def _over(self) -> bool:
+        """Tell whether the process must end now, and write down why."""
+        if self.stop.is_set():
+            raise StoppedError("stopped")
+        clock = time.perf_counter()
+        if clock < self.look_again:
+            return False
+        self.look_again = clock + POLL_S
+        limits, answer = self.limits, self.answer
+        rss_mib = _rss_mib(self.process.pid)
+        answer.peak_rss_mib = max(answer.peak_rss_mib, rss_mib)
+        if limits.memory_mib is not None and rss_mib > limits.memory_mib:
+            answer.status = Status.OOM
+            answer.message = f"it held {rss_mib:.0f} MiB, more than {limits.memory_mib:g} MiB"
+            return True
+        if limits.timeout_s is not None and clock - self.began > limits.timeout_s:
+            answer.status = Status.TIME
+            answer.message = f"still running after {limits.timeout_s:g} s"
+            return True
+        return False
+
+
+def _rss_mib(pid: int) -> float:
+    """Return the resident memory of a process and its descendants in MiB; 0 once it is gone."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0.0
+    total = 0
+    for member in family:
+        try:
+            total += member.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return total / 2**20
+
+
+def _end(process: subprocess.Popen[bytes], answered: bool) -> None:
+    """End a process and all that it started: at once, unless it has answered and is leaving."""
+    try:
+        process.wait(GRACE_S if answered else 0)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _last_words(code: int) -> str:
+    """Say how a process that gave no answer ended."""
+    if code == -signal.SIGKILL:
+        return "killed from outside (by the system for want of memory?)"
+    if code < 0:
+        return f"ended by signal {signal.Signals(-code).name}"
+    return f"ended with exit code {code} and no answer"

@@ -1,0 +1,1 @@
+"""Speed of ronda itself, over size: ``python -m ronda.bench.speed CASE``."""

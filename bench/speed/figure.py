@@ -1,0 +1,193 @@
+"""The figure of growth: ``python -m ronda.bench.speed.figure RESULTS --out F.png``.
+
+RESULTS is what ``python -m ronda.bench.speed prices`` printed, a JSON object a line; lines of
+other cases are passed over. Time against number of jobs, both logarithmic: the price engine, and
+the monolithic model wherever it was measured.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from ronda.bench.figures.style import colour, new_figure, save_picture, tidy
+from ronda.instances.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One line of results.
+
+    Attributes
+    ----------
+    jobs
+        How many.
+    total_s, baseline_s
+        Seconds of the engine and of the monolithic model; None: not measured.
+    reached
+        Whether the monolithic model reached its gap, rather than its time limit.
+    gap
+        Relative gap that both were asked for.
+    """
+
+    jobs: int
+    total_s: float
+    baseline_s: float | None
+    reached: bool
+    gap: float
+
+
+def read_points(path: Path) -> list[Point]:
+    """Return the measurements of the price engine in a results file, by number of jobs.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a line is not a result, or none is of the case `prices`.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        words = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(str(path), str(words), "a file of results") from error
+    points = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            if found["case"] == "prices":
+                points.append(_point(found))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path}:{number}",
+                "something else",
+                "a JSON line that ronda.bench.speed printed",
+            ) from error
+    if not points:
+        raise InputError(str(path), "no line of the case prices", "at least one")
+    return sorted(points, key=lambda point: point.jobs)
+
+
+def _point(line: dict[str, object]) -> Point:
+    """Read one line; raises ValueError, KeyError or TypeError."""
+    jobs, total_s, baseline_s = line["jobs"], line["total_s"], line["baseline_s"]
+    gap = line["gap_asked"]
+    if not isinstance(jobs, int) or not isinstance(total_s, float) or not isinstance(gap, float):
+        raise TypeError
+    if baseline_s is not None and not isinstance(baseline_s, float):
+        raise TypeError
+    if jobs < 1 or total_s <= 0 or (baseline_s is not None and baseline_s <= 0):
+        raise ValueError
+    return Point(jobs, total_s, baseline_s, line.get("baseline_stop") != "time_limit", gap)
+
+
+def draw(points: Sequence[Point], path: Path) -> None:
+    """Draw time against jobs as PNG, at once or not at all."""
+    figure = new_figure(7.2, 4.6)
+    axes = figure.subplots()
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    _engine(axes, points)
+    _monolithic(axes, [p for p in points if p.baseline_s is not None])
+    axes.set_xticks([p.jobs for p in points])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    times = [p.total_s for p in points] + [p.baseline_s for p in points if p.baseline_s]
+    axes.set_ylim(min(times) / 2.5, max(times) * 3)
+    axes.set_xlim(points[0].jobs / 3.5, points[-1].jobs * 2.2)
+    axes.set_xlabel("jobs (56 options each, 2 GPUs a job; 1 GPU a job at 64)", fontsize=9)
+    axes.set_ylabel("seconds, building and solving, one thread", fontsize=9)
+    axes.grid(visible=True, which="major", linewidth=0.4, alpha=0.5)
+    gaps = " or ".join(f"{gap:g}" for gap in sorted({p.gap for p in points}))
+    axes.set_title(f"Time to a relative gap of {gaps} on the reference round", fontsize=11)
+    axes.legend(fontsize=8.5, frameon=False, loc="lower right")
+    tidy(axes)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_picture(figure, path)
+
+
+def _engine(axes: Axes, points: Sequence[Point]) -> None:
+    """Draw the engine's line, each point with its time, and a line of proportional growth."""
+    jobs, total_s = [p.jobs for p in points], [p.total_s for p in points]
+    last = points[-1]
+    axes.plot(
+        jobs,
+        [last.total_s * n / last.jobs for n in jobs],
+        color="0.6",
+        linestyle=":",
+        linewidth=1.2,
+        label="proportional to jobs",
+    )
+    axes.plot(jobs, total_s, color=colour(0), marker="o", label="price engine", zorder=3)
+    for p in points:
+        axes.annotate(
+            _seconds(p.total_s),
+            (p.jobs, p.total_s),
+            (4, -13),
+            textcoords="offset points",
+            fontsize=8,
+            color=colour(0),
+        )
+
+
+def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
+    """Draw the monolithic model's points, with how many times as long as the engine it takes."""
+    for reached, marker, label in (
+        (True, "s", "one Pyomo model in HiGHS"),
+        (False, "^", "the same, stopped before the gap"),
+    ):
+        own = [p for p in points if p.reached is reached]
+        if not own:
+            continue
+        jobs = [p.jobs for p in own]
+        times = [p.baseline_s or 0.0 for p in own]
+        line = "--" if reached else ""
+        axes.plot(jobs, times, color=colour(1), marker=marker, linestyle=line, label=label)
+        for p, seconds in zip(own, times, strict=True):
+            more = "" if reached else "> "
+            axes.annotate(
+                f"{_seconds(seconds)}, {more}{seconds / p.total_s:.0f}×",
+                (p.jobs, seconds),
+                (-5, 6),
+                textcoords="offset points",
+                fontsize=8,
+                color=colour(1),
+                ha="right",
+            )
+
+
+def _seconds(value: float) -> str:
+    """Write seconds with two digits, or all that stand before the point."""
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draw the figure; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ronda.bench.speed.figure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help="the picture, a PNG file")
+    given = parser.parse_args(arguments)
+    try:
+        draw(read_points(given.results), given.out)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"error: {given.out}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Speed of ronda's own parts: its import, its reader, the driver of the rolling horizon."""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.bench.speed.ask import Ask
+from ronda.instances.budget import Budget
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+
+TRACE_NODES = 133
+"""Nodes of 8 GPUs that the cluster of the Venus trace had."""
+
+
+def measure_import(ask: Ask) -> dict[str, Any]:
+    """Time the import in fresh processes, as the process itself sees it."""
+    return {
+        "total_s": statistics.median(_import_s("ronda") for _ in range(7)),
+        "baseline_s": statistics.median(_import_s("numpy") for _ in range(7)),
+    }
+
+
+def _import_s(name: str) -> float:
+    """Return the seconds that an import takes in a fresh process."""
+    code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def measure_read(ask: Ask) -> dict[str, Any]:
+    """Time the reading of an instance file."""
+    from ronda.instances.files.json import read, write
+
+    instance = rigid_trace(ask.jobs, ask.trace)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "instance.json"
+        write(instance, path)
+        began = time.perf_counter()
+        read(path)
+        total_s = time.perf_counter() - began
+        began = time.perf_counter()
+        json.loads(path.read_bytes())
+        baseline_s = time.perf_counter() - began
+    return {
+        "jobs": len(instance.jobs),
+        "gpus": instance.cluster.gpus,
+        "total_s": total_s,
+        "baseline_s": baseline_s,
+    }
+
+
+def measure_engine(ask: Ask) -> dict[str, Any]:
+    """Time FIFO over a whole rigid trace."""
+    from ronda.solvers.horizon.driver import run
+
+    instance = rigid_trace(ask.jobs, ask.trace)
+    began = time.perf_counter()
+    schedule = run(instance, "fifo", time_limit_s=None)
+    return {
+        "jobs": len(instance.jobs),
+        "gpus": instance.cluster.gpus,
+        "total_s": time.perf_counter() - began,
+        "solve_s": sum(record.solve_s for record in schedule.rounds),
+        "rounds": len(schedule.rounds),
+    }
+
+
+def measure_driver(ask: Ask) -> dict[str, Any]:
+    """Time the driver's share of rounds with about `jobs` live jobs, under SRTF."""
+    from ronda.instances import generate
+    from ronda.solvers.horizon.driver import run
+
+    jobs = ask.jobs
+    instance = generate.horizon(2 * jobs, max(8, jobs // 2 // 8 * 8), "balanced", 0)
+    # All but one in four are there from the start, so that the number of live jobs passes `jobs`.
+    early = tuple(
+        msgspec.structs.replace(job, submit_s=0.0 if k % 4 else job.submit_s)
+        for k, job in enumerate(instance.jobs)
+    )
+    jobs_by_time = tuple(sorted(early, key=lambda job: job.submit_s))
+    # Without budgets: under these some jobs, as requested, would have to wait for ever.
+    crowded = msgspec.structs.replace(instance, jobs=jobs_by_time, budget=Budget())
+    records = [
+        record
+        for record in run(crowded, "srtf", time_limit_s=None).rounds
+        if 0.8 * jobs <= record.waiting + record.running <= 1.2 * jobs
+    ]
+    if not records:
+        raise InputError("--jobs", str(jobs), "a number of live jobs that the horizon reaches")
+    return {
+        "gpus": crowded.cluster.gpus,
+        "total_s": statistics.fmean(record.overhead_s for record in records),
+        "baseline_s": statistics.fmean(record.solve_s for record in records),
+        "rounds": len(records),
+    }
+
+
+def rigid_trace(jobs: int, trace: Path | None) -> Instance:
+    """Return a rigid instance: the first jobs of a Helios log, or random ones at 0.9 load."""
+    if trace is not None:
+        from ronda.instances.traces.helios import read_helios
+
+        whole = read_helios(trace, nodes=TRACE_NODES)
+        return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
+    return _random_trace(jobs)
+
+
+def _random_trace(jobs: int) -> Instance:
+    """Return rigid jobs with the mix of sizes of a research cluster, on 128 nodes of 8 GPUs."""
+    import numpy as np
+
+    from ronda.instances.job import Estimate, Job, Truth
+    from ronda.instances.profile import rigid_profile
+    from ronda.instances.traces.rigid import V100_NODE, make_cluster
+
+    rng = np.random.default_rng(0)
+    cluster = make_cluster(V100_NODE, 128)
+    gpus = rng.choice([1, 2, 4, 8, 16, 32], jobs, p=[0.6, 0.12, 0.1, 0.12, 0.04, 0.02])
+    work_s = np.clip(np.rint(rng.lognormal(6.0, 1.8, jobs)), 1.0, 604_800.0)
+    span_s = float((gpus * work_s).sum()) / (0.9 * cluster.gpus)
+    submit_s = np.sort(np.rint(rng.uniform(0.0, span_s, jobs)))
+    name = V100_NODE.gpu.name
+    made = tuple(
+        Job(
+            id=f"j{k}",
+            submit_s=at,
+            profile="rigid",
+            gpus=n,
+            estimate=Estimate(work=work),
+            truth=Truth(work=work),
+        )
+        for k, (at, n, work) in enumerate(
+            zip(submit_s.tolist(), gpus.tolist(), work_s.tolist(), strict=True)
+        )
+    )
+    profiles = {"rigid": rigid_profile(name)}
+    return Instance(name=f"random-{jobs}", cluster=cluster, profiles=profiles, jobs=made)

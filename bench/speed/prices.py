@@ -1,0 +1,157 @@
+"""Speed of the price engine beside the monolithic model, and of building a round's problem.
+
+The engine's time counts from the first random number: drawing the reference round, building its
+arrays, dual, core and certificate. The monolithic model gets the same arrays, scaled as the
+engine scales them, and its time counts from there: Pyomo model, its arrays for HiGHS, HiGHS.
+Modules are loaded before the clock starts. Both run in this process, one after the other; the
+engine first, so that the peak of memory is its own. CPU seconds stand beside the seconds of the
+clock: on a machine with other work they tell what the clock would have said without it.
+"""
+
+import time
+from itertools import pairwise
+from typing import Any
+
+from ronda.bench.runs.runner import peak_rss_mib
+from ronda.bench.speed.ask import Ask, tell
+from ronda.bench.speed.certificate import Claim, certify
+from ronda.formulations.allocation.separable import Separable
+from ronda.instances.round import Round
+
+
+def measure_prices(ask: Ask) -> dict[str, Any]:
+    """Time the price engine on the reference round of a number of jobs."""
+    from ronda.bench.speed.reference import reference
+    from ronda.solvers.prices.engine import solve_separable
+
+    tell(f"prices: {ask.jobs:,} jobs ...")
+    began, began_cpu = time.perf_counter(), time.process_time()
+    problem = reference(ask.jobs, ask.seed)
+    built = time.perf_counter()
+    answer = solve_separable(problem, gap=ask.gap, seed=ask.seed)
+    ended, ended_cpu = time.perf_counter(), time.process_time()
+    memory_mib = peak_rss_mib()
+    assert answer.chosen is not None  # to run nothing is always possible here
+    assert answer.blocks is not None
+    assert answer.objective is not None
+    claim = Claim(
+        answer.chosen, answer.blocks, answer.objective, answer.dual.prices, answer.dual.bound
+    )
+    seen = certify(problem, claim, ask.gap)
+    for fault in seen.faults:
+        tell(f"prices: {ask.jobs:,} jobs: certificate: {fault}")
+    tell(f"prices: {ask.jobs:,} jobs: {ended - began:.3f} s, gap {answer.gap:.1e}")
+    found = {
+        "gpus": round(float(problem.capacity[0])),
+        "options": len(problem.value),
+        "total_s": ended - began,
+        "build_s": built - began,
+        "solve_s": ended - built,
+        "gap": answer.gap,
+        "peak_rss_mib": round(memory_mib, 1),
+        "cpu_s": ended_cpu - began_cpu,
+        "gap_asked": ask.gap,
+        "seed": ask.seed,
+        "stop": answer.stop,
+        "objective": answer.objective,
+        "bound": answer.bound,
+        "dual_bound": seen.bound,
+        "dual_gap": seen.gap,
+        "certificate": not seen.faults,
+        "evaluations": answer.dual.evaluations,
+        "cores": answer.cores,
+        "columns": answer.columns,
+        "nodes": answer.nodes,
+    }
+    return found | (measure_monolithic(problem, ask) if ask.baseline else {})
+
+
+def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
+    """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
+    from ronda.formulations.allocation.separable_model import answer, build
+    from ronda.formulations.allocation.units import normalise
+    from ronda.solvers.contract import Deadline
+    from ronda.solvers.exact.model import solve
+
+    tell(f"prices: {ask.jobs:,} jobs: monolithic model, at most {ask.limit_s:g} s ...")
+    began, began_cpu = time.perf_counter(), time.process_time()
+    scaled, units = normalise(problem)
+    model = build(scaled)
+    built = time.perf_counter()
+    outcome = solve(model, deadline=Deadline(ask.limit_s), gap=ask.gap, seed=ask.seed)
+    ended, ended_cpu = time.perf_counter(), time.process_time()
+    objective = bound = gap = None
+    if outcome.bound is not None:
+        bound = outcome.bound * units.value
+    if outcome.x is not None:
+        objective = problem.objective(*answer(model, problem))
+    if objective is not None and bound is not None:
+        gap = max(0.0, bound - objective) / max(abs(bound), 1e-300)
+    tell(f"prices: {ask.jobs:,} jobs: monolithic model: {ended - began:.3f} s, {outcome.message}")
+    return {
+        "baseline_s": ended - began,
+        "baseline_cpu_s": ended_cpu - began_cpu,
+        "baseline_build_s": built - began,
+        "baseline_solve_s": ended - built,
+        "baseline_objective": objective,
+        "baseline_bound": bound,
+        "baseline_gap": gap,
+        "baseline_stop": outcome.stop,
+        "baseline_nodes": outcome.nodes,
+        "baseline_peak_rss_mib": round(peak_rss_mib(), 1),
+    }
+
+
+def measure_build(ask: Ask) -> dict[str, Any]:
+    """Time what comes before a solver: options, values, case and arrays of a generated round."""
+    from ronda.formulations.allocation.case import make_case
+    from ronda.formulations.allocation.rows import separable
+    from ronda.formulations.objectives.forms import values
+    from ronda.formulations.options.kept_options import REUSED
+    from ronda.formulations.options.table import build
+    from ronda.instances import generate
+
+    tell(f"build: {ask.jobs:,} jobs: generating the round ...")
+    round_ = generate.round(ask.jobs, severity="tight", seed=ask.seed)
+    clock = [time.perf_counter()]
+    table = build(round_)
+    clock.append(time.perf_counter())
+    worth = values(round_, table)
+    clock.append(time.perf_counter())
+    case = make_case(round_, table, worth)
+    clock.append(time.perf_counter())
+    problem = separable(case)
+    clock.append(time.perf_counter())
+    steps = [after - before for before, after in pairwise(clock)]
+    began = time.perf_counter()
+    changes = build(_later(round_)).changes
+    again_s = time.perf_counter() - began
+    tell(f"build: {ask.jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
+    return {
+        "gpus": round_.cluster.gpus,
+        "options": len(table),
+        "total_s": clock[-1] - clock[0],
+        "build_s": clock[-1] - clock[0],
+        "seed": ask.seed,
+        "options_s": steps[0],
+        "values_s": steps[1],
+        "case_s": steps[2],
+        "separable_s": steps[3],
+        "again_s": again_s,
+        "reused": changes[REUSED],
+        "columns": len(problem.value),
+        "resources": len(problem.names),
+    }
+
+
+def _later(round_: Round) -> Round:
+    """Return the round a while later: one job in twenty is new."""
+    import msgspec
+
+    waiting = list(round_.waiting)
+    for k in range(0, len(waiting), 20):
+        job = msgspec.structs.replace(waiting[k].job, id=f"new-{k}")
+        waiting[k] = msgspec.structs.replace(waiting[k], job=job)
+    return msgspec.structs.replace(
+        round_, now_s=round_.now_s + round_.length_s, waiting=tuple(waiting)
+    )

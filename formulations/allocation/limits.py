@@ -1,0 +1,102 @@
+"""What the options of a round may use together: GPUs of each pool, and watts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts.nodes import NodeClass, may_sleep, node_classes, rack_caps
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import Cluster
+from ronda.instances.round import Round
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Capacities, and what each option takes of them.
+
+    A set of options is within the limits if ``demand`` summed over it is at most ``capacity``,
+    where the sum for watts is increased by ``node_w[p][g]`` for each pool p of which the set
+    uses g GPUs.
+
+    Attributes
+    ----------
+    names
+        (R,) constraint names: ``gpus[POOL]`` of every pool, then ``watts`` if power is limited.
+    capacity
+        (R,) GPUs of each pool; watts above what the cluster draws without jobs.
+    demand
+        (R, K) what each option of the table takes.
+    node_w
+        For each pool p (gpus_p + 1,) the watts, beyond their sleep, of the nodes that so many GPUs
+        keep awake; empty if no node may sleep.
+    """
+
+    names: tuple[str, ...]
+    capacity: Floats
+    demand: Floats
+    node_w: tuple[Floats, ...] = ()
+
+
+def limits(round: Round, table: OptionTable) -> Limits:
+    """Return the limits of a round.
+
+    An option adds ``power_w - gpus * idle_w`` watts to those of its GPUs idle. Nodes that no job
+    needs sleep if that saves power that is limited; otherwise all nodes are awake. The jobs are
+    taken to be packed into as few nodes as their GPUs need, which sizes that divide each other
+    always allow.
+    """
+    pools = range(len(table.pools))
+    names = [f"gpus[{pool.name}]" for pool in table.pools]
+    capacity = [float(pool.gpus) for pool in table.pools]
+    demand = [np.where(table.pool == p, table.gpus, 0.0) for p in pools]
+    watts = [w for w in (round.watts, capped_w(round.cluster)) if w is not None]
+    node_w: tuple[Floats, ...] = ()
+    if watts:
+        classes = node_classes(round.cluster)
+        base = sum(c.count * c.awake_w for c in classes)
+        if may_sleep(round):
+            base = sum(c.count * min(c.sleep_w, c.awake_w) for c in classes)
+            node_w = tuple(
+                _node_w([c for c in classes if c.pool == p], *_waking(round, p)) for p in pools
+            )
+        names.append("watts")
+        capacity.append(min(watts) - base)
+        # Less than idle would let a job pay for others; profiles without a power curve draw idle.
+        demand.append(np.maximum(table.extra_w, 0.0))
+    return Limits(tuple(names), np.array(capacity), np.array(demand, dtype=float), node_w)
+
+
+def _waking(round: Round, pool: int) -> tuple[int, float]:
+    """Return how many nodes of a pool sleep, and the most watts that waking one takes besides."""
+    t = round.cluster.topology
+    sleeping = [node for node in round.asleep if t.node_pool[node] == pool]
+    return len(sleeping), float(t.waking_w[sleeping].max(initial=0.0))
+
+
+def _node_w(classes: list[NodeClass], sleeping: int, wake_w: float) -> Floats:
+    """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
+
+    In a pool of unequal nodes all are taken as small as the smallest and as thirsty as the
+    thirstiest: it is the placement that chooses among them. Nodes that sleep are taken last.
+    """
+    gpus = sum(c.count * c.gpus_per_node for c in classes)
+    saves = [max(0.0, c.saves_w) for c in classes]
+    needed = -(-np.arange(gpus + 1) // min(c.gpus_per_node for c in classes))
+    count = sum(c.count for c in classes)
+    nodes = np.minimum(needed, count)
+    most = sum(c.count * s for c, s in zip(classes, saves, strict=True))
+    woken = np.maximum(nodes - (count - sleeping), 0)
+    return np.asarray(np.minimum(nodes * max(saves), most) + woken * wake_w)
+
+
+def capped_w(cluster: Cluster) -> float | None:
+    """Return the sum of the outermost racks' power caps if these cover all nodes, else None.
+
+    Necessary for the racks' caps, not sufficient: which rack a job draws from, placement decides.
+    """
+    caps = rack_caps(cluster)
+    outermost = [c for c in caps if not any(c.racks < other.racks for other in caps)]
+    tightest = {c.racks: min(o.cap_w for o in outermost if o.racks == c.racks) for c in outermost}
+    covered = frozenset[int]().union(*tightest)
+    return sum(tightest.values()) if len(covered) == len(cluster.topology.racks) else None

@@ -1,0 +1,188 @@
+"""Options now or after waking: what the delay of nodes that sleep costs, in the allocation model.
+
+A node that sleeps, or still wakes, cannot run jobs for w seconds, so an option comes twice (ours,
+not a paper's): *now*, on GPUs of nodes that are ready, and *after waking*, on any that are awake
+under the plan. Both take GPUs of the pool; only the first takes *ready* ones::
+
+    sum of n_k x_k over options now <= ready GPUs of the pool          ``ready_gpus[pool]``
+
+* A waiting job starts on the waking nodes as soon as they are there. Of the time ``L = max(w,
+  min(w + R/rate, H))`` that the option lasts it loses w, so it is worth ``(1 - w/L) v``. R is the
+  work left, and H the longest time that an allocation is expected to last: that of other pauses
+  (`ronda.formulations.objectives.outlook.horizon_s`), but at least `WAKES` times w, as nobody wakes
+  a node for less.
+* A running job keeps what it has until then, and moves later: ``w/L v_now + (1 - w/L) v``. It
+  takes the ready GPUs that it has, and only options of more GPUs in the same pool matter.
+
+The energy of waking needs no term: a node draws power from the order on, in the model as well.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation.case import Case, Waking
+from ronda.formulations.allocation.conflicts import awake_for
+from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.options.running import running_rows
+from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts.nodes import by_pool
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.round import Round
+
+WAKES = 10.0
+"""An option that waits for nodes is expected to last at least so many times the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Which nodes can run jobs at once.
+
+    Attributes
+    ----------
+    nodes
+        (N,) whether a node is awake and not still waking.
+    wait_s
+        (P,) seconds until another node of the pool is ready; 0 if all are.
+    """
+
+    nodes: NDArray[np.bool_]
+    wait_s: Floats
+
+
+def ready(round: Round, waking: frozenset[int]) -> Ready | None:
+    """Return which nodes are ready; None if all are, or waking takes no time.
+
+    Parameters
+    ----------
+    round
+        The round.
+    waking
+        Nodes that were woken but are not ready yet.
+    """
+    topology = round.cluster.topology
+    nodes = np.ones(len(topology.node_pool), dtype=bool)
+    nodes[[*round.asleep, *waking]] = False
+    nodes |= topology.wake_s <= 0
+    if nodes.all():
+        return None
+    wait_s = np.zeros(len(topology.pools))
+    np.maximum.at(wait_s, topology.node_pool[~nodes], topology.wake_s[~nodes])
+    return Ready(nodes, wait_s)
+
+
+def with_waking(case: Case, nodes: Ready) -> Case:
+    """Return the case with options now and after waking."""
+    table, values = case.table, np.zeros(len(case.table))
+    values[case.rows] = case.value
+    later, worth = _later(case, nodes)
+    rows = np.concatenate([case.rows, later])
+    late = np.arange(len(rows)) >= len(case.rows)
+    value = np.concatenate([case.value, worth])
+    used = _ready_use(case.round, table, nodes)
+    held = np.zeros(len(table.jobs))
+    running = np.flatnonzero(table.current)
+    held[table.job[running]] = used[running]
+    use = np.where(late, held[table.job[rows]], used[rows])
+    order = np.lexsort((late, rows))
+    topology = case.round.cluster.topology
+    there = np.bincount(
+        topology.node_pool[nodes.nodes], topology.node_gpus[nodes.nodes], len(table.pools)
+    )
+    return replace(
+        case,
+        rows=rows[order],
+        rack=np.concatenate([case.rack, np.full(len(later), -1)])[order],
+        value=value[order],
+        waking=Waking(late[order], use[order], np.where(nodes.wait_s > 0, there, np.inf)),
+    )
+
+
+def _by_row(case: Case, column: Floats) -> Floats:
+    """Return a column of the case spread over the rows of the table."""
+    spread = np.zeros(len(case.table))
+    spread[case.rows] = column
+    return spread
+
+
+def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
+    """Return (K,) the ready GPUs that rows take: what a job runs on may be waking still."""
+    use = table.gpus.astype(float)
+    for k in np.flatnonzero(table.current).tolist():
+        held = table.jobs[int(table.job[k])].allocation
+        if held is not None:
+            use[k] = sum(gpus for node, gpus in held.placement if nodes.nodes[node])
+    return use
+
+
+def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
+    """Return the rows that may wait for nodes, and what they are worth then."""
+    table, round_ = case.table, case.round
+    job, pool, rows = case.job, case.pool, case.rows
+    wait_s = nodes.wait_s[pool]
+    now = _now(case)
+    has = now >= 0
+    at = np.where(has, now, 0)
+    before = np.where(has, _by_row(case, case.value)[at], 0.0)
+    fits = (wait_s > 0) & ~table.must_run[job] & ~table.current[rows]
+    fits &= ~has | ((pool == table.pool[at]) & (case.gpus > table.gpus[at]))
+    left = [state.remaining_at(round_.now_s) for state in table.jobs]
+    work = np.array([np.inf if r is None else r for r in left], dtype=float)
+    longest = np.maximum(horizon_s(round_), WAKES * wait_s)
+    lasts = np.maximum(np.minimum(wait_s + work[job] / table.rate[rows], longest), wait_s)
+    share = wait_s / np.where(lasts > 0, lasts, 1.0)
+    worth = share * before + (1.0 - share) * case.value
+    good = np.flatnonzero(fits & (worth > before))
+    return rows[good], worth[good]
+
+
+def _now(case: Case) -> Rows:
+    """Return (n,) the row that each variable's job runs on, -1 for none."""
+    return running_rows(case.table)[case.job]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a choice of options, now or after waking, makes of a round at once.
+
+    Attributes
+    ----------
+    chosen
+        (J,) row of each job from now on, -1 for none: those that wait for nodes keep running.
+    worth
+        (K,) what rows are worth as they were chosen.
+    awake
+        (P,) how many nodes are to be awake.
+    """
+
+    chosen: Rows
+    worth: Floats
+    awake: tuple[int, ...]
+
+
+def begin(case: Case, values: Floats, picked: Rows) -> Begun:
+    """Return what a choice makes of a round at once.
+
+    Parameters
+    ----------
+    case
+        With options now and after waking.
+    values
+        (K,) what rows are worth now.
+    picked
+        (J,) variable of each job, -1 for none.
+    """
+    assert case.waking is not None
+    some = picked[picked >= 0]
+    rows = case.rows[some]
+    gpus = np.bincount(case.pool[some], case.gpus[some], minlength=len(case.table.pools))
+    counts = awake_for(case.classes, gpus.astype(int).tolist())
+    awake = by_pool(case.classes, counts, len(gpus))
+    now = _now(case)[some]
+    rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
+    worth = values.copy()
+    worth[rows] = case.value[some]
+    chosen = np.full(len(case.table.jobs), -1, dtype=np.int64)
+    chosen[case.job[some]] = rows
+    return Begun(chosen, worth, tuple(awake))

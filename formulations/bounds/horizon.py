@@ -1,0 +1,196 @@
+"""Clairvoyant lower bounds for a whole instance: what no schedule can beat; they read the truth.
+
+**Counting bound on the completion times.** If in a relaxation of the problem no schedule can
+complete its k-th job before c_k, for every k, then the sum of all completion times is at least
+sum_k c_k; and of several relaxations the latest c_k may be taken for each k. The relaxations:
+
+* *alone*: every job runs alone at its fastest, its first pause included;
+* *GPUs*: the GPUs of a group of pools are one machine, a job's size is its fewest GPU-seconds. A
+  real schedule uses no more than the machine has, so it cannot be ahead of the machine's shortest
+  remaining processing time schedule, which at every moment has completed the most jobs;
+* *power*: likewise for the watts below the power cap that idling leaves, and joules;
+* *energy*: with an energy budget k jobs need at least the k smallest amounts of joules, beyond
+  what idling uses, and these must have accrued.
+
+**Priced bound.** `ronda.formulations.bounds.priced`; it sees that a job cannot be both fast and
+frugal, and is usually the better one where jobs queue.
+
+Power and energy are used only if no way to run a job draws less than idling, and they count the
+cheapest way of idling (all nodes that would save by it asleep) unless told that nodes cannot sleep.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.formulations.bounds.ascent import Resource
+from ronda.formulations.bounds.needs import Needs, needs
+from ronda.formulations.bounds.priced import priced_total
+from ronda.formulations.bounds.single_machine import Supply, srpt
+from ronda.instances.accrual import accrual
+from ronda.instances.arrays import Floats
+from ronda.instances.budget import Budget, StepSeries
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+
+MOST_PRICED = 10_000
+"""Jobs up to which the priced bound is computed; beyond, its grid would be too coarse to help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower bounds on what any schedule of an instance achieves.
+
+    Attributes
+    ----------
+    mean_jct_s
+        Mean of completion minus submission, over all jobs: the best of the next three.
+    alone_jct_s, counting_jct_s, priced_jct_s
+        From every job running alone, from the counting bound, from the priced bound (None where
+        it was not computed).
+    end_s
+        When the last job completes, from the instance's start.
+    makespan_s
+        From the first submission until then.
+    energy_j
+        Energy of the cluster from 0 until the last job completes.
+    """
+
+    mean_jct_s: float
+    alone_jct_s: float
+    counting_jct_s: float
+    priced_jct_s: float | None
+    end_s: float
+    makespan_s: float
+    energy_j: float
+
+
+def bounds(
+    instance: Instance,
+    *,
+    may_sleep: bool = True,
+    priced: bool = True,
+    need: Needs | None = None,
+) -> Bounds:
+    """Return lower bounds for every schedule of an instance.
+
+    Parameters
+    ----------
+    instance
+        With at least one job; all jobs have a truth.
+    may_sleep
+        False: bounds for schedules that keep all nodes awake; that of energy is higher.
+    priced
+        False: without the priced bound, which takes most of the time.
+    need
+        What `ronda.formulations.bounds.needs.needs` says about the instance and `may_sleep`, if it
+        is known already; budgets do not change it.
+
+    Raises
+    ------
+    InputError
+        If a job has no truth, or nothing in the cluster can run it, or the power left beside the
+        idling cluster never suffices.
+    """
+    need = needs(instance, may_sleep=may_sleep) if need is None else need
+    supplies = _watt_supplies(instance, need)
+    alone = need.submit_s + need.seconds
+    counted = _counting(need, supplies, alone)
+    jobs, submitted = len(alone), float(need.submit_s.sum())
+    end_s = float(counted[-1])
+    if not np.isfinite(end_s):
+        raise InputError("budget", "too little power or energy for all jobs", "more than idling")
+    alone_jct_s = float(need.seconds.mean())
+    counting_jct_s = float((counted.sum() - submitted) / jobs)
+    priced_jct_s = None
+    if priced and jobs <= MOST_PRICED:
+        total = _priced(need, supplies, end_s, counted)
+        priced_jct_s = (total - submitted) / jobs
+    return Bounds(
+        mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
+        alone_jct_s=alone_jct_s,
+        counting_jct_s=counting_jct_s,
+        priced_jct_s=priced_jct_s,
+        end_s=end_s,
+        makespan_s=end_s - float(need.submit_s.min()),
+        energy_j=need.idle_w * end_s + float(need.joules.sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Watts:
+    """A supply of joules beyond idling, and whether it can be stored."""
+
+    supply: Supply
+    stored: bool
+
+
+def _watt_supplies(instance: Instance, need: Needs) -> list[Watts]:
+    """Return what the budget leaves beside the idling cluster; empty without a budget."""
+    if not need.all_draw_power:
+        return []
+    found = []
+    cap, energy = instance.budget.power_cap_w, instance.budget.energy
+    if cap is not None:
+        found.append(Watts(_below_cap(cap, need.idle_w), stored=False))
+    if energy is not None:
+        found.append(Watts(_accrual(instance.budget, need.idle_w), stored=True))
+    return found
+
+
+def _below_cap(cap: StepSeries, idle_w: float) -> Supply:
+    return Supply(
+        np.array(cap.times_s, dtype=float), np.maximum(np.array(cap.values) - idle_w, 0.0)
+    )
+
+
+def _accrual(budget: Budget, idle_w: float) -> Supply:
+    """Return what jobs may have used by t: credit and accrual less what idling has used.
+
+    While less accrues than idling uses, jobs keep what they have: more than there can be.
+    """
+    line = accrual(budget, reserved_w=0.0)
+    return Supply(line.times_s, np.maximum(line.rates_w - idle_w, 0.0), line.initial_j)
+
+
+def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:
+    """Return (J,) ascending: no schedule completes its k-th job earlier."""
+    parts = []
+    for group, gpus in enumerate(need.group_gpus.tolist()):
+        own = need.group == group
+        if own.any():
+            machine = srpt(need.submit_s[own], need.gpu_s[own] / gpus)
+            parts.append(np.maximum(np.sort(alone[own]), np.sort(machine)))
+    counted = np.sort(np.concatenate(parts))
+    for watts in supplies:
+        supply = watts.supply
+        if watts.stored:
+            latest = supply.when(np.cumsum(np.sort(need.joules)))
+        else:  # SRPT in the time in which the supply grows evenly
+            latest = supply.when(np.sort(srpt(supply.until(need.submit_s), need.joules)))
+        counted = np.maximum(counted, latest)
+    return counted
+
+
+def _priced(need: Needs, supplies: list[Watts], end_s: float, counted: Floats) -> float:
+    """Return the priced bound on the sum of completion times, group by group if they are apart."""
+    alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
+    horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
+    crowd = _crowd(need.submit_s, counted)
+    gpus = [
+        Resource(Supply(np.zeros(1), np.array([count])), stored=False, group=group, unit=1.0)
+        for group, count in enumerate(need.group_gpus.tolist())
+    ]
+    unit = float(need.joules.sum() / need.gpu_s.sum())
+    watts = [Resource(w.supply, w.stored, None, unit) for w in supplies] if unit > 0 else []
+    return priced_total(need, [*gpus, *watts], horizon_s, crowd)
+
+
+def _crowd(submit_s: Floats, counted: Floats) -> Floats:
+    """Return moments that are dense where many jobs are in the system, ascending."""
+    times = np.concatenate([submit_s, counted])
+    order = np.argsort(times, kind="stable")
+    change = np.concatenate([np.ones(len(submit_s)), -np.ones(len(counted))])[order]
+    weight = np.sqrt(np.maximum(np.cumsum(change)[:-1], 0.0))
+    mass = np.concatenate([[0.0], np.cumsum(np.diff(times[order]) * weight)])
+    return np.asarray(np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order]))

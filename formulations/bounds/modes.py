@@ -1,0 +1,171 @@
+"""Every way in which the rules let a job run, at its true speed: for bounds, not for schedulers.
+
+What a job may have is what `ronda.instances.check.answer` accepts: any number of GPUs within its
+limits, its own batch or one of its profile, any clock of the GPU type, on as many nodes as it
+pleases.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.models.efficiency import efficiency, scale_at, stages
+from ronda.formulations.models.power import mixed_power_w
+from ronda.formulations.models.throughput import model_of, samples_per_s, sync_share
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import Topology
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+from ronda.instances.job import Job
+from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
+
+
+class Kind(NamedTuple):
+    """All that decides how a job can run, but for its amount of work."""
+
+    profile: str
+    partition: str
+    gpu_types: tuple[str, ...]
+    low: int
+    high: int
+    asked: int
+    batch: float | None
+    curve: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The ways to run a kind of job, the best of all batches and numbers of nodes merged.
+
+    Attributes
+    ----------
+    ends
+        (S,) work at which each stage of the gradient noise ends, the last one infinite.
+    pool
+        (N,) index of the pool.
+    gpus
+        (N,) GPUs.
+    busy_w
+        (N,) watts of all the job's GPUs beyond their idle power; of several batches the least.
+    rate
+        (S, N) work per second in each stage, 0 where it cannot run; of several the greatest.
+    """
+
+    ends: Floats
+    pool: NDArray[np.int64]
+    gpus: Floats
+    busy_w: Floats
+    rate: Floats
+
+
+def kind_of(job: Job) -> Kind:
+    """Return the kind of a job; InputError if it has no truth."""
+    if job.truth is None:
+        raise InputError(f"job {job.id!r}", "no truth", "the true work of every job")
+    return Kind(
+        job.profile,
+        job.partition,
+        job.gpu_types,
+        job.min_gpus or job.gpus,
+        job.max_gpus or job.gpus,
+        job.gpus,
+        job.batch,
+        job.truth.curve,
+    )
+
+
+def modes(instance: Instance, job: Job) -> Modes:
+    """Return the ways to run jobs of the same kind as `job`.
+
+    Raises
+    ------
+    InputError
+        If nothing in the cluster can run it.
+    """
+    kind = kind_of(job)
+    profile = instance.profiles[kind.profile]
+    curve = None if kind.curve is None else instance.curves[kind.curve]
+    topology = instance.cluster.topology
+    found = []
+    for p, pool in enumerate(topology.pools):
+        name = pool.gpu_type.name
+        allowed = not kind.gpu_types or name in kind.gpu_types
+        if pool.partition == kind.partition and name in profile.throughput and allowed:
+            found.append(_in_pool(topology, p, profile, kind, curve))
+    rate = np.concatenate([m.rate for m in found], axis=1) if found else np.zeros((1, 0))
+    runs = (rate > 0).any(axis=0)
+    if not runs.any():
+        place = f"job {job.id!r}"
+        raise InputError(place, "nothing that can run it", "a pool with GPUs for its profile")
+    return Modes(
+        found[0].ends,
+        np.concatenate([m.pool for m in found])[runs],
+        np.concatenate([m.gpus for m in found])[runs],
+        np.concatenate([m.busy_w for m in found])[runs],
+        rate[:, runs],
+    )
+
+
+def _in_pool(
+    topology: Topology, p: int, profile: Profile, kind: Kind, curve: NoiseCurve | None
+) -> Modes:
+    """Return the modes in pool `p`: one for each number of GPUs and clock."""
+    pool = topology.pools[p]
+    name, idle_w = pool.gpu_type.name, pool.gpu_type.idle_w
+    model = model_of(profile, pool.gpu_type)
+    power = profile.power.get(name)
+    ends = np.array([np.inf] if curve is None else [end for end, _ in stages(curve)])
+    if isinstance(model, Rigid):
+        gpus = np.array([kind.asked] if kind.asked <= pool.gpus else [], dtype=float)
+        watts = gpus * (mixed_power_w(power, idle_w, 1.0, 0.0) - idle_w)
+        return Modes(ends, np.full(len(gpus), p), gpus, watts, np.ones((len(ends), len(gpus))))
+    counts = np.array(sorted({*range(kind.low, kind.high + 1), kind.asked}), dtype=np.int64)
+    counts = counts[counts <= pool.gpus]
+    if isinstance(model, Tabular):
+        counts = counts[np.isin(counts, model.gpus)]
+    own = profile.base_batch if kind.batch is None else kind.batch
+    batches = np.array(sorted({own, *profile.batches}))
+    # Arrays (N, B, C).
+    n, b = counts[:, None, None], batches[None, :, None]
+    clocks = np.asarray(pool.gpu_type.clocks)[None, None, :]
+    fewest = -(-n // pool.gpus_per_node)
+    speed = np.zeros((len(counts), len(batches), clocks.shape[2]))
+    for nodes in _node_counts(model, fewest, np.minimum(n, pool.nodes)):
+        speed = np.maximum(speed, samples_per_s(profile, name, n, nodes, b, clocks))
+    share = sync_share(profile, pool.gpu_type, n, fewest, b, clocks)
+    watts = n * (mixed_power_w(power, idle_w, clocks, share) - idle_w)
+    rate = np.zeros((len(ends), *speed.shape[::2]))
+    for k, worth in enumerate(_worth(profile, curve, batches).T):
+        rate = np.maximum(rate, worth[:, None, None] * speed[None, :, k, :])
+    shape = (len(counts), clocks.shape[2])
+    return Modes(
+        ends,
+        np.full(shape[0] * shape[1], p),
+        np.repeat(counts.astype(float), shape[1]),
+        np.where(speed > 0, watts, np.inf).min(axis=1).ravel(),
+        rate.reshape(len(ends), -1),
+    )
+
+
+def _node_counts(
+    model: object, fewest: NDArray[np.int64], most: NDArray[np.int64]
+) -> Iterable[NDArray[np.int64]]:
+    """Yield the numbers of nodes that can make a difference, clipped to what is possible."""
+    if isinstance(model, Tabular):
+        spreads: Iterable[int] = sorted(set(model.nodes))
+    else:
+        spreads = (1, 2)  # within one node, or not
+    for spread in spreads:
+        yield np.minimum(np.maximum(fewest, spread), np.maximum(most, fewest))
+
+
+def _worth(profile: Profile, curve: NoiseCurve | None, batches: Floats) -> Floats:
+    """Return (S, B) the statistical efficiency of each batch in each stage."""
+    if curve is None:
+        return np.ones((1, len(batches)))
+    return np.stack(
+        [efficiency(scale_at(x, batches), batches, profile.base_batch) for _, x in stages(curve)]
+    )

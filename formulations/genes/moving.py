@@ -1,0 +1,222 @@
+"""What it costs to move running jobs that keep their option: an estimate for whole populations.
+
+Which running jobs must move is decided by packing. Cut every job into whole nodes of M GPUs and at
+most one *block* below (see `ronda.formulations.placement.packing`). If sizes divide each other and
+M, a node with f free GPUs holds floor(f / s) blocks of s whatever larger blocks went there, so all
+new pieces fit beside the jobs that stay exactly if for every size s
+
+    GPUs needed in pieces of at least s  <=  s * sum over nodes of floor(f / s).
+
+Where that fails, nodes are cleared of smaller blocks until it holds, the cheapest nodes first and
+the largest size first; the jobs pushed out are the moves. Where power allows only so many nodes to
+be awake, all jobs must go from the others: from those whose jobs cost the least. GPUs suffice for
+every genome that is within the limits, so all is placed in the end; what is estimated is only how
+much must move. Racks are not looked at. The estimate guides the search, and placement is told who
+is to make room (`yielding`): plans report what it really moved.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.arrays import Floats, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMoves:
+    """The running jobs of a pool, and the sizes that its rows ask for.
+
+    Attributes
+    ----------
+    sizes
+        (S,) sizes of pieces above one GPU, descending, the largest node first.
+    need
+        (S, k) GPUs that each row of the genes takes in pieces of at least this size.
+    gene, row
+        (H,) gene and held row of each running job of the pool.
+    at
+        (H, N) GPUs that it holds on each node.
+    loss
+        (H,) what it costs to move it.
+    block
+        (H,) its size if it is one block below a node and may be moved, else 0.
+    free
+        (N,) GPUs of each node beside those of jobs without a choice.
+    needed
+        (N,) whether a job without a choice holds GPUs of the node.
+    pool, awake_w
+        Index of the pool, and what a node awake draws more than asleep; 0 if it may not sleep.
+    """
+
+    sizes: Rows
+    need: Floats
+    gene: Rows
+    row: Rows
+    at: Floats
+    loss: Floats
+    block: Rows
+    free: Floats
+    needed: NDArray[np.bool_]
+    pool: int
+    awake_w: float
+
+    def cost(self, population: Rows, awake: Floats | None) -> Floats:
+        """Return (P,) the estimated cost of moves of each individual.
+
+        Parameters
+        ----------
+        awake
+            (P,) nodes of the pool that may be awake; None: all.
+        """
+        state, cost = self._state(population, awake)
+        short = state.short(self.sizes)
+        if short.any():
+            for clearing in self._clear(state.of(short)):
+                cost[short] += clearing.cost
+        return cost
+
+    def yielding(self, genome: Rows, awake: Floats | None) -> list[int]:
+        """Return which running jobs (0..H) an individual moves: on each node the cheapest."""
+        state, _ = self._state(genome[None], awake)
+        stays = (genome[self.gene] == self.row) & (state.stays[0] == 0)
+        gone = set(np.flatnonzero(stays).tolist())
+        for clearing in self._clear(state):
+            small = (self.block > 0) & (self.block < clearing.size) & (state.stays[0] > 0)
+            for node in np.flatnonzero(clearing.freed[0]).tolist():
+                there = np.flatnonzero(small & (self.at[:, node] > 0))
+                missing = float(clearing.freed[0, node])
+                for i in there[np.argsort(self.loss[there] / self.block[there])].tolist():
+                    if missing > 0 and i not in gone:
+                        gone.add(i)
+                        missing -= float(self.at[i, node])
+        return sorted(gone)
+
+    def _state(self, population: Rows, awake: Floats | None) -> tuple["_State", Floats]:
+        """Return who stays, what is free beside them, what others need; and (P,) the cost.
+
+        That is of the jobs that must go from nodes that power does not allow to be awake.
+        """
+        stays = (population[:, self.gene] == self.row).astype(float)
+        cost, open_ = np.zeros(len(population)), np.ones((1, len(self.free)))
+        if awake is not None and (awake < len(self.free)).any():
+            holds = self.at > 0
+            worth = stays @ (self.loss[:, None] * holds) + self.needed * float(self.loss.sum())
+            busy = 1e-9 * (stays @ self.at)  # of equal ones, those in use
+            rank = (-(worth + busy)).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+            open_ = (rank < awake[:, None]).astype(float)
+            goes = stays * (((1.0 - open_) @ holds.T) > 0)
+            cost, stays = goes @ self.loss, stays - goes
+        need = np.empty((len(self.sizes), len(population)))
+        for i, of_row in enumerate(self.need):
+            need[i] = of_row.take(population, mode="clip").sum(axis=1)
+            need[i] -= stays @ of_row.take(self.row)
+        return _State(stays, open_ * (self.free - stays @ self.at), need), cost
+
+    def _clear(self, state: "_State") -> Iterator["_Clearing"]:
+        """Yield what is cleared, size by size, until every size finds its room."""
+        stays, free, need = state.stays, state.free, state.need.copy()
+        remain = np.ones_like(free)  # share of a node's small blocks that is still there
+        for i, size in enumerate(self.sizes.tolist()):
+            small = (self.block > 0) & (self.block < size)
+            if not small.any():
+                continue
+            held = stays[:, small] @ self.at[small]
+            price = stays[:, small] @ (self.loss[small, None] * (self.at[small] > 0))
+            for _ in range(int(self.sizes[0]) // size):
+                slots = np.floor(free / size)
+                short = np.ceil(need[i] / size - slots.sum(axis=1))
+                if not (short > 0).any():
+                    break
+                missing = size * (slots + 1.0) - free
+                possible = held * remain >= missing - 1e-6
+                share = missing / np.maximum(held, 1.0)  # of the blocks that were there at first
+                each = np.where(possible, price * share, np.inf)
+                rank = each.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+                take = possible & (rank < short[:, None])
+                freed = np.where(take, missing, 0.0)
+                yield _Clearing(size, np.where(take, price * share, 0.0).sum(axis=1), freed)
+                free, remain = free + freed, remain - np.where(take, share, 0.0)
+                for j in range(i + 1, len(self.sizes)):
+                    large = small & (self.block >= self.sizes[j])
+                    ratio = (stays[:, large] @ self.at[large]) / np.maximum(held, 1.0)
+                    need[j] += (freed * ratio).sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Individuals before anything moves.
+
+    Attributes
+    ----------
+    stays
+        (P, H) 1 for jobs that keep their option, else 0.
+    free
+        (P, N) GPUs beside them.
+    need
+        (S, P) GPUs that new pieces of at least each size need.
+    """
+
+    stays: Floats
+    free: Floats
+    need: Floats
+
+    def short(self, sizes: Rows) -> NDArray[np.bool_]:
+        """Tell (P,) where some size does not find its room."""
+        room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
+        return np.asarray((self.need > np.array(room)).any(axis=0))
+
+    def of(self, some: NDArray[np.bool_]) -> "_State":
+        """Return some of the individuals."""
+        return _State(self.stays[some], self.free[some], self.need[:, some])
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """Nodes that are cleared for pieces of one size.
+
+    Attributes
+    ----------
+    size
+        GPUs of the pieces.
+    cost
+        (P,) of the moves.
+    freed
+        (P, N) GPUs that smaller blocks leave.
+    """
+
+    size: int
+    cost: Floats
+    freed: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """The moves of all pools.
+
+    Attributes
+    ----------
+    pools
+        Those with running jobs.
+    """
+
+    pools: Sequence[PoolMoves]
+
+    def cost(self, population: Rows, awake: Mapping[int, Floats]) -> Floats:
+        """Return (P,) the estimated cost of moves of each individual.
+
+        Parameters
+        ----------
+        awake
+            By index of a pool (P,) how many of its nodes may be awake; all if it is not there.
+        """
+        cost = np.zeros(len(population))
+        for pool in self.pools:
+            cost += pool.cost(population, awake.get(pool.pool))
+        return cost
+
+    def yielding(self, genome: Rows, awake: Mapping[int, Floats]) -> Rows:
+        """Return the genes of the running jobs that make room for others, ascending."""
+        genes = [pool.gene[pool.yielding(genome, awake.get(pool.pool))] for pool in self.pools]
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *genes]))

@@ -1,0 +1,266 @@
+"""How fast a job runs: seconds of an iteration, samples per second, work per second.
+
+Symbols: n GPUs on N nodes, global batch B, m gradient passes per iteration (m - 1 of them only
+accumulate), local batch of a pass b = B / (n m), clock s, share phi that the clock slows. An
+iteration computes m times and synchronises once::
+
+    T(m) = m C(b, s) + X(b, s)
+
+    Parametric  C = (alpha_c + beta_c b) (phi/s + 1 - phi)
+                X = (C^gamma + T_sync^gamma)^(1/gamma) - C          what does not overlap
+    Tabular     C = (step(b) - sync(b)) (phi/s + 1 - phi),  X = sync(b)
+
+which is ``(m - 1) T_grad + T_iter`` and ``step + (m - 1)(step - sync)`` at full clock: the form of
+Pollux (Qiao et al., OSDI 2021, section 3.2, and goodput.py of its artifact). The clock term is
+ours; that synchronisation does not feel the clock is an assumption. Of all m that respect the
+limits on the local batch the fastest is taken.
+
+All functions broadcast over their numeric arguments.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.formulations.models.efficiency import worth
+from ronda.formulations.models.memory import max_local_batch
+from ronda.formulations.models.tabular import fastest_passes, measured_phases
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import GpuType
+from ronda.instances.errors import InputError
+from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid, Tabular
+
+# B / (n m) may miss a limit on the local batch by rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The fastest iteration of each configuration (arrays of one shape).
+
+    Attributes
+    ----------
+    seconds
+        Of a whole iteration; NaN where no number of passes is feasible.
+    sync_share
+        Part of that time that only synchronises, 0 to 1; NaN likewise.
+    passes
+        Gradient passes per iteration; 0 where infeasible.
+    """
+
+    seconds: Floats
+    sync_share: Floats
+    passes: Floats
+
+
+def slowdown(phi: float, clock: ArrayLike) -> Floats:
+    """Return by how much computing takes longer at a clock: ``phi / s + 1 - phi``."""
+    return np.asarray(phi / np.asarray(clock, dtype=float) + (1.0 - phi))
+
+
+def sync_s(model: Parametric, gpus: ArrayLike, nodes: ArrayLike, racks: ArrayLike = 1) -> Floats:
+    """Return T_sync in seconds: 0 | alpha + beta (n - 2) of one node, several, or several racks."""
+    n, spread = np.asarray(gpus, dtype=float), np.asarray(nodes) > 1
+    alpha = np.where(spread, model.alpha_n_s, model.alpha_r_s)
+    beta = np.where(spread, model.beta_n_s, model.beta_r_s)
+    if model.minds_racks:
+        across = spread & (np.asarray(racks) > 1)
+        alpha = alpha if model.alpha_x_s is None else np.where(across, model.alpha_x_s, alpha)
+        beta = beta if model.beta_x_s is None else np.where(across, model.beta_x_s, beta)
+    return np.asarray(np.where(n > 1, alpha + beta * np.maximum(n - 2.0, 0.0), 0.0))
+
+
+def phases(
+    model: Parametric | Tabular,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    local_batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> tuple[Floats, Floats]:
+    """Return C and X of the module's formula in seconds; NaN where nothing was measured."""
+    if isinstance(model, Tabular):
+        compute, exposed = measured_phases(model, gpus, nodes, local_batch)
+        return np.asarray(compute * slowdown(model.phi, clock)), exposed
+    batch = np.asarray(local_batch, dtype=float)
+    compute = (model.alpha_c_s + model.beta_c_s * batch) * slowdown(model.phi, clock)
+    sync = sync_s(model, gpus, nodes, racks)
+    # Scaled by the longer part: gamma up to 10 would overflow or underflow otherwise.
+    longest = np.maximum(compute, sync)
+    unit = np.where(longest > 0, longest, 1.0)
+    joint = (compute / unit) ** model.gamma + (sync / unit) ** model.gamma
+    whole = np.where(longest > 0, unit * joint ** (1.0 / model.gamma), 0.0)
+    return np.asarray(compute), np.asarray(np.maximum(whole - compute, 0.0))
+
+
+def iteration_s(
+    model: Parametric | Tabular,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    local_batch: ArrayLike,
+    *,
+    passes: ArrayLike = 1,
+    clock: ArrayLike = 1.0,
+) -> Floats:
+    """Return the seconds of an iteration with a given local batch and number of passes.
+
+    Parameters
+    ----------
+    model
+        The throughput model of one GPU type.
+    gpus, nodes
+        GPUs, and nodes that they are spread over.
+    local_batch
+        Samples per GPU and pass.
+    passes
+        Gradient passes, 1 without accumulation.
+    clock
+        Clock as a fraction of the maximum.
+
+    Returns
+    -------
+    ndarray
+        NaN where a table has no measurement; limits of the profile are not looked at.
+    """
+    compute, exposed = phases(model, gpus, nodes, local_batch, clock)
+    return np.asarray(np.asarray(passes) * compute + exposed)
+
+
+def fastest_step(
+    profile: Profile,
+    gpu_type: GpuType | str,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> Step:
+    """Return the fastest iteration with a global batch, over the number of gradient passes.
+
+    Parameters
+    ----------
+    profile
+        Its limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory.
+    gpu_type
+        The GPU type; its memory counts only if it is given as a `GpuType`, not as a name.
+    gpus, nodes, batch, clock
+        Configuration: GPUs, nodes, global batch, clock fraction.
+    racks
+        Racks that the nodes are spread over; only `Parametric` models can tell.
+
+    Raises
+    ------
+    InputError
+        If the profile has no throughput model of that GPU type, or a rigid one.
+    """
+    model = model_of(profile, gpu_type)
+    if isinstance(model, Rigid):
+        raise InputError(f"profile {profile.name!r}", "a rigid profile", "one with iterations")
+    n, spread, whole, s, across = np.broadcast_arrays(
+        *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock, racks))
+    )
+    least, most = profile.min_local_batch, _most(profile, gpu_type)
+    if isinstance(model, Tabular):
+        passes = fastest_passes(model, n, spread, whole, slowdown(model.phi, s), least, most)
+    else:
+        # T(m) does not fall with m for gamma >= 1 (Minkowski's inequality): fewest passes win.
+        with np.errstate(divide="ignore"):
+            passes = np.maximum(np.ceil(whole / (n * most) * (1 - ROUNDING)), 1.0)
+        fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
+        passes = np.where(fits, passes, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        compute, exposed = phases(model, n, spread, whole / (n * passes), s, across)
+        seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
+        return Step(seconds, np.asarray(exposed / seconds), passes)
+
+
+def _most(profile: Profile, gpu_type: GpuType | str) -> float:
+    """Return the largest local batch that the profile and the GPU's memory allow."""
+    most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
+    if profile.memory is not None and isinstance(gpu_type, GpuType):
+        most = min(most, max_local_batch(profile.memory, gpu_type.memory_gib))
+    return most
+
+
+def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | Tabular:
+    """Return the profile's throughput model of a GPU type; InputError if there is none."""
+    name = gpu_type.name if isinstance(gpu_type, GpuType) else gpu_type
+    try:
+        return profile.throughput[name]
+    except KeyError:
+        place = f"profile {profile.name!r}"
+        known = ", ".join(profile.throughput) or "none"
+        raise InputError(place, f"no throughput on {name!r}", f"one of: {known}") from None
+
+
+def samples_per_s(
+    profile: Profile,
+    gpu_type: GpuType | str,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> Floats:
+    """Return samples per second ``B / T`` of the fastest step; 0 where none is feasible.
+
+    A rigid profile gives 1.0: seconds of work per second. Parameters as `fastest_step`.
+    """
+    if isinstance(model_of(profile, gpu_type), Rigid):
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
+        return np.ones(shape)
+    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+    return np.asarray(np.nan_to_num(np.asarray(batch, dtype=float) / step.seconds, nan=0.0))
+
+
+def sync_share(
+    profile: Profile,
+    gpu_type: GpuType | str,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> Floats:
+    """Return the share of time that only synchronises ``X / T``; 0 for rigid or infeasible ones.
+
+    Parameters as `fastest_step`.
+    """
+    if isinstance(model_of(profile, gpu_type), Rigid):
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
+        return np.zeros(shape)
+    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+    return np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
+
+
+def work_rate(
+    profile: Profile,
+    gpu_type: GpuType | str,
+    gpus: int,
+    nodes: int,
+    batch: float,
+    clock: float = 1.0,
+    noise: NoiseScale | None = None,
+    racks: int = 1,
+) -> float:
+    """Return work per second: samples per second times statistical efficiency.
+
+    Parameters
+    ----------
+    profile, gpu_type, gpus, nodes, batch, clock, racks
+        As `fastest_step`.
+    noise
+        Gradient noise scale of the job now; None: every sample counts fully.
+
+    Returns
+    -------
+    float
+        1.0 for a rigid profile; 0.0 where the configuration is not feasible.
+    """
+    if isinstance(model_of(profile, gpu_type), Rigid):
+        return 1.0
+    rate = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
+    if noise is None:
+        return rate
+    return rate * worth(noise, batch, profile.base_batch)

@@ -1,0 +1,225 @@
+"""What the options of a round are worth: the objectives of its optimisation problem.
+
+A form gives each row of the option table a value, to be maximised in sum; not to run is worth 0.
+The value that a round gives to speed decides the horizon's mean JCT more than the solver does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ronda.formulations.objectives.ageing import PATIENCE
+from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.rank import rank_values
+from ronda.formulations.objectives.thrift import thrifty_rank
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.round import Round
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An objective.
+
+    Attributes
+    ----------
+    value
+        From an outlook, and the parameters by name, to the (K,) values.
+    parameters
+        Default of each parameter with the least and the greatest value that it may take.
+    minds_power
+        Whether it looks at watts: its table must be built with ``mind_power=True``.
+    """
+
+    value: Callable[..., Floats]
+    parameters: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    minds_power: bool = False
+
+
+def values(
+    round: Round, table: OptionTable, objective: str = "rank", **params: float | None
+) -> Floats:
+    """Return what each row of a table is worth.
+
+    The cost of switching is inside: see `outlook.outlook`.
+
+    Parameters
+    ----------
+    round, table
+        The round and its options.
+    objective
+        One of `OBJECTIVES`.
+    **params
+        The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
+        expected to last, by default ten rounds and no less than 600 s.
+
+    Returns
+    -------
+    ndarray
+        (K,) values, to be maximised; not to run is worth 0.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or parameter, or a parameter out of its range.
+    """
+    form = _form(objective)
+    chosen = {name: default for name, (default, _, _) in form.parameters.items()}
+    lasts_s = horizon_s(round)
+    for name, value in params.items():
+        least, greatest = _range(objective, form, name)
+        if value is None:
+            continue
+        if not least <= value <= greatest:
+            expected = f"a number from {least:g} to {greatest:g}"
+            raise InputError(f"objective {objective}({name})", f"{value}", expected)
+        if name == "horizon_s":
+            lasts_s = float(value)
+        else:
+            chosen[name] = float(value)
+    return form.value(outlook(round, table, lasts_s), **chosen)
+
+
+def values_of(seen: Outlook, objective: str) -> Floats:
+    """Return the same of an outlook that is there already, with the form's default parameters."""
+    form = _form(objective)
+    return form.value(seen, **{name: given for name, (given, _, _) in form.parameters.items()})
+
+
+def minds_power(objective: str) -> bool:
+    """Tell whether an objective looks at watts: build its table with ``mind_power=True`` then."""
+    return _form(objective).minds_power
+
+
+def _form(objective: str) -> Form:
+    try:
+        return OBJECTIVES[objective]
+    except KeyError:
+        known = ", ".join(OBJECTIVES)
+        raise InputError("objective", repr(objective), f"one of: {known}") from None
+
+
+def _range(objective: str, form: Form, name: str) -> tuple[float, float]:
+    """Return the range of a parameter; InputError if the form does not know it."""
+    if name == "horizon_s":
+        return np.finfo(float).tiny, np.inf
+    if name not in form.parameters:
+        known = ", ".join([*form.parameters, "horizon_s"])
+        raise InputError(f"objective {objective}", f"parameter {name!r}", f"one of: {known}")
+    return form.parameters[name][1:]
+
+
+def density(o: Outlook) -> Floats:
+    """Return ``w rate / remaining work``: the job that can be completed soonest first."""
+    return np.asarray(o.by_row(o.weight / o.remaining) * o.rate)
+
+
+def snapshot(o: Outlook) -> Floats:
+    """Return by how many seconds an option shortens the sum of remaining times, as things are now.
+
+    A job that waits is taken to wait for W, then to run at its smallest option for the rest:
+    value ``w (W + R / least rate - left_s)``, with W the mean of all jobs' R / least rate. This is
+    what PowerFlow and most MILPs of one round minimise; it favours long jobs.
+    """
+    slowest = o.remaining / o.least_rate
+    wait = float(np.nanmean(slowest)) if np.isfinite(slowest).any() else 0.0
+    first = o.over_jobs(np.minimum, o.left_s - o.by_row(o.remaining) / o.table.rate)
+    return np.asarray(o.by_row(o.weight * (wait + slowest + first)) - o.by_row(o.weight) * o.left_s)
+
+
+def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
+    """Return a power mean's term of the speed-up s over the job's smallest option.
+
+    ``w s^power`` for power > 0; ``w (waiting - s^power)`` for power < 0, where a job that does not
+    run costs `waiting`; ``w (1 + ln s)`` for 0. Pollux maximises the mean of power -1; Sia (SOSP
+    2023) minimises with -0.5 and waiting 1.1. Slow options (a low clock) keep a small value.
+    """
+    s = o.rate / o.by_row(o.least_rate)
+    if power > 0:
+        worth = s**power
+    else:
+        tiny = np.finfo(float).tiny
+        fast = np.maximum(s, tiny)
+        worth = waiting - fast**power if power < 0 else 1.0 + np.log(fast)
+        worth = np.maximum(worth, 0.01 * np.minimum(s, 1.0))
+    return np.asarray(o.by_row(o.weight) * worth)
+
+
+def makespan(o: Outlook) -> Floats:
+    """Return progress in GPU-seconds at the smallest option, more for jobs near the critical path.
+
+    ``(1 + (T/C)^2) least_gpus rate / least_rate`` with T the job's remaining time at its best rate
+    and ``C = max(max T, all GPU-seconds left / GPUs)``, a lower bound on the makespan. The first
+    term keeps GPUs working well; the second alone (longest job first) makes jobs take turns.
+    """
+    shortest = o.remaining / o.most_rate
+    area = o.remaining / o.least_rate * o.least_gpus
+    gpus = sum(pool.gpus for pool in o.table.pools)
+    bound = max(float(np.nanmax(shortest, initial=0.0)), float(np.nansum(area)) / gpus)
+    urgency = 1.0 + (shortest / bound) ** 2 if bound > 0 else np.ones_like(shortest)
+    return np.asarray(o.by_row(urgency * o.least_gpus / o.least_rate) * o.rate)
+
+
+def finish_time_fairness(o: Outlook, power: float) -> Floats:
+    """Return ``w rho^power rate / fair rate``: descent on ``sum rho^(power + 1)``.
+
+    rho = (age + remaining time at the fair rate) / (total work at the fair rate) is Themis'
+    (NSDI 2020) finish-time fairness, with the rate at an equal share of the GPUs of all jobs.
+    """
+    fair_gpus = sum(pool.gpus for pool in o.table.pools) / max(1, len(o.table.jobs))
+    fits = o.table.gpus <= np.maximum(o.by_row(o.least_gpus), fair_gpus)
+    fair = o.over_jobs(np.maximum, np.where(fits, o.table.rate, 0.0))
+    work, age = o.remaining + o.done, o.round.now_s - o.submit_s
+    rho = (np.maximum(age, 0.0) + o.remaining / fair) / (work / fair)
+    return np.asarray(o.by_row(o.weight * rho**power / fair) * o.rate)
+
+
+def deadlines(o: Outlook, best_effort: float) -> Floats:
+    """Return ``w (urgency [on time] + best_effort rate / best rate)``.
+
+    An option is on time if the job meets its deadline with it; urgency is ``L / (L + slack)``
+    with slack the seconds that the job could still lose at its best rate, L ten rounds or 600 s.
+    Jobs without a deadline, or that cannot meet theirs, only have the second term.
+    """
+    now, jobs = o.round.now_s, o.table.jobs
+    due = np.array([np.inf if s.job.deadline_s is None else s.job.deadline_s for s in jobs]) - now
+    slack = due - o.over_jobs(np.minimum, o.left_s)
+    scale = horizon_s(o.round)
+    urgency = scale / (scale + np.maximum(slack, 0.0))
+    on_time = (o.left_s <= o.by_row(due)) & np.isfinite(o.by_row(due))
+    speed = o.rate / o.by_row(o.most_rate)
+    return np.asarray(o.by_row(o.weight) * (on_time * o.by_row(urgency) + best_effort * speed))
+
+
+def energy(o: Outlook, eta: float) -> Floats:
+    """Return the least cost of a unit of the job's work over the option's, times w.
+
+    The cost is Zeus' (NSDI 2023) ``eta energy + (1 - eta) full power time``, per unit of work
+    ``(eta watts + (1 - eta) gpus P) / rate`` with P the watts per GPU of the smallest option at
+    its best rate. Jobs without a power model cost GPU-seconds instead.
+    """
+    t, gpus = o.table, o.table.gpus.astype(float)
+    smallest = (gpus == o.by_row(o.least_gpus)) & (t.rate == o.by_row(o.least_rate))
+    full = o.over_jobs(np.maximum, np.where(smallest, t.power_w / gpus, 0.0))
+    known = o.by_row(full) > 0
+    cost = np.where(known, eta * t.power_w + (1.0 - eta) * gpus * o.by_row(full), gpus) / t.rate
+    least = o.by_row(o.over_jobs(np.minimum, cost))
+    return np.asarray(o.by_row(o.weight) * least / cost * (o.rate / t.rate))
+
+
+OBJECTIVES: Mapping[str, Form] = {
+    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, np.inf)}),
+    "density": Form(density),
+    "snapshot": Form(snapshot),
+    "weighted-goodput": Form(
+        weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, np.inf)}
+    ),
+    "makespan": Form(makespan),
+    "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
+    "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
+    "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
+    "thrifty-rank": Form(thrifty_rank, {"thrift": (0.3, 0.0, 1.0)}, minds_power=True),
+}
+"""All objectives by name."""

@@ -1,0 +1,56 @@
+"""The thrifty rank: what progress saves in flow time, less the energy that it costs beyond need."""
+
+import numpy as np
+
+from ronda.formulations.objectives.outlook import Outlook
+from ronda.formulations.objectives.rank import rank_values
+from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts.market import watts_at_least
+from ronda.instances.arrays import Floats, Rows
+
+LEAST = 0.01
+"""Share of its rank value that even the most wasteful option keeps."""
+
+
+def thrifty_rank(o: Outlook, thrift: float) -> Floats:
+    """Return ``rank value (1 - thrift e_k / e_min)`` with e the energy for a unit of work.
+
+    That is the rank value of the rate less a price for watts, ``thrift`` times what the job's most
+    frugal option earns with a watt: an option is worth more than a slower one only if what it
+    adds earns at least `thrift` times as much a watt. In units of the job itself, it is Zeus' cost
+    (NSDI 2023) ``eta energy + (1 - eta) power time``. A budget that binds puts a price on watts by
+    itself; this one counts when it does not, and energy is saved for later.
+
+    Parameters
+    ----------
+    o
+        The outlook.
+    thrift
+        0: only the budget limits energy; 1: no job gets more than its most frugal option.
+    """
+    values = rank_values(o)
+    power = watts_at_least(o.round, o.table, sleeping=True)
+    if power is None:
+        return values
+    energy = np.maximum(power[1], 0.0) / o.table.rate
+    least = o.by_row(o.over_jobs(np.minimum, energy))
+    ratio = energy / np.where(least > 0, least, 1.0)
+    return np.asarray(values * np.maximum(1.0 - thrift * ratio, LEAST * (1.0 - thrift)))
+
+
+def worth_of_a_watt(table: OptionTable, values: Floats, chosen: Rows) -> float:
+    """Return what a watt earns on average under (J,) chosen rows; 0 if none is drawn.
+
+    Where energy is to be saved whether or not the budget binds, a watt of idle nodes is worth
+    as much: jobs leave nodes, and these are powered off, if that frees more than the moves lose.
+    """
+    rows = chosen[chosen >= 0]
+    drawn_w = float(table.power_w[rows].sum())
+    return float(values[rows].sum()) / drawn_w if drawn_w > 0 else 0.0
+
+
+def worth_of_a_gpu(table: OptionTable, values: Floats, chosen: Rows) -> float:
+    """Return what a GPU earns on average under (J,) chosen rows; 0 if none is used."""
+    rows = chosen[chosen >= 0]
+    gpus = float(table.gpus[rows].sum())
+    return float(values[rows].sum()) / gpus if gpus > 0 else 0.0

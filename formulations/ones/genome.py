@@ -1,0 +1,130 @@
+"""Genomes of ONES and its operators on them, for a whole population at once.
+
+A genome gives each GPU of the cluster to a job: gene i holds the job's number, or `IDLE`. GPUs are
+numbered node by node, so genes that lie side by side are packed placements. The operators are
+those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; an
+allocation is a genome without its order: how many GPUs each job has.
+
+Shapes: P genomes, C genes, J jobs. Nothing is changed in place.
+"""
+
+import numpy as np
+
+from ronda.instances.arrays import Floats, Ints, Mask
+
+IDLE = -1
+
+
+def counts(genomes: Ints, jobs: int) -> Ints:
+    """Return (P, J) the GPUs of each job."""
+    rows = np.arange(len(genomes))[:, None] * (jobs + 1)
+    flat = np.bincount((rows + genomes + 1).ravel(), minlength=len(genomes) * (jobs + 1))
+    return flat.reshape(len(genomes), jobs + 1)[:, 1:]
+
+
+def ranks(genomes: Ints) -> Ints:
+    """Return (P, C) how many genes of the same job lie to the left of each gene."""
+    order = np.argsort(genomes, axis=1, kind="stable")
+    ordered = np.take_along_axis(genomes, order, axis=1)
+    place = np.broadcast_to(np.arange(genomes.shape[1]), genomes.shape)
+    first = np.ones(genomes.shape, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    found = np.empty_like(genomes)
+    begin = np.maximum.accumulate(np.where(first, place, 0), axis=1)
+    np.put_along_axis(found, order, place - begin, axis=1)
+    return found
+
+
+def within(genomes: Ints, limit: Ints) -> Ints:
+    """Return genomes with at most ``limit`` (J,) genes of each job: the leftmost ones are kept."""
+    most = np.append(limit, 0)  # the last entry is that of IDLE, which is -1
+    return np.where(ranks(genomes) < most[genomes], genomes, IDLE)
+
+
+def refresh(genomes: Ints, ones_max: Ints) -> Ints:
+    """Return genomes in which each job keeps at most max(1, ones_max) genes."""
+    return within(genomes, np.maximum(ones_max, 1))
+
+
+def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
+    """Return the children of pairs of parents by uniform crossover.
+
+    Parameters
+    ----------
+    first, second
+        (Q, C) parents.
+    swap
+        (Q, C) genes that the children exchange.
+    ones_max
+        (J,) genes that a job may have in a child; those beyond, from the left, stay idle. A job
+        that never ran has 0: it comes back when the child is padded.
+
+    Returns
+    -------
+    ndarray
+        (2Q, C): the first child of every pair, then the second ones.
+    """
+    children = (np.where(swap, second, first), np.where(swap, first, second))
+    return within(np.concatenate(children), ones_max)
+
+
+def mutate(genomes: Ints, removed: Mask) -> Ints:
+    """Return genomes without the jobs that are ``removed`` (P, J) from each: all or no genes."""
+    gone = np.append(removed, np.zeros((len(genomes), 1), dtype=bool), axis=1)
+    return np.where(np.take_along_axis(gone, genomes, axis=1), IDLE, genomes)
+
+
+def pad(
+    allocations: Ints,
+    capacity: int,
+    new: Ints,
+    executed: Ints,
+    ones_max: Ints,
+    train_max: Ints,
+    start: Ints,
+) -> Ints:
+    """Return allocations that leave no GPU idle that a job may use (work conservation).
+
+    Three passes, each until all GPUs are used: new jobs that have none, in their order; jobs that
+    have been executed, shortest remaining time first, up to ``ones_max``; the same up to
+    ``train_max``.
+
+    Parameters
+    ----------
+    allocations
+        (P, J) GPUs of each job.
+    capacity
+        GPUs of the cluster.
+    new
+        Numbers of the new jobs, first come first.
+    executed
+        Numbers of the jobs with two epochs behind them, least remaining time first.
+    ones_max, train_max
+        (J,) limits.
+    start
+        (J,) GPUs that a new job gets: 1 in ONES.
+    """
+    padded = allocations.copy()
+    wanted = np.where(padded[:, new] == 0, start[new], 0)
+    begun = wanted.cumsum(axis=1) <= _free(padded, capacity)
+    padded[:, new] += np.where(begun, wanted, 0)
+    for limit in (ones_max, train_max):
+        wanted = np.maximum(limit[executed] - padded[:, executed], 0)
+        before = wanted.cumsum(axis=1) - wanted
+        padded[:, executed] += np.clip(_free(padded, capacity) - before, 0, wanted)
+    return padded
+
+
+def _free(allocations: Ints, capacity: int) -> Ints:
+    """Return (P, 1) the idle GPUs."""
+    return np.asarray(np.maximum(capacity - allocations.sum(axis=1, keepdims=True), 0))
+
+
+def scores(allocations: Ints, weights: Floats) -> Floats:
+    """Return (P,) SRUF scores, less is better: the sums of ``weights`` (J, C + 1) at the counts."""
+    return np.asarray(weights[np.arange(len(weights)), allocations].sum(axis=1))
+
+
+def best(score: Floats, keep: int) -> Ints:
+    """Return the numbers of the lowest scores, ascending; of equal ones the first."""
+    return np.argsort(score, kind="stable")[:keep]

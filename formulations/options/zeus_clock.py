@@ -1,0 +1,74 @@
+"""The clock of least Zeus cost: how a job runs once its GPUs and its batch are decided.
+
+Zeus (You et al., NSDI 2023) runs a training job at the power limit that minimises ::
+
+    eta ETA + (1 - eta) MAXPOWER TTA
+
+with ETA the energy and TTA the time to accuracy. For a job of n GPUs whose batch is fixed both are
+proportional to its remaining work, so what counts is the cost of a unit of work,
+``(eta P(s) + (1 - eta) n MAXPOWER) / rate(s)`` with P(s) the watts of its n GPUs at clock s.
+
+Zeus sets power limits and takes the GPU's highest one as MAXPOWER. Here GPUs have clocks, and
+MAXPOWER is the most that any application of the round draws per GPU of that type at full clock
+(our reading: a round does not hold the GPU's rated power).
+"""
+
+from ronda.formulations.models.power import gpu_power_w
+from ronda.formulations.models.throughput import model_of
+from ronda.formulations.options.requested import option_at
+from ronda.formulations.remembered import remembered
+from ronda.instances.cluster import Pool
+from ronda.instances.job import JobState, Option
+from ronda.instances.profile import Profile, Rigid
+from ronda.instances.round import Round
+
+
+def most_gpu_w(round: Round) -> dict[str, float]:
+    """Return MAXPOWER in watts by GPU type."""
+    most: dict[str, float] = {}
+    for gpu_type in round.cluster.gpu_types:
+        curves = [
+            p.power[gpu_type.name] for p in round.profiles.values() if gpu_type.name in p.power
+        ]
+        drawn = (float(gpu_power_w(curve, 1.0)) for curve in curves)
+        most[gpu_type.name] = max(drawn, default=gpu_type.idle_w)
+    return most
+
+
+def at_least_cost(
+    round: Round, state: JobState, option: Option, *, eta: float, most_w: dict[str, float]
+) -> Option:
+    """Return an option at the clock of least Zeus cost; of equally cheap ones at the highest.
+
+    Parameters
+    ----------
+    round, state, option
+        The job's option at full clock.
+    eta
+        Weight of energy, 0 to 1; the rest is the weight of time.
+    most_w
+        MAXPOWER by GPU type.
+    """
+    profile, pool = round.profiles[state.job.profile], round.cluster.topology.pools[option.pool]
+    if isinstance(model_of(profile, pool.gpu_type), Rigid):
+        return option
+    full_w = most_w[pool.gpu_type.name]
+    clock = remembered(
+        profile,
+        ("zeus", pool, option.gpus, option.batch, eta, full_w),
+        lambda: _clock(profile, pool, option, eta, full_w),
+    )
+    slowed = option_at(profile, pool, option.pool, option.gpus, option.batch, state.noise, clock)
+    return slowed or option
+
+
+def _clock(profile: Profile, pool: Pool, option: Option, eta: float, full_w: float) -> float:
+    """Return the clock of least cost."""
+
+    def cost(clock: float) -> float:
+        at = option_at(profile, pool, option.pool, option.gpus, option.batch, None, clock)
+        if at is None:
+            return float("inf")
+        return (eta * at.power_w + (1.0 - eta) * option.gpus * full_w) / at.rate
+
+    return min(reversed(pool.gpu_type.clocks), key=cost)

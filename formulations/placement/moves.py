@@ -1,0 +1,63 @@
+"""Whether moving running jobs together pays: watts that emptied nodes save against lost progress.
+
+A node that no job uses sleeps, and saves watts for as long as the plan lasts; a job that moves
+makes no progress while it restarts. Both are counted in the unit of the round's objective: a watt
+at its price, and a move by what the objective takes off an option for a pause (see
+`ronda.formulations.objectives.outlook`).
+"""
+
+from collections.abc import Collection
+
+from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.round import Round
+
+
+def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
+    """Return the watts of the cluster without any progressing job, waking nodes included.
+
+    Parameters
+    ----------
+    round
+        The round.
+    asleep
+        Nodes that sleep under the plan; None: those that sleep now.
+    """
+    topology = round.cluster.topology
+    base = topology.awake_w
+    sleeping = list(round.asleep if asleep is None else asleep)
+    base[sleeping] = topology.sleep_w[sleeping]
+    woken = sorted(set(round.asleep).difference(sleeping))
+    waking = topology.waking_w[woken]
+    return float(base.sum() + waking.sum())
+
+
+def loss_of_moves(
+    round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
+) -> float:
+    """Return the value that is lost if jobs restart on other nodes.
+
+    The value v of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a pause of c
+    seconds, with ``H = min(c + R/rate, horizon)`` for remaining work R.
+
+    Parameters
+    ----------
+    round, table, values
+        The round, its options and (K,) what they are worth.
+    rows
+        The chosen rows.
+    moved
+        Jobs that keep their option but change nodes.
+    """
+    longest, lost = horizon_s(round), 0.0
+    for k in rows.tolist():
+        state = table.jobs[int(table.job[k])]
+        if state.job.id not in moved:
+            continue
+        pause = (state.job.costs or round.costs).restart(int(table.gpus[k]))
+        work = state.remaining_at(round.now_s)
+        run_s = longest if work is None else work / float(table.rate[k])
+        lasts = max(min(pause + run_s, longest), pause)
+        lost += float(values[k]) * (pause / lasts if lasts > 0 else 1.0)
+    return lost

@@ -1,0 +1,103 @@
+"""The independent checker of plans and schedules.
+
+It shares the data types with the solvers and nothing else. The codes of its violations:
+
+=================  =================================================================
+code               rule that is broken
+=================  =================================================================
+unknown-job        the job is live in the round, or in the instance
+pool               the pool exists, and the nodes of a placement belong to it
+partition          the pool is of the job's partition
+options            the job may use the GPU type, and its profile tells the speed there
+gpus               a rigid job gets what it asked for, others between minimum and maximum
+clock              the clock is one of the GPU type's; rigid jobs run at the full clock
+batch              the global batch is the job's own or one that the profile offers
+local-batch        it can be cut into passes within the profile's local batch limits
+memory             a pass fits into the GPU's memory
+width              one model, not an array of fused ones
+span               known, and the placement keeps within one node, or one rack
+gang               the placement adds up to the option's GPUs
+node               nodes exist
+duplicate-node     no node is named twice
+rate               the claimed rate is that of the profile (1e-6 relative; plans only)
+option-power       the claimed power is that of the profile (1e-6 relative)
+capacity           no node has more GPUs in use than it has
+asleep             no sleeping node is in use
+must-run           running jobs that may not be preempted are neither stopped nor changed
+power              the cluster draws no more than the power cap
+energy             a plan for its window, a schedule at any time, keeps to the energy budget
+rack-power         no rack's subtree draws more than the rack's cap
+=================  =================================================================
+
+Schedules only:
+
+=================  =================================================================
+code               rule that is broken
+=================  =================================================================
+instance           the schedule is for this instance
+missing-job        every job of the instance is listed
+duplicate-job      once
+order              in the instance's order
+rounds             rounds are in order of time
+submit             submission times are the instance's
+early              no job starts before its submission
+times              ``start <= resume <= end`` in every segment
+overlap            a job's segments do not overlap
+end                a job ends with its last segment, the schedule with its last job
+delay              pauses last as long as costs and waking nodes demand
+truth              the instance knows the job's true work
+progress           each segment's work is the integral of the true rate (1e-6 relative)
+work               the segments' work adds up to the true work (1e-6 relative)
+sleep              nodes sleep within the horizon, and not twice at once
+accounting         each part of the energy, its cost and its carbon are the exact integrals (1e-9)
+=================  =================================================================
+"""
+
+from typing import overload
+
+from ronda.instances.check.ledger import Ledger
+from ronda.instances.check.plan import check_plan
+from ronda.instances.check.schedule import check_schedule
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.instances.violation import Violation
+
+__all__ = ["Ledger", "Violation", "check"]
+
+
+@overload
+def check(subject: Round, answer: Plan) -> list[Violation]: ...
+
+
+@overload
+def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
+
+
+def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
+    """Return every rule that an answer breaks; none if it is in order.
+
+    Parameters
+    ----------
+    subject, answer
+        A round and a plan, or an instance and a schedule.
+
+    Notes
+    -----
+    Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
+    sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
+    there). Options claim their rate and power over the smallest number of nodes,
+    ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes really used.
+    A running job that goes on as it runs keeps its claimed rate, whatever has been measured since.
+
+    Raises
+    ------
+    TypeError
+        If a plan is held against an instance, or a schedule against a round.
+    """
+    if isinstance(subject, Round) and isinstance(answer, Plan):
+        return check_plan(subject, answer)
+    if isinstance(subject, Instance) and isinstance(answer, Schedule):
+        return check_schedule(subject, answer)
+    raise TypeError(f"cannot check a {type(answer).__name__} against a {type(subject).__name__}")

@@ -1,0 +1,210 @@
+"""Check of one job's history in a schedule: times, legality, delays, progress, work."""
+
+from bisect import bisect_right
+from itertools import pairwise
+
+import numpy as np
+
+from ronda.instances.check.option import Examiner
+from ronda.instances.check.physics import Pace, Physics
+from ronda.instances.check.plan import same_option
+from ronda.instances.instance import Instance
+from ronda.instances.job import Costs, Job, Truth
+from ronda.instances.profile import NoiseCurve
+from ronda.instances.schedule import JobOutcome, Schedule, Segment
+from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceeds
+
+
+class Histories:
+    """Examines the histories of an instance's jobs.
+
+    Parameters
+    ----------
+    instance
+        With the truth about every job.
+    schedule
+        For the times at which nodes slept.
+    """
+
+    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+        self.instance, self.schedule = instance, schedule
+        self.examiner = Examiner(instance.cluster, instance.profiles)
+        self._wake_s: list[float] = instance.cluster.topology.wake_s.tolist()
+        self._sleep_ends: dict[int, list[float]] = {}
+        for node, _, end_s in schedule.sleeps:
+            self._sleep_ends.setdefault(node, []).append(end_s)
+        for ends in self._sleep_ends.values():
+            ends.sort()
+
+    def check(self, job: Job, outcome: JobOutcome) -> list[Violation]:
+        """Return every rule that the history of a job breaks by itself."""
+        faults = self._times(job, outcome)
+        for segment in outcome.segments:
+            faults += self._legality(job, segment)
+        if not faults:
+            faults += self._delays(job, outcome)
+            faults += self._work(job, outcome)
+        return [fault.at(f"job {job.id}") for fault in faults]
+
+    def _times(self, job: Job, outcome: JobOutcome) -> list[Fault]:
+        """Return what is wrong with the order of times; they may differ by no rounding at all."""
+        faults, segments = [], outcome.segments
+        if outcome.submit_s != job.submit_s:
+            faults.append(Fault("submit", f"submitted at {outcome.submit_s:g} s"))
+        for k, segment in enumerate(segments):
+            if not segment.start_s <= segment.resume_s <= segment.end_s:
+                times = (segment.start_s, segment.resume_s, segment.end_s)
+                faults.append(Fault("times", f"start, resume and end of segment {k} are {times}"))
+            if k > 0 and segment.start_s < segments[k - 1].end_s:
+                faults.append(Fault("overlap", f"segment {k} starts before the last one ends"))
+        if segments and segments[0].start_s < job.submit_s:
+            message = f"starts at {segments[0].start_s:g} s, submitted at {job.submit_s:g} s"
+            faults.append(Fault("early", message))
+        if outcome.end_s is not None and (not segments or segments[-1].end_s != outcome.end_s):
+            faults.append(Fault("end", f"does not run when it ends at {outcome.end_s:g} s"))
+        if segments and segments[-1].end_s > self.schedule.end_s:
+            faults.append(Fault("end", f"runs beyond the end at {self.schedule.end_s:g} s"))
+        if not job.preemptible and not all(same(a, b) for a, b in pairwise(segments)):
+            faults.append(Fault("must-run", "is stopped or changed, but may not be preempted"))
+        return faults
+
+    def _legality(self, job: Job, segment: Segment) -> list[Fault]:
+        """Return why the job may not run like this; the expected rate is the scheduler's own."""
+        option = segment.option
+        faults = self.examiner.placement(option, segment.placement)
+        verdict = self.examiner.verdict(job, option, None if faults else segment.placement)
+        return [*faults, *verdict.faults, *self.examiner.option_power(option, verdict)]
+
+    def _delays(self, job: Job, outcome: JobOutcome) -> list[Fault]:
+        """Return the segments that progress before the job's costs and waking nodes allow.
+
+        What is left of a pause when the job is stopped is still owed when it resumes.
+        """
+        faults = []
+        costs = self.instance.costs if job.costs is None else job.costs
+        before: Segment | None = None
+        progressed = False
+        pause_s = ready_s = 0.0
+        for k, segment in enumerate(outcome.segments):
+            if before is None or not same(before, segment):
+                owed_s = 0.0 if before is None else min(pause_s, max(0.0, ready_s - before.end_s))
+                pause_s = owed_s
+                pause_s += _delay(costs, segment, before, progressed=progressed)
+                ready_s = self._awake_s(segment) + pause_s
+            never = segment.resume_s == segment.end_s
+            if segment.resume_s < ready_s - SECOND and not never:
+                message = (
+                    f"segment {k} progresses from {segment.resume_s:.9g} s, not from {ready_s:.9g}"
+                )
+                faults.append(Fault("delay", message))
+            before, progressed = segment, progressed or not never
+        return faults
+
+    def _awake_s(self, segment: Segment) -> float:
+        """Return when all nodes of a segment are awake, the start at the earliest."""
+        ready_s = segment.start_s
+        if not self._sleep_ends:
+            return ready_s
+        for node, _ in segment.placement:
+            ends = self._sleep_ends.get(node, [])
+            k = bisect_right(ends, segment.start_s)
+            if k > 0:
+                ready_s = max(ready_s, ends[k - 1] + self._wake_s[node])
+        return ready_s
+
+    def _work(self, job: Job, outcome: JobOutcome) -> list[Fault]:
+        """Return the segments whose work is not the integral of the true rate, and a wrong sum."""
+        truth = job.truth
+        if truth is None:
+            return [Fault("truth", "has no true work to compare with")]
+        if truth.curve is not None and truth.curve not in self.instance.curves:
+            return [Fault("truth", f"there is no curve {truth.curve!r}")]
+        faults, done = [], 0.0
+        for k, segment in enumerate(outcome.segments):
+            seconds = segment.end_s - segment.resume_s
+            expected, rate = self._progress(job, truth, segment, done, seconds)
+            teardown_s = segment.option.teardown_s
+            if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
+                worked_s = max(0.0, seconds - teardown_s)
+                in_time, _ = self._progress(job, truth, segment, done, worked_s)
+                ends = segment is outcome.segments[-1] and outcome.end_s is not None
+                expected = in_time if ends else truth.work - done
+            # Times are rounded: the work of a microsecond is forgiven.
+            slack = RELATIVE * max(abs(segment.done), expected) + SECOND * rate
+            if not abs(segment.done - expected) <= slack:
+                message = f"segment {k} did {segment.done:.9g} in {seconds:.9g} s, not "
+                faults.append(Fault("progress", f"{message}{expected:.9g}"))
+            done += segment.done
+        if exceeds(done, truth.work) or (outcome.end_s is not None and exceeds(truth.work, done)):
+            faults.append(Fault("work", f"did {done:.9g} of {truth.work:.9g}"))
+        return faults
+
+    def _progress(
+        self, job: Job, truth: Truth, segment: Segment, done: float, seconds: float
+    ) -> tuple[float, float]:
+        """Return the work done in so many seconds after `done`, and its largest rate."""
+        option = segment.option
+        pace = self.examiner.verdict(job, option, segment.placement).actual
+        assert pace is not None  # legality has been checked
+        if truth.curve is None:
+            return pace.samples_per_s * seconds, pace.samples_per_s
+        curve, physics = self.instance.curves[truth.curve], self.examiner.physics(job, option)
+        return advance(physics, pace, option.batch, curve, done, seconds)
+
+
+def advance(
+    physics: Physics, pace: Pace, batch: float, curve: NoiseCurve, done: float, seconds: float
+) -> tuple[float, float]:
+    """Return the work that an option does in some time, and the largest rate on the way.
+
+    In each stage of the curve the rate is samples/s x efficiency at the stage's noise scale.
+
+    Parameters
+    ----------
+    physics, pace, batch
+        Of the option.
+    curve
+        How the noise scale depends on the work done.
+    done
+        Work done before.
+    seconds
+        Time.
+    """
+    ends = np.array(curve.until[:-1])
+    scales = curve.scale[int(np.searchsorted(ends, done, side="right")) :]
+    limits = [*ends[ends > done].tolist(), np.inf]
+    position, fastest = done, 0.0
+    for scale, limit in zip(scales, limits, strict=True):
+        rate = pace.samples_per_s * physics.efficiency(batch, curve.batches, scale)
+        fastest = max(fastest, rate)
+        if position + rate * seconds <= limit:
+            return position + rate * seconds - done, fastest
+        seconds -= (limit - position) / rate
+        position = limit
+    raise AssertionError("the last stage has no end")
+
+
+def same(before: Segment, after: Segment) -> bool:
+    """Tell whether a segment only continues the one before: no gap, same nodes, same option."""
+    return (
+        before.end_s == after.start_s
+        and before.placement == after.placement
+        and same_option(before.option, after.option)
+    )
+
+
+def _delay(costs: Costs, segment: Segment, before: Segment | None, *, progressed: bool) -> float:
+    """Return the pause that a new allocation must make; before any progress the cheaper one.
+
+    Where the job held other GPUs until then, scaling in place will do if its costs know that.
+    """
+    restart_s = costs.restart_s
+    for up_to, seconds in costs.restart_by_gpus:
+        restart_s = seconds
+        if segment.option.gpus <= up_to:
+            break
+    if before is None:
+        return costs.start_s
+    if costs.scale_s is not None and before.end_s == segment.start_s:
+        restart_s = costs.scale_s
+    return restart_s if progressed else min(costs.start_s, restart_s)

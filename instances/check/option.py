@@ -1,0 +1,220 @@
+"""Whether one job may run in one way on these nodes: all that needs no look at other jobs."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from ronda.instances.check.physics import Pace, Physics
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Job, JobState, Option
+from ronda.instances.profile import Profile, Rigid
+from ronda.instances.violation import Fault, Violation, differs
+
+SPANS = ("node", "rack", "cluster")
+REMEMBERED = 65536
+"""Verdicts that are kept at most, so that a process may check for months."""
+
+Placement = tuple[tuple[int, int], ...]
+
+
+class Verdict(NamedTuple):
+    """What is to be said about an option, whoever's it is.
+
+    Attributes
+    ----------
+    faults
+        Rules that it breaks.
+    claimed
+        Pace over the smallest number of nodes, which the option's rate must agree with; None if
+        the option is faulty. With span "cluster" several nodes count as being in several racks,
+        if those of the pool are.
+    actual
+        Pace over the nodes, and racks, of its placement.
+    power_w
+        Watts that the option must claim.
+    """
+
+    faults: tuple[Fault, ...]
+    claimed: Pace | None = None
+    actual: Pace | None = None
+    power_w: float = 0.0
+
+
+class Examiner:
+    """Examines allocations; remembers what it has worked out.
+
+    Parameters
+    ----------
+    cluster, profiles
+        Those of the round or instance.
+    """
+
+    def __init__(self, cluster: Cluster, profiles: dict[str, Profile]) -> None:
+        self.cluster, self.profiles = cluster, profiles
+        topology = cluster.topology
+        self.pools = topology.pools
+        self.node_pool: list[int] = topology.node_pool.tolist()
+        self.node_rack: list[int] = topology.node_rack.tolist()
+        where = set(zip(self.node_pool, self.node_rack, strict=True))
+        self.pool_racks = Counter(pool for pool, _ in where)
+        self._physics: dict[tuple[str, str], Physics] = {}
+        self._verdicts: dict[tuple[object, ...], Verdict] = {}
+
+    def physics(self, job: Job, option: Option) -> Physics:
+        """Return the physics of the job on the option's pool."""
+        gpu_type = self.pools[option.pool].gpu_type
+        key = (job.profile, gpu_type.name)
+        if key not in self._physics:
+            self._physics[key] = Physics(self.profiles[job.profile], gpu_type)
+        return self._physics[key]
+
+    def placement(self, option: Option, placement: Placement) -> list[Fault]:
+        """Return what is wrong with a placement: nodes, pool, number of GPUs, span."""
+        nodes = [node for node, _ in placement]
+        absent = [node for node in nodes if not 0 <= node < len(self.node_pool)]
+        if absent:
+            return [Fault("node", f"there is no node {absent[0]}")]
+        found = []
+        if len(set(nodes)) < len(nodes):
+            found.append(Fault("duplicate-node", f"the placement names a node twice: {nodes}"))
+        counts = [count for _, count in placement]
+        if min(counts, default=0) < 1 or sum(counts) != option.gpus:
+            found.append(Fault("gang", f"places {counts} GPUs, not {option.gpus} in all"))
+        alien = [node for node in nodes if self.node_pool[node] != option.pool]
+        if alien and 0 <= option.pool < len(self.pools):
+            found.append(Fault("pool", f"node {alien[0]} is not in pool {option.pool}"))
+        if option.span == "node" and len(set(nodes)) > 1:
+            found.append(Fault("span", f"spread over {len(nodes)} nodes, not on one"))
+        if option.span == "rack" and len({self.node_rack[node] for node in nodes}) > 1:
+            found.append(Fault("span", "spread over several racks, not in one"))
+        return found
+
+    def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
+        """Return what is to be said about a job's option in a place (None: as it promises)."""
+        reach = None
+        if placement is not None:
+            reach = len(placement), len({self.node_rack[node] for node, _ in placement})
+        key = (
+            job.profile,
+            job.gpus,
+            job.min_gpus,
+            job.max_gpus,
+            job.batch,
+            job.partition,
+            job.gpu_types,
+            option.pool,
+            option.gpus,
+            option.span,
+            option.clock,
+            option.batch,
+            option.width,
+            reach,
+        )
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            if len(self._verdicts) >= REMEMBERED:
+                self._verdicts.clear()
+            verdict = self._verdicts[key] = self._judge(job, option, reach)
+        return verdict
+
+    def option_power(self, option: Option, verdict: Verdict) -> list[Fault]:
+        """Compare the power that an option claims with that of its verdict."""
+        if verdict.claimed is None or not differs(option.power_w, verdict.power_w):
+            return []
+        return [
+            Fault("option-power", f"claims {option.power_w:.9g} W, not {verdict.power_w:.9g} W")
+        ]
+
+    def rate(self, state: JobState, option: Option, verdict: Verdict) -> list[Fault]:
+        """Compare the rate that an option claims with its pace and the job's noise scale."""
+        if verdict.claimed is None:
+            return []
+        noise = state.noise
+        efficiency = self.physics(state.job, option).efficiency(
+            option.batch,
+            noise.batches if noise is not None else None,
+            noise.scale if noise is not None else None,
+        )
+        expected = verdict.claimed.samples_per_s * efficiency
+        if not differs(option.rate, expected):
+            return []
+        return [Fault("rate", f"claims {option.rate:.9g} units of work/s, not {expected:.9g}")]
+
+    def allocation(
+        self, state: JobState, option: Option, placement: Placement, *, kept: bool
+    ) -> list[Violation]:
+        """Return all that is wrong with a job's allocation by itself.
+
+        The rate of an allocation that is `kept` was right when it began; what has been measured
+        since then does not make it wrong.
+        """
+        faults = self.placement(option, placement)
+        verdict = self.verdict(state.job, option, None if faults else placement)
+        faults += verdict.faults
+        faults += self.option_power(option, verdict)
+        if not kept:
+            faults += self.rate(state, option, verdict)
+        return [fault.at(f"job {state.job.id}") for fault in faults]
+
+    def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:
+        """Work a verdict out: first what the job may use at all, then size, then physics.
+
+        `reach` is the number of nodes and of racks, if they are known.
+        """
+        faults = self._entitlement(job, option)
+        if faults:
+            return Verdict(tuple(faults))
+        physics = self.physics(job, option)
+        faults = self._configuration(job, option, physics)
+        if faults:
+            return Verdict(tuple(faults))
+        fewest = -(-option.gpus // self.pools[option.pool].gpus_per_node)
+        several = option.span == "cluster" and fewest > 1
+        promised = fewest, self.pool_racks[option.pool] if several else 1
+        claimed, actual = (
+            physics.pace(option.gpus, nodes, option.batch, option.clock, option.width, racks)
+            for nodes, racks in (promised, reach or promised)
+        )
+        if isinstance(claimed, Fault):
+            return Verdict((claimed,))
+        if isinstance(actual, Fault):
+            return Verdict((actual,))
+        power_w = physics.busy_w(option.gpus, option.clock, claimed.sync_share)
+        return Verdict((), claimed, actual, power_w)
+
+    def _entitlement(self, job: Job, option: Option) -> list[Fault]:
+        """Return why the job may not use the option's pool at all."""
+        if not 0 <= option.pool < len(self.pools):
+            return [Fault("pool", f"there is no pool {option.pool}")]
+        profile = self.profiles.get(job.profile)
+        if profile is None:
+            return [Fault("options", f"there is no profile {job.profile!r}")]
+        pool, faults = self.pools[option.pool], []
+        name = pool.gpu_type.name
+        if pool.partition != job.partition:
+            faults.append(Fault("partition", f"in {pool.partition!r}, not in {job.partition!r}"))
+        if name not in profile.throughput:
+            faults.append(Fault("options", f"profile {profile.name!r} does not know {name}"))
+        if job.gpu_types and name not in job.gpu_types:
+            faults.append(Fault("options", f"the job may not use {name}"))
+        return faults
+
+    def _configuration(self, job: Job, option: Option, physics: Physics) -> list[Fault]:
+        """Return why the option's size, clock, batch or span is not one that the job may have."""
+        faults = []
+        rigid = isinstance(physics.model, Rigid)
+        low = job.gpus if rigid or job.min_gpus is None else job.min_gpus
+        high = job.gpus if rigid or job.max_gpus is None else job.max_gpus
+        if not low <= option.gpus <= high:
+            allowed = f"{low}" if low == high else f"{low} to {high}"
+            faults.append(Fault("gpus", f"{option.gpus} GPUs, not {allowed}"))
+        clocks = (1.0,) if rigid else physics.gpu_type.clocks
+        if option.clock not in clocks:
+            faults.append(Fault("clock", f"clock {option.clock:g}, not one of {clocks}"))
+        own = physics.profile.base_batch if job.batch is None else job.batch
+        if option.batch != own and option.batch not in physics.profile.batches:
+            faults.append(Fault("batch", f"batch {option.batch:g} is neither offered nor its own"))
+        if option.width != 1:
+            faults.append(Fault("width", f"{option.width} models fused, but it is one model"))
+        if option.span not in SPANS:
+            faults.append(Fault("span", f"span {option.span!r}, not one of {SPANS}"))
+        return faults

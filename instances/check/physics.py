@@ -1,0 +1,226 @@
+"""The checker's own arithmetic of speed, power and statistical efficiency.
+
+It is written from the docstrings of `ronda.instances.profile` and shares nothing with the models
+that the solvers use, so that an error in either shows up as a difference.
+"""
+
+from bisect import bisect_right
+from functools import cached_property
+from math import ceil, floor, inf
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import GpuType
+from ronda.instances.profile import Memory, Parametric, PowerCurve, Profile, Rigid, Tabular
+from ronda.instances.violation import Fault
+
+ROUNDING = 1e-9
+"""Relative rounding that is forgiven when a local batch is compared with a limit."""
+
+
+class Pace(NamedTuple):
+    """How fast an option runs: samples per second, and the share of time lost to exposed sync."""
+
+    samples_per_s: float
+    sync_share: float
+
+
+class Measured(NamedTuple):
+    """The measurements of one (gpus, nodes): (M,) local batches, ascending, with their times."""
+
+    local_batch: Floats
+    step_s: Floats
+    sync_s: Floats
+
+
+class Physics:
+    """One profile on one GPU type.
+
+    Parameters
+    ----------
+    profile
+        The application.
+    gpu_type
+        A GPU type that the profile has a throughput for.
+    """
+
+    def __init__(self, profile: Profile, gpu_type: GpuType) -> None:
+        self.profile, self.gpu_type = profile, gpu_type
+        self.model = profile.throughput[gpu_type.name]
+
+    def pace(
+        self, gpus: int, nodes: int, batch: float, clock: float, width: int, racks: int = 1
+    ) -> Pace | Fault:
+        """Return how fast the option runs, or why it cannot.
+
+        A step of global batch B on n GPUs makes p passes (p - 1 gradient accumulations) of local
+        batch ``b = B/(n p)``. Of all p for which b is within the profile's limits, in memory and,
+        if tabular, within the measured range, the fastest counts (the fewest for `Parametric`:
+        with gamma >= 1 more passes never help). With ``f = phi/s + 1 - phi`` at clock s::
+
+            Tabular     T = p f (step - sync) + sync           exposed sync = sync
+            Parametric  T = T_iter + (p - 1) f T_grad          exposed sync = T_iter - f T_grad
+
+        Parameters
+        ----------
+        gpus, nodes
+            GPUs, and over how many nodes they are spread.
+        batch, clock, width
+            Global batch, relative clock, models fused (for the memory).
+        racks
+            Over how many racks the nodes are spread.
+        """
+        model = self.model
+        if isinstance(model, Rigid):
+            return Pace(1.0, 0.0)
+        low, high = self.profile.min_local_batch, self.profile.max_local_batch or inf
+        measured = None
+        if isinstance(model, Tabular):
+            measured = self._measured.get((gpus, nodes))
+            if measured is None:
+                return Fault("options", f"speed on {gpus} GPUs over {nodes} nodes is not measured")
+            low = max(low, float(measured.local_batch[0]))
+            high = min(high, float(measured.local_batch[-1]))
+        share = batch / gpus
+        if not _passes(share, low, high):
+            return Fault(
+                "local-batch",
+                f"batch {batch:g} on {gpus} GPUs cannot be cut into passes of {low:g} to {high:g}",
+            )
+        passes = _passes(share, low, min(high, self._fits(width)))
+        if not passes:
+            return Fault(
+                "memory",
+                f"batch {batch:g} on {gpus} GPUs needs more than the "
+                f"{self.gpu_type.memory_gib:g} GiB of {self.gpu_type.name}",
+            )
+        if isinstance(model, Parametric):
+            return _parametric(model, gpus, (nodes, racks), batch, clock, passes[0])
+        assert measured is not None
+        return _tabular(model, measured, gpus, batch, clock, passes)
+
+    def busy_w(self, gpus: int, clock: float, sync_share: float) -> float:
+        """Return the power in watts of all the job's GPUs while it progresses."""
+        curve = self.profile.power.get(self.gpu_type.name)
+        if curve is None:
+            return gpus * self.gpu_type.idle_w
+        computing_w = _curve_w(curve, clock)
+        if curve.sync_w is None:
+            return gpus * computing_w
+        return gpus * (computing_w * (1 - sync_share) + curve.sync_w * sync_share)
+
+    def efficiency(
+        self, batch: float, batches: tuple[float, ...] | None, scale: tuple[float, ...] | None
+    ) -> float:
+        """Return the statistical efficiency of a batch, ``(scale + B0)/(scale + B)``.
+
+        Parameters
+        ----------
+        batch
+            Global batch B.
+        batches, scale
+            The noise scale by batch (linear between entries, constant outside); None: not known,
+            and every sample counts in full. For rigid jobs there are no samples: 1.
+        """
+        if batches is None or scale is None or isinstance(self.model, Rigid):
+            return 1.0
+        noise = _between(batch, batches, scale)
+        return (noise + self.profile.base_batch) / (noise + batch)
+
+    def _fits(self, width: int) -> float:
+        """Return the largest local batch that fits into the memory (negative: not even none)."""
+        need: Memory | None = self.profile.memory
+        if need is None:
+            return inf
+        left = self.gpu_type.memory_gib - need.base_gib - width * need.model_gib
+        if left < -ROUNDING * self.gpu_type.memory_gib:
+            return -1.0
+        return left / (width * need.sample_gib) if need.sample_gib > 0 else inf
+
+    @cached_property
+    def _measured(self) -> dict[tuple[int, int], Measured]:
+        """The measurements by (gpus, nodes)."""
+        table = self.model
+        assert isinstance(table, Tabular)
+        shape = np.column_stack((table.gpus, table.nodes))
+        columns = np.column_stack((table.local_batch, table.step_s, table.sync_s))
+        found = {}
+        for gpus, nodes in np.unique(shape, axis=0).tolist():
+            rows = columns[(shape == (gpus, nodes)).all(axis=1)]
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            found[gpus, nodes] = Measured(*rows.T)
+        return found
+
+
+def _between(x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
+    """Return y at x, linear between entries and constant outside."""
+    k = bisect_right(xs, x)
+    if k == 0 or k == len(xs):
+        return ys[max(0, k - 1)]
+    weight = (x - xs[k - 1]) / (xs[k] - xs[k - 1])
+    return ys[k - 1] * (1 - weight) + ys[k] * weight
+
+
+def _passes(share: float, low: float, high: float) -> range:
+    """Return the numbers of passes p, ascending, with ``low <= share/p <= high``; low 0: just one.
+
+    Without a lower limit only the smallest number is returned.
+    """
+    if not high > 0:
+        return range(0)
+    first = max(1, ceil(share / high * (1 - ROUNDING)))
+    last = floor(share / low * (1 + ROUNDING)) if low > 0 else first
+    return range(first, last + 1)
+
+
+def _slowdown(phi: float, clock: float) -> float:
+    """Return by what factor computing takes longer at a relative clock."""
+    return phi / clock + 1 - phi
+
+
+def _tabular(
+    table: Tabular, rows: Measured, gpus: int, batch: float, clock: float, passes: range
+) -> Pace:
+    """Return the pace by measured step times with the fastest number of passes."""
+    count = np.arange(passes.start, passes.stop)
+    local = batch / (gpus * count)
+    step = np.interp(local, rows.local_batch, rows.step_s)
+    sync = np.interp(local, rows.local_batch, rows.sync_s)
+    total = count * _slowdown(table.phi, clock) * (step - sync) + sync
+    best = int(np.argmin(total))
+    return Pace(batch / float(total[best]), float(sync[best] / total[best]))
+
+
+def _parametric(
+    model: Parametric, gpus: int, reach: tuple[int, int], batch: float, clock: float, passes: int
+) -> Pace | Fault:
+    """Return the pace by the fitted model; `reach` is the number of nodes and of racks."""
+    nodes, racks = reach
+    alpha, beta = model.alpha_n_s, model.beta_n_s
+    if racks > 1:
+        alpha = alpha if model.alpha_x_s is None else model.alpha_x_s
+        beta = beta if model.beta_x_s is None else model.beta_x_s
+    local = batch / (gpus * passes)
+    grad = (model.alpha_c_s + model.beta_c_s * local) * _slowdown(model.phi, clock)
+    if gpus == 1:
+        sync = 0.0
+    elif nodes == 1:
+        sync = model.alpha_r_s + model.beta_r_s * (gpus - 2)
+    else:
+        sync = alpha + beta * (gpus - 2)
+    longer = max(grad, sync)
+    if longer == 0:
+        return Fault("options", "the profile says that a step takes no time at all")
+    g = model.gamma
+    # Scaled by the longer part, so that no power underflows.
+    once = longer * ((grad / longer) ** g + (sync / longer) ** g) ** (1 / g)
+    total = once + (passes - 1) * grad
+    return Pace(batch / total, (once - grad) / total)
+
+
+def _curve_w(curve: PowerCurve, clock: float) -> float:
+    """Return the power of one computing GPU, ``a + b min(s, s0) + c max(s^3 - s0^3, 0)``."""
+    above = max(clock**3 - curve.s0**3, 0.0)
+    return curve.a_w + curve.b_w * min(clock, curve.s0) + curve.c_w * above

@@ -1,0 +1,253 @@
+"""Check of a plan against its round, from scratch."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ronda.instances.check.option import Examiner
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.violation import Violation, exceeds
+
+
+def check_plan(round: Round, plan: Plan) -> list[Violation]:
+    """Return every rule that a plan breaks; see `ronda.instances.check.answer.check`."""
+    examiner = Examiner(round.cluster, round.profiles)
+    states = {state.job.id: state for state in round.jobs}
+    found = []
+    for job_id, allocation in plan.allocations.items():
+        found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
+    found += must_run_violations(round.running, plan)
+    asleep = asleep_after(round, plan)
+    nodes = len(examiner.node_pool)
+    used = np.zeros(nodes, dtype=np.int64)
+    for allocation in plan.allocations.values():
+        for node, count in allocation.placement:
+            if 0 <= node < nodes:
+                used[node] += count
+    gpus = round.cluster.topology.node_gpus
+    for node in np.flatnonzero(used > gpus).tolist():
+        found.append(over_capacity(node, int(used[node]), int(gpus[node])))
+    found += asleep_violations(asleep, nodes, used.tolist())
+    return found + _power(round, plan, asleep)
+
+
+def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]:
+    """Return the caps and budgets that the plan's power breaks."""
+    base = base_w(round.cluster, asleep)
+    topology = round.cluster.topology
+    idle_w: list[float] = topology.gpu_idle_w.tolist()
+    everything = np.ones(len(idle_w), dtype=bool)
+    allocations = plan.allocations.values()
+    wake = waking_w(round, round.asleep, asleep)
+    still = waking_w(round, round.waking, asleep)
+
+    def watts(mask: NDArray[np.bool_]) -> float:
+        counted: list[bool] = mask.tolist()
+        return float(base[mask].sum()) + sum(extra_w(a, idle_w, counted) for a in allocations)
+
+    found = cluster_violations(round, watts(everything), wake)
+    for rack, cap_w, mask in capped_racks(round.cluster):
+        found += rack_violations(rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
+    return found
+
+
+def allocation_violations(
+    examiner: Examiner, job_id: str, state: JobState | None, allocation: Allocation
+) -> list[Violation]:
+    """Return what is wrong with the allocation of one job by itself.
+
+    Parameters
+    ----------
+    examiner
+        For the round's cluster and profiles.
+    job_id, state
+        The job; None if no live job has this id.
+    allocation
+        What the plan gives it.
+    """
+    if state is None:
+        return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
+    kept = continues(state.allocation, allocation)
+    return examiner.allocation(state, allocation.option, allocation.placement, kept=kept)
+
+
+def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violation]:
+    """Return those of these jobs that run, may not be stopped or changed, but are."""
+    found = []
+    for state in states:
+        if state.job.preemptible or state.allocation is None:
+            continue
+        given = plan.allocations.get(state.job.id)
+        if given is None:
+            message = "runs and may not be preempted, but the plan stops it"
+        elif not continues(state.allocation, given):
+            message = "runs and may not be preempted, but the plan changes it"
+        else:
+            continue
+        found.append(Violation("must-run", f"job {state.job.id}", message))
+    return found
+
+
+def continues(held: Allocation | None, given: Allocation) -> bool:
+    """Tell whether a job goes on as it runs; only the expected rate may have been updated."""
+    if held is None or held is given:
+        return held is given
+    return held.placement == given.placement and same_option(held.option, given.option)
+
+
+def same_option(a: Option, b: Option) -> bool:
+    """Tell whether two options are the same but for the expected rate."""
+    return a is b or a == replace(b, rate=a.rate)
+
+
+def asleep_after(round: Round, plan: Plan) -> tuple[int, ...]:
+    """Return the nodes that sleep under a plan."""
+    return round.asleep if plan.asleep is None else plan.asleep
+
+
+def over_capacity(node: int, used: int, gpus: int) -> Violation:
+    """Return the violation of a node that has fewer GPUs than are placed on it."""
+    return Violation("capacity", f"node {node}", f"{used} GPUs placed, but it has {gpus}")
+
+
+def asleep_violations(asleep: tuple[int, ...], nodes: int, used: list[int]) -> list[Violation]:
+    """Return what is wrong with the set of sleeping nodes.
+
+    Parameters
+    ----------
+    asleep
+        Indices of the nodes that sleep.
+    nodes
+        Number of nodes.
+    used
+        GPUs in use on each node.
+    """
+    found = []
+    if len(set(asleep)) < len(asleep):
+        found.append(Violation("duplicate-node", "asleep", "a node is named twice"))
+    for node in asleep:
+        if not 0 <= node < nodes:
+            found.append(Violation("node", "asleep", f"there is no node {node}"))
+        elif used[node]:
+            found.append(asleep_in_use(node, used[node]))
+    return found
+
+
+def asleep_in_use(node: int, used: int) -> Violation:
+    """Return the violation of a node that is to sleep and to run jobs."""
+    return Violation("asleep", f"node {node}", f"{used} GPUs placed on it, but it sleeps")
+
+
+def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the (N,) watts of every node without jobs: host and idle GPUs, or asleep."""
+    topology = cluster.topology
+    base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
+    sleeping = [node for node in asleep if 0 <= node < len(base)]
+    base[sleeping] = topology.sleep_w[sleeping]
+    return base
+
+
+def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the (N,) watts that waking nodes draw on top of their idle power.
+
+    Parameters
+    ----------
+    round
+        The round.
+    before
+        Nodes of it that sleep, or are waking, before the plan.
+    asleep
+        The nodes that sleep under the plan.
+    """
+    topology = round.cluster.topology
+    waking = np.zeros(len(topology.wake_w))
+    if not before:
+        return waking
+    woken = sorted(set(before) - set(asleep))
+    waking[woken] = topology.wake_w[woken] * (topology.wake_s[woken] > 0)
+    return waking
+
+
+def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool]) -> float:
+    """Return what a job adds to the power of the idle GPUs that it takes, on some of the nodes.
+
+    Each of a job's GPUs draws the same share of ``option.power_w``.
+
+    Parameters
+    ----------
+    allocation
+        What the job runs on; nodes that do not exist are left out.
+    idle_w
+        (N,) idle power of one GPU of each node.
+    mask
+        (N,) the nodes to count.
+    """
+    option = allocation.option
+    each_w = option.power_w / option.gpus if option.gpus else 0.0
+    return sum(
+        count * (each_w - idle_w[node])
+        for node, count in allocation.placement
+        if 0 <= node < len(mask) and mask[node]
+    )
+
+
+def capped_racks(cluster: Cluster) -> list[tuple[str, float, NDArray[np.bool_]]]:
+    """Return name, cap in watts and (N,) nodes of the subtree of every rack with a power cap."""
+    topology = cluster.topology
+    parents = {rack.name: rack.parent for rack in cluster.racks}
+    found = []
+    for rack in cluster.racks:
+        if rack.power_cap_w is None:
+            continue
+        below = [_is_below(name, rack.name, parents) for name in topology.racks]
+        found.append((rack.name, rack.power_cap_w, np.array(below)[topology.node_rack]))
+    return found
+
+
+def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -> bool:
+    """Tell whether a rack is another one or stands below it."""
+    for _ in range(len(parents) + 1):
+        if name == ancestor:
+            return True
+        name = parents.get(name) if name is not None else None
+    return False
+
+
+def cluster_violations(round: Round, watts: float, waking: NDArray[np.float64]) -> list[Violation]:
+    """Compare the cluster's power with the round's power cap and energy.
+
+    Parameters
+    ----------
+    round
+        With the limits.
+    watts
+        What the cluster draws once woken nodes are awake.
+    waking
+        (N,) what the nodes that are woken draw on top until then.
+    """
+    found = []
+    cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
+    if cap_w is not None and exceeds(at_first, cap_w):
+        found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
+    wake_s = np.minimum(round.cluster.topology.wake_s, round.window_s)
+    joules = watts * round.window_s + float(waking @ wake_s)
+    if round.energy_j is not None and exceeds(joules, round.energy_j):
+        waking_too = f" and {joules - watts * round.window_s:.6g} J to wake" if waking.any() else ""
+        message = (
+            f"{watts:.6g} W for {round.window_s:g} s{waking_too} use {joules:.6g} J "
+            f"of {round.energy_j:.6g} J"
+        )
+        found.append(Violation("energy", "cluster", message))
+    return found
+
+
+def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:
+    """Compare a rack's power with its cap."""
+    if not exceeds(watts, cap_w):
+        return []
+    return [Violation("rack-power", f"rack {rack}", f"draws {watts:.6g} W of {cap_w:.6g} W")]

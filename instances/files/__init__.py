@@ -1,0 +1,6 @@
+"""How instances, rounds, plans and schedules stand on disk.
+
+Here are reading, writing, compression, the packaged catalogue and the JSON Schemas. What makes an
+object consistent is in `ronda.instances.rules`; how logs become instances, in
+`ronda.instances.traces`.
+"""

@@ -1,0 +1,105 @@
+"""The packaged instances: what there is, and how to get one by its name."""
+
+import difflib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ronda.instances.base import Count, Index, Name, Record
+from ronda.instances.errors import InputError
+from ronda.instances.files import json as files
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import Document
+from ronda.instances.schedule import Schedule
+
+
+class Entry(Record, frozen=True, kw_only=True):
+    """One packaged instance or round.
+
+    Attributes
+    ----------
+    name
+        By which `load` finds it.
+    kind
+        What it is.
+    file
+        Name of the file in the package's data folder.
+    jobs, gpus, nodes
+        How large it is.
+    description
+        One line.
+    source, licence, citation
+        Where it comes from, under which licence (its text is in the data folder), what to cite.
+    reference
+        Published or derived values, by policy and metric.
+    """
+
+    name: Name
+    kind: Literal["instance", "round"]
+    file: Name
+    jobs: Index
+    gpus: Count
+    nodes: Count
+    description: str
+    source: str
+    licence: str
+    citation: str = ""
+    reference: dict[str, dict[str, float]] = {}
+
+
+class Listing(Record, frozen=True, kw_only=True):
+    """The file ``index.json``: all entries, by name."""
+
+    entries: tuple[Entry, ...]
+
+
+@lru_cache(maxsize=1)
+def entries() -> tuple[Entry, ...]:
+    """Return all packaged instances and rounds, ordered by name; no instance file is opened."""
+    return msgspec.json.decode(_data("index.json"), type=Listing).entries
+
+
+def load(name_or_path: str | Path) -> Instance | Round:
+    """Return a packaged instance or round by its name, or that of a file.
+
+    Parameters
+    ----------
+    name_or_path
+        A name of `entries`; anything else is taken for a path. For a file that is called like a
+        packaged instance write ``./name``.
+
+    Raises
+    ------
+    InputError
+        If there is neither such a name nor such a file, or the file holds something else.
+    """
+    known = {entry.name: entry for entry in entries()}
+    entry = known.get(str(name_or_path))
+    if entry is not None:
+        return _wanted(files.decode(_data(entry.file), entry.file), entry.file)
+    if not Path(name_or_path).exists():
+        near = difflib.get_close_matches(str(name_or_path), known, n=3, cutoff=0.5)
+        such = f"a name such as {' or '.join(near)}" if near else "a name"
+        raise InputError(
+            "instance",
+            f"{str(name_or_path)!r}, neither a packaged instance nor a file",
+            f"{such} (`ronda instances list` shows all), or the path of a file",
+        )
+    return _wanted(files.read(name_or_path), str(name_or_path))
+
+
+def _data(file: str) -> bytes:
+    """Return the bytes of a packaged file."""
+    return resources.files("ronda.instances").joinpath("data", file).read_bytes()
+
+
+def _wanted(found: Document, place: str) -> Instance | Round:
+    """Refuse what is neither an instance nor a round."""
+    if isinstance(found, Plan | Schedule):
+        raise InputError(place, f"a {type(found).__name__.lower()}", "an instance or a round")
+    return found

@@ -1,0 +1,146 @@
+"""Fitted profiles: parameters of speed and power, how well they fit, what they do not know.
+
+``fitted()`` gives those that are packaged, made from public measurements by
+``python -m ronda.solvers.fitting.packaged``. The same records are what ``ronda profile fit``
+writes.
+"""
+
+import difflib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from ronda.instances.errors import InputError
+from ronda.instances.files import canonical, storage
+from ronda.instances.files import json as files
+from ronda.instances.fit import Fit, Fits
+from ronda.instances.profile import Profile
+
+FILE = "profiles.json"
+"""Name of the packaged file."""
+
+
+def fitted(word: str = "") -> tuple[Fit, ...]:
+    """Return the packaged fits whose name contains a word, ordered by it."""
+    return tuple(fit for fit in _packaged() if word in fit.name)
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> tuple[Fit, ...]:
+    """Return all packaged fits."""
+    data = resources.files("ronda.instances").joinpath("data", FILE).read_bytes()
+    return decode(data, FILE).fits
+
+
+def find(name_or_path: str | Path) -> tuple[Fit, ...]:
+    """Return a packaged fit by its name, or those of a file.
+
+    Raises
+    ------
+    InputError
+        If there is neither such a name nor such a file, or the file holds something else.
+    """
+    known = {fit.name: fit for fit in fitted()}
+    if str(name_or_path) in known:
+        return (known[str(name_or_path)],)
+    if not Path(name_or_path).exists():
+        near = difflib.get_close_matches(str(name_or_path), known, n=3, cutoff=0.5)
+        such = f"a name such as {' or '.join(near)}" if near else "a name"
+        raise InputError(
+            "profile",
+            f"{str(name_or_path)!r}, neither a packaged profile nor a file",
+            f"{such} (`ronda profile list` shows all), or the path of a file",
+        )
+    return read(name_or_path).fits
+
+
+def read(path: str | Path) -> Fits:
+    """Read a file of fits, plain or compressed.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or anything in it is unknown, missing or inconsistent.
+    """
+    return decode(storage.load(Path(path)), storage.label(path))
+
+
+def decode(data: bytes, place: str) -> Fits:
+    """Read fits from bytes, plain or compressed.
+
+    Parameters
+    ----------
+    data
+        What a file holds.
+    place
+        What to call it in errors.
+
+    Raises
+    ------
+    InputError
+        As `read`.
+    """
+    found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
+    names = [fit.name for fit in found.fits]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(place, f"the name {twice[0]!r} twice", "each name once")
+    return found
+
+
+def write(fits: Fits, path: str | Path) -> None:
+    """Write fits, whole or not at all; equal fits give equal bytes.
+
+    Parameters
+    ----------
+    fits
+        What to write.
+    path
+        Its suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing
+        file is replaced.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    pack = storage.packer(Path(path))
+    text = msgspec.json.format(canonical.encode(fits), indent=1) + b"\n"
+    storage.store(Path(path), pack(text))
+
+
+def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
+    """Return a profile for an instance from a fit of speed and, if given, one of power.
+
+    Local batches above the largest that was measured are not allowed: nobody saw them fit.
+
+    Parameters
+    ----------
+    throughput
+        A fit of that kind.
+    power
+        A fit of that kind; that it holds for this application on this GPU is the caller's claim,
+        where they were not measured together.
+    name
+        Name of the profile; otherwise that of the application.
+
+    Raises
+    ------
+    InputError
+        If a fit is of the other kind.
+    """
+    if throughput.throughput is None or (power is not None and power.power is None):
+        wrong = throughput.name if throughput.throughput is None else getattr(power, "name", "")
+        kind = "power" if throughput.throughput is None else "throughput"
+        raise InputError("profile", f"{wrong!r}, a fit of {kind}", "throughput first, then power")
+    watts = {} if power is None or power.power is None else {throughput.gpu_type: power.power}
+    batches = throughput.measured.get("local_batch")
+    return Profile(
+        name=name or throughput.application,
+        throughput={throughput.gpu_type: throughput.throughput},
+        power=watts,
+        max_local_batch=None if batches is None else batches[1],
+        source="; ".join(fit.source for fit in (throughput, power) if fit and fit.source),
+    )

@@ -1,0 +1,224 @@
+"""Read and write instances, rounds, plans and schedules as JSON files.
+
+The kind of a file is told by its ``"format"`` field. ``docs/formats.md`` is the specification.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ronda.instances.errors import InputError
+from ronda.instances.files import canonical, storage
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.rules.diagnose import mismatch, syntax
+from ronda.instances.rules.problem import Problem, as_error, show
+from ronda.instances.rules.validate import (
+    Document,
+    MalformedError,
+    cross_problems,
+    name_of,
+    normal,
+    validate,
+)
+from ronda.instances.schedule import Schedule
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+KINDS: dict[str, type[Document]] = {
+    "ronda/instance/1": Instance,
+    "ronda/round/1": Round,
+    "ronda/plan/1": Plan,
+    "ronda/schedule/1": Schedule,
+}
+"""The type of each format."""
+
+INDENT_BELOW = 1 << 20
+"""Uncompressed files smaller than this many bytes are indented, for people."""
+
+
+class _Head(msgspec.Struct):
+    """The one field that tells the kind."""
+
+    format: Any = msgspec.UNSET
+
+
+def read(path: str | Path) -> Document:
+    """Read a file of any kind.
+
+    Parameters
+    ----------
+    path
+        A JSON file, plain or compressed by gzip or Zstandard (told by its first bytes, not by its
+        name); ``-``: standard input.
+
+    Returns
+    -------
+    Document
+        An `Instance`, `Round`, `Plan` or `Schedule`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or anything in it is unknown, missing or inconsistent.
+    """
+    if str(path) == "-":
+        return decode(sys.stdin.buffer.read(), "standard input")
+    return decode(storage.load(Path(path)), storage.label(path))
+
+
+def decode(data: bytes, place: str) -> Document:
+    """Read a document from bytes, plain or compressed.
+
+    Parameters
+    ----------
+    data
+        What a file holds.
+    place
+        What to call it in errors.
+
+    Raises
+    ------
+    InputError
+        As `read`.
+    """
+    obj = parse(storage.unpack(data, place), place, KINDS)
+    found = cross_problems(obj)
+    if found:
+        raise as_error(place, found)
+    return obj
+
+
+def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
+    """Return the object that a JSON text holds, of the kind that its ``"format"`` names.
+
+    Parameters
+    ----------
+    text
+        JSON.
+    place
+        What to call the text in errors.
+    kinds
+        The type of each format that is expected.
+
+    Raises
+    ------
+    InputError
+        If anything in it is unknown, missing or of a wrong type, or stands twice.
+    """
+    try:
+        kind = _kind(text, place, kinds)
+        obj = msgspec.json.decode(text, type=kind)
+        _refuse_repeated_fields(text)
+    except msgspec.ValidationError as error:
+        raise as_error(place, [_mismatch(error, text, kind)]) from None
+    except (msgspec.DecodeError, ValueError):
+        raise as_error(place, [syntax(text)]) from None
+    except RecursionError:
+        raise InputError(
+            place, "brackets nested too deeply", "at most some hundred levels"
+        ) from None
+    except _RepeatedFieldError as error:
+        raise as_error(place, [error.problem]) from None
+    return obj
+
+
+def write(obj: Document, path: str | Path) -> None:
+    """Write an object, whole or not at all; equal objects give equal bytes.
+
+    Parameters
+    ----------
+    obj
+        What `validate` accepts, so that it can be read again.
+    path
+        Its suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing
+        file is replaced.
+
+    Raises
+    ------
+    InputError
+        If the object is not valid or the file cannot be written.
+    """
+    place = storage.label(path)
+    pack = storage.packer(Path(path))
+    validate(obj, f"{place}, {name_of(obj)}")
+    text = canonical.encode(normal(obj))
+    if pack is storage.as_it_is and len(text) < INDENT_BELOW:
+        text = msgspec.json.format(text, indent=2)
+    storage.store(Path(path), pack(text + b"\n"))
+
+
+def fingerprint(obj: Document) -> str:
+    """Return 16 hexadecimal digits that equal objects share and others do not.
+
+    They are the head of the SHA-256 of the canonical JSON with sorted keys.
+
+    Raises
+    ------
+    InputError
+        If a type or number in the object is wrong.
+    """
+    try:
+        text = canonical.encode(normal(obj), order="sorted")
+    except MalformedError as error:
+        raise as_error(name_of(obj), [error.problem]) from None
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
+    """Return the type that a document's format names."""
+    try:
+        found = msgspec.json.decode(text, type=_Head).format
+    except msgspec.ValidationError:
+        value = msgspec.json.decode(text)
+        raise InputError(place, show(value, 40), "a JSON object with a field format") from None
+    known = "one of " + ", ".join(kinds)
+    if found is msgspec.UNSET:
+        raise InputError(place, "no field format", f"that field: {known}")
+    if not isinstance(found, str) or found not in kinds:
+        newer = isinstance(found, str) and found.rpartition("/")[0] in {
+            f.rpartition("/")[0] for f in kinds
+        }
+        remedy = " (a newer ronda may read it)" if newer else ""
+        raise InputError(f"{place}, format", show(found), known + remedy)
+    return kinds[found]
+
+
+def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.Struct]) -> Problem:
+    """Explain a validation error by the document's own values."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return syntax(text)
+    return mismatch(error, document, kind)
+
+
+class _RepeatedFieldError(Exception):
+    """A field that stands twice in one object."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+
+def _refuse_repeated_fields(text: bytes) -> None:
+    """Refuse ``{"gpus": 1, "gpus": 2}``, of which every JSON reader silently drops one."""
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = dict(pairs)
+        if len(names) < len(pairs):
+            twice = next(n for n in names if sum(n == other for other, _ in pairs) > 1)
+            words = ", ".join(f"{show(k)}: {show(v, 20)}" for k, v in pairs if v is not None)
+            raise _RepeatedFieldError(
+                Problem(
+                    "", f"{show(twice)} twice in the object {{{words[:100]}}}", "each field once"
+                )
+            )
+
+    json.loads(text, object_pairs_hook=look)

@@ -1,0 +1,158 @@
+"""Bytes on disk: compression, and files that are written whole or not at all."""
+
+import difflib
+import gzip
+import io
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import zstandard
+
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import show
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def label(path: str | Path) -> str:
+    """Return how errors name a file: always one line."""
+    text = os.fspath(path)
+    return text if text.isprintable() and text else show(text, 4096)
+
+
+def load(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(label(path), "no such file", _neighbour(path)) from None
+    except IsADirectoryError:
+        raise InputError(label(path), "a directory", "a file") from None
+    except PermissionError:
+        expected = "a file that this user may read (chmod +r)"
+        raise InputError(label(path), "no permission to read it", expected) from None
+    except (OSError, ValueError) as error:
+        raise InputError(label(path), _reason(error), "a readable file") from None
+
+
+def unpack(data: bytes, place: str) -> bytes:
+    """Undo the compression that the first bytes tell of.
+
+    Raises
+    ------
+    InputError
+        If the data are cut off or damaged.
+    """
+    whole = "a whole file: it is cut off or damaged; get it again"
+    try:
+        if data.startswith(_GZIP):
+            return gzip.decompress(data)
+        if data.startswith(_ZSTD):
+            return _unpack_zstd(data)
+    except EOFError:
+        raise InputError(place, "gzip data that end too early", whole) from None
+    except (zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise InputError(place, f"damaged compressed data ({error})", whole) from None
+    return data
+
+
+def _unpack_zstd(data: bytes) -> bytes:
+    """Decompress all frames."""
+    parts = []
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(frame.decompress(data))
+        if not frame.eof:
+            raise zstandard.ZstdError("the frame ends too early")
+        data = frame.unused_data
+    return b"".join(parts)
+
+
+def as_it_is(text: bytes) -> bytes:
+    """Return the text."""
+    return text
+
+
+def _pack_gzip(text: bytes) -> bytes:
+    """Compress without file name and time, so that the bytes depend on the text alone."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=6, mtime=0) as file:
+        file.write(text)
+    return buffer.getvalue()
+
+
+def _pack_zstd(text: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=10).compress(text)
+
+
+def packer(path: Path) -> Callable[[bytes], bytes]:
+    """Return the compression that a file's name asks for.
+
+    Raises
+    ------
+    InputError
+        If the name has another suffix.
+    """
+    name = path.name
+    for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
+        if name.endswith(suffix):
+            return pack
+    found = f"the name {show(name)}"
+    raise InputError(label(path), found, "a name that ends in .json, .json.gz or .json.zst")
+
+
+def store(path: Path, data: bytes) -> None:
+    """Put data under a name in one step: readers see the old file or the new one, never a part.
+
+    A link is followed, and what it points to is replaced.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written; what was there is still there.
+    """
+    final = Path(os.path.realpath(path))
+    folder = final.parent
+    draft = folder / f".{final.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        if final.exists() and not stat.S_ISREG(final.stat().st_mode):
+            raise InputError(label(path), "something that is no regular file", "a file to replace")
+        try:
+            with draft.open("xb") as file:
+                file.write(data)
+            os.replace(draft, final)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(label(path), f"no folder {label(folder)}", "one that exists") from None
+    except PermissionError:
+        found = f"no permission to write in {label(folder)}"
+        raise InputError(label(path), found, "a folder that this user may write in") from None
+    except (OSError, ValueError) as error:
+        raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+def _neighbour(path: Path) -> str:
+    """Suggest a file with nearly the same name in the same folder."""
+    try:
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        near = []
+    return f"a file that exists (did you mean {show(near[0])}?)" if near else "a file that exists"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Return the system's words for an error."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,164 @@
+"""Six applications with realistic constants, for generated instances.
+
+Throughput: our least-squares fits (1 to 3 % mean error) of Pollux' form to the public A100 scaling
+tables of ElasticFlow (Gu et al., ASPLOS 2023), 1 to 64 GPUs, 8 a node. Power: our fits to the
+public V100 power-cap traces of Zeus (You et al., NSDI 2023), scaled from that 300 W part to a
+400 W one; where Zeus has no trace of an application, that of a similar one stands in. Batch
+ladders, clock shares and gradient noise are assumptions.
+"""
+
+from dataclasses import dataclass
+
+from ronda.instances.cluster import GpuType
+from ronda.instances.profile import (
+    NoiseCurve,
+    NoiseScale,
+    Parametric,
+    PowerCurve,
+    Profile,
+    Rigid,
+    Throughput,
+)
+
+GPU = GpuType(
+    name="A100",
+    memory_gib=40.0,
+    idle_w=50.0,
+    clocks=(0.5, 0.57, 0.64, 0.71, 0.79, 0.86, 0.93, 1.0),  # 8 about even steps
+)
+"""An A100-like GPU; idle power is an assumption."""
+
+HOST_IDLE_W = 300.0
+"""Power of a node of eight without its GPUs (an assumption)."""
+
+_SOURCE = (
+    "throughput: ronda's fit to ElasticFlow's public A100 tables; power: ronda's fit to Zeus' "
+    "public V100 traces, scaled by 4/3; batches, clock share and noise: assumptions"
+)
+_WATTS = 400.0 / 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application and what generators need to know of it beyond its profile.
+
+    Attributes
+    ----------
+    profile
+        What a scheduler knows.
+    noise
+        (early, late) gradient noise scale in samples.
+    """
+
+    profile: Profile
+    noise: tuple[float, float]
+
+    def samples_per_gpu_s(self) -> float:
+        """Return samples per second of one GPU at full clock and the base batch."""
+        return speed(self.profile, GPU.name, 1, 1, self.profile.base_batch)
+
+    def curve(self) -> NoiseCurve:
+        """Return how the noise scale grows: three stages, up to 0.5 and 2 GPU-hours, then on."""
+        early, late = self.noise
+        hour = 3600.0 * self.samples_per_gpu_s()
+        return NoiseCurve(
+            until=(0.5 * hour, 2.0 * hour, 8.0 * hour),
+            batches=(self.profile.base_batch,),
+            scale=((early,), ((early * late) ** 0.5,), (late,)),
+        )
+
+
+def _application(
+    name: str,
+    milliseconds: tuple[float, float, float, float, float, float],
+    gamma: float,
+    phi: float,
+    watts: tuple[float, float, float, float],
+    batches: tuple[float, ...],
+    max_local_batch: float,
+    noise: tuple[float, float],
+) -> Application:
+    """Make an application from one row of the table below."""
+    ac, bc, ar, br, an, bn = (t / 1000.0 for t in milliseconds)
+    model = Parametric(
+        alpha_c_s=ac,
+        beta_c_s=bc,
+        alpha_r_s=ar,
+        beta_r_s=br,
+        alpha_n_s=an,
+        beta_n_s=bn,
+        gamma=gamma,
+        phi=phi,
+    )
+    a, b, c, s0 = watts
+    power = PowerCurve(a_w=a * _WATTS, b_w=b * _WATTS, c_w=c * _WATTS, s0=s0)
+    profile = Profile(
+        name=name,
+        throughput={GPU.name: model},
+        power={GPU.name: power},
+        base_batch=batches[0],
+        batches=batches,
+        max_local_batch=max_local_batch,
+        source=_SOURCE,
+    )
+    return Application(profile, noise)
+
+
+# name, (alpha_c, beta_c, alpha_r, beta_r, alpha_n, beta_n) in ms, gamma, phi,
+# (a, b, c, s0) of the V100, batches, largest local batch, (early, late) noise.
+# fmt: off
+APPLICATIONS = (
+    _application("bert", (48.61, 1.832, 65.24, 1.639, 72.02, 0.456), 2.61, 0.9,
+                 (23, 157, 200, 0.87), (64.0, 128.0, 256.0), 128.0, (100.0, 1500.0)),
+    _application("gpt2", (23.72, 0.880, 21.51, 1.879, 31.31, 0.349), 1.71, 0.9,
+                 (24, 143, 177, 0.81), (128.0, 256.0, 512.0), 256.0, (300.0, 4000.0)),
+    _application("resnet50", (7.41, 2.133, 15.87, 2.042, 32.16, 0.155), 1.21, 0.8,
+                 (26, 140, 222, 0.88), (128.0, 256.0, 512.0, 1024.0), 256.0, (400.0, 8000.0)),
+    _application("vgg16", (0.0, 3.061, 13.04, 2.266, 26.93, 0.094), 1.0, 0.8,
+                 (26, 140, 222, 0.88), (128.0, 256.0, 512.0), 256.0, (300.0, 3000.0)),
+    _application("inception3", (21.36, 2.898, 40.38, 2.604, 58.88, 0.222), 1.76, 0.7,
+                 (0, 130, 194, 0.86), (64.0, 128.0, 256.0), 128.0, (200.0, 3000.0)),
+    _application("deepspeech2", (45.90, 8.956, 2.93, 2.787, 16.44, 0.000), 1.0, 0.7,
+                 (0, 135, 227, 0.86), (32.0, 64.0, 128.0), 64.0, (80.0, 800.0)),
+)
+# fmt: on
+
+RIGID = Profile(
+    name="rigid",
+    throughput={GPU.name: Rigid()},
+    power={GPU.name: APPLICATIONS[2].profile.power[GPU.name]},
+    source="runs only as it was asked for; power of resnet50",
+)
+"""The profile of jobs that run only as they were asked for."""
+
+
+def speed(profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float) -> float:
+    """Return samples per second at full clock without gradient accumulation; 1 if rigid.
+
+    The formula of `Parametric`; the general one is ``ronda.formulations.models.throughput``, to
+    which a test compares this one.
+    """
+    model: Throughput = profile.throughput[gpu_type]
+    if not isinstance(model, Parametric):
+        return 1.0
+    gradient = model.alpha_c_s + model.beta_c_s * batch / gpus
+    alpha, beta = model.alpha_r_s, model.beta_r_s
+    if nodes > 1:
+        alpha, beta = model.alpha_n_s, model.beta_n_s
+    sync = alpha + beta * (gpus - 2) if gpus > 1 else 0.0
+    return float(batch / (gradient**model.gamma + sync**model.gamma) ** (1.0 / model.gamma))
+
+
+def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
+    """Return the statistical efficiency of a sample; the noise must be one number."""
+    if noise is None:
+        return 1.0
+    (scale,) = noise.scale
+    return (scale + base_batch) / (scale + batch)
+
+
+def busy_w(profile: Profile, gpu_type: str) -> float:
+    """Return the watts of one busy GPU at full clock."""
+    curve = profile.power[gpu_type]
+    cubic = max(1.0 - curve.s0**3, 0.0)
+    return curve.a_w + curve.b_w * min(1.0, curve.s0) + curve.c_w * cubic

@@ -1,0 +1,107 @@
+"""What the generators of rounds and of horizons share: severities, cluster, sizes, estimates."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.cluster import Cluster, NodeGroup
+from ronda.instances.errors import InputError
+from ronda.instances.generate.applications import APPLICATIONS, GPU, HOST_IDLE_W, busy_w
+from ronda.instances.job import Costs, Estimate
+from ronda.instances.rules.problem import one_of, show
+
+
+@dataclass(frozen=True, slots=True)
+class Severity:
+    """How hard the limits bind.
+
+    Attributes
+    ----------
+    demand
+        GPUs that the live jobs of a round ask for, per GPU of the cluster.
+    load
+        GPU-seconds that the jobs of a horizon bring, per GPU-second of the cluster.
+    cap, energy
+        Power cap, and mean power that the energy budget allows: share of the way from all GPUs
+        idle (0) to all GPUs busy at full clock with the hungriest application (1).
+    """
+
+    demand: float
+    load: float
+    cap: float
+    energy: float
+
+
+SEVERITIES = {
+    "loose": Severity(demand=0.6, load=0.5, cap=1.0, energy=1.0),
+    "balanced": Severity(demand=1.5, load=0.8, cap=0.8, energy=0.65),
+    "tight": Severity(demand=4.0, load=1.1, cap=0.55, energy=0.4),
+}
+"""The severity axis."""
+
+COSTS = Costs(start_s=10.0, restart_s=30.0)
+"""A restart from a checkpoint takes 30 to 60 s in the artifact of ElasticFlow."""
+
+SIZES = (1, 2, 4, 8, 16)
+SIZE_SHARES = (0.5, 0.15, 0.15, 0.15, 0.05)  # most jobs of public traces ask for one GPU
+_ERROR = 0.4  # standard deviation of the logarithm of estimate / truth
+
+
+def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
+    """Refuse arguments out of range; return the severity's numbers."""
+    for name, value in (("jobs", jobs), ("gpus", gpus)):
+        if value is not None and value < 1:
+            raise InputError(name, str(value), "at least 1")
+    if seed < 0:
+        raise InputError("seed", str(seed), "0 or more")
+    if severity not in SEVERITIES:
+        raise InputError("severity", show(severity), one_of(list(SEVERITIES)))
+    return SEVERITIES[severity]
+
+
+def equal_nodes(gpus: int) -> Cluster:
+    """Return equal nodes of at most eight GPUs, a power of two, that make up `gpus`."""
+    per_node = math.gcd(gpus, 8)
+    group = NodeGroup(
+        name="nodes",
+        count=gpus // per_node,
+        gpus_per_node=per_node,
+        gpu_type=GPU.name,
+        host_idle_w=HOST_IDLE_W * per_node / 8,
+    )
+    return Cluster(gpu_types=(GPU,), node_groups=(group,))
+
+
+def nodes_for(asked: NDArray[np.int64], demand: float) -> int:
+    """Return the GPUs of whole nodes on which the jobs' requests make the demand."""
+    return 8 * max(1, math.ceil(float(asked.sum()) / (8 * demand)))
+
+
+def watts_at(cluster: Cluster, share: float) -> float:
+    """Return the power that lies `share` of the way from all idle to all busy."""
+    hungriest = max(busy_w(a.profile, GPU.name) for a in APPLICATIONS)
+    return float(np.ceil(cluster.topology.idle_w + share * cluster.gpus * (hungriest - GPU.idle_w)))
+
+
+def power_of_two(limit: int) -> int:
+    """Return the largest power of two that is at most `limit`."""
+    return 1 << (limit.bit_length() - 1)
+
+
+def rounded(values: NDArray[np.float64]) -> list[float]:
+    """Return times to the millisecond, which is enough and keeps files short."""
+    rounded: list[float] = np.round(values, 3).tolist()
+    return rounded
+
+
+def job_id(k: int, jobs: int) -> str:
+    """Return the id of job k of so many: ids sort as the jobs do."""
+    return f"j{k:0{len(str(jobs - 1))}d}"
+
+
+def estimate(rng: np.random.Generator, work: float) -> Estimate:
+    """Return an unbiased estimate and its standard deviation."""
+    believed = work * float(rng.lognormal(-(_ERROR**2) / 2, _ERROR))
+    return Estimate(work=float(np.round(believed, 3)), sd=float(np.round(_ERROR * believed, 3)))

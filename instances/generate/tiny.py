@@ -1,0 +1,256 @@
+"""Rounds that are small enough to try every combination of options."""
+
+import math
+
+import msgspec
+import numpy as np
+
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Pool
+from ronda.instances.generate.applications import busy_w, speed, worth
+from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
+from ronda.instances.round import Round
+
+COMBINATIONS = 20_000
+"""At most so many combinations of options (of every job, not to run included) in a tiny round."""
+
+_LAYOUTS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (("default", "X"),),
+    (("default", "X"), ("default", "Y")),
+    (("default", "X"), ("b", "X")),
+    (("default", "X"), ("default", "Y"), ("b", "X")),
+)
+_NOW_S = 1000.0
+
+
+def tiny_round(seed: int = 0) -> Round:
+    """Return a random round of 2 to 5 jobs with few options on 1 to 3 pools.
+
+    Elastic and rigid jobs, one or two clocks and batch sizes, one or two nodes to a pool, some jobs
+    running; often a power cap, an energy limit, a job that must go on running. What runs is always
+    within the limits, so every round is feasible.
+    """
+    rng = np.random.default_rng([seed, 3])
+    cluster = _cluster(rng)
+    profiles = {p.name: p for p in (_elastic(rng, "e", 2), _elastic(rng, "f", 1), _rigid(rng))}
+    states = _states(rng, cluster, profiles)
+    states = _start(rng, states, cluster, profiles)
+    running = tuple(s for s in states if s.allocation is not None)
+    drawn_w = _drawn(cluster, running)
+    most_w = cluster.topology.idle_w + 300.0 * cluster.gpus
+    # A limit between what is drawn now and what everything could draw.
+    watts, sustained = (
+        float(np.ceil(drawn_w + share * (most_w - drawn_w))) for share in rng.uniform(0.0, 0.6, 2)
+    )
+    capped, metered = rng.random() < 0.5, rng.random() < 0.4
+    return Round(
+        name=f"tiny-{seed}",
+        now_s=_NOW_S,
+        length_s=60.0,
+        cluster=cluster,
+        profiles=profiles,
+        waiting=tuple(s for s in states if s.allocation is None),
+        running=running,
+        costs=Costs(start_s=5.0, restart_s=20.0),
+        power_cap_w=watts if capped else None,
+        energy_j=sustained * 3600.0 if metered else None,
+        sustained_w=sustained if metered else None,
+        source=f"ronda.instances.generate.tiny_round({seed})",
+    )
+
+
+def _cluster(rng: np.random.Generator) -> Cluster:
+    """Return one to three pools of one or two nodes."""
+    layout = _LAYOUTS[rng.integers(len(_LAYOUTS))]
+    clocks = (1.0,) if len(layout) > 1 or rng.random() < 0.4 else (0.6, 1.0)
+    idle = {name: float(rng.integers(20, 60)) for name in ("X", "Y")}
+    groups = [
+        NodeGroup(
+            name=f"g{k}",
+            count=int(rng.integers(1, 3)),
+            gpus_per_node=int(rng.choice([2, 4])),
+            gpu_type=gpu_type,
+            partition=partition,
+            host_idle_w=float(rng.integers(0, 200)),
+        )
+        for k, (partition, gpu_type) in enumerate(layout)
+    ]
+    return Cluster(
+        gpu_types=tuple(
+            GpuType(name=n, memory_gib=40.0, idle_w=idle[n], clocks=clocks) for n in idle
+        ),
+        node_groups=tuple(groups),
+        partitions=tuple(Partition(name=p) for p in sorted({p for p, _ in layout} - {"default"})),
+    )
+
+
+def _elastic(rng: np.random.Generator, name: str, batches: int) -> Profile:
+    """Return an application with random constants, known on type X and, faster or slower, on Y."""
+    base = float(rng.choice([16, 32]))
+    models, power = {}, {}
+    for gpu_type in ("X", "Y"):
+        models[gpu_type] = Parametric(
+            alpha_c_s=_between(rng, 0.005, 0.05),
+            beta_c_s=_between(rng, 0.001, 0.01),
+            alpha_r_s=_between(rng, 0.005, 0.05),
+            beta_r_s=_between(rng, 0.0, 0.005),
+            alpha_n_s=_between(rng, 0.05, 0.1),
+            beta_n_s=_between(rng, 0.0, 0.005),
+            gamma=_between(rng, 1.0, 3.0),
+            phi=_between(rng, 0.3, 1.0),
+        )
+        power[gpu_type] = _power(rng)
+    return Profile(
+        name=name,
+        throughput=dict(models),
+        power=power,
+        base_batch=base,
+        batches=tuple(base * 2**k for k in range(batches)),
+    )
+
+
+def _rigid(rng: np.random.Generator) -> Profile:
+    power = {"X": _power(rng), "Y": _power(rng)}
+    return Profile(name="rigid", throughput={"X": Rigid(), "Y": Rigid()}, power=power)
+
+
+def _power(rng: np.random.Generator) -> PowerCurve:
+    """Return a curve above every idle power: a busy GPU draws 80 to 300 W."""
+    return PowerCurve(
+        a_w=_between(rng, 60.0, 80.0),
+        b_w=_between(rng, 30.0, 120.0),
+        c_w=_between(rng, 0.0, 120.0),
+        s0=_between(rng, 0.7, 0.9),
+    )
+
+
+def _between(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(np.round(rng.uniform(low, high), 4))
+
+
+def _states(
+    rng: np.random.Generator, cluster: Cluster, profiles: dict[str, Profile]
+) -> list[JobState]:
+    """Return two to five jobs, as many as `COMBINATIONS` allows."""
+    states: list[JobState] = []
+    combinations, wanted = 1, int(rng.integers(2, 6))
+    while len(states) < wanted:
+        state = _state(rng, len(states), cluster, profiles)
+        combinations *= 1 + options_at_most(state.job, cluster, profiles)
+        if combinations > COMBINATIONS:
+            break
+        states.append(state)
+    return states
+
+
+def options_at_most(job: Job, cluster: Cluster, profiles: dict[str, Profile]) -> int:
+    """Return an upper bound on the number of options that a job has."""
+    profile = profiles[job.profile]
+    pools = [p for p in cluster.topology.pools if _may_use(job, p)]
+    if isinstance(profile.throughput["X"], Rigid):
+        return len(pools)
+    counts = {2**k for k in range(8) if (job.min_gpus or 1) <= 2**k <= (job.max_gpus or 1)}
+    sizes = len(counts | {job.gpus})
+    return sum(sizes * len(p.gpu_type.clocks) for p in pools) * max(1, len(profile.batches))
+
+
+def _may_use(job: Job, pool: Pool) -> bool:
+    allowed = not job.gpu_types or pool.gpu_type.name in job.gpu_types
+    return allowed and job.partition == pool.partition
+
+
+def _state(
+    rng: np.random.Generator, k: int, cluster: Cluster, profiles: dict[str, Profile]
+) -> JobState:
+    """Return waiting job k."""
+    pool = cluster.topology.pools[rng.integers(len(cluster.topology.pools))]
+    profile = profiles[str(rng.choice(list(profiles)))]
+    rigid = profile.name == "rigid"
+    gpus = int(rng.choice([1, 2]))
+    work = float(np.round(rng.lognormal(math.log(1e4 if rigid else 1e6), 1.0), 1))
+    job = Job(
+        id=f"j{k}",
+        submit_s=100.0 * k + float(rng.integers(100)),
+        profile=profile.name,
+        gpus=gpus,
+        min_gpus=None if rigid else 1,
+        max_gpus=None if rigid else int(rng.choice([gpus, 2 * gpus])),
+        partition=pool.partition,
+        gpu_types=(pool.gpu_type.name,) if rng.random() < 0.4 else (),
+        weight=float(rng.integers(1, 4)),
+        estimate=Estimate(work=work, sd=float(np.round(0.3 * work, 1))),
+    )
+    noise = None
+    if not rigid:
+        scale = _between(rng, 50.0, 2000.0)
+        noise = NoiseScale(batches=(profile.base_batch,), scale=(scale,))
+    return JobState(job=job, since_s=job.submit_s, noise=noise)
+
+
+def _start(
+    rng: np.random.Generator,
+    states: list[JobState],
+    cluster: Cluster,
+    profiles: dict[str, Profile],
+) -> list[JobState]:
+    """Start some jobs at their request, each within one node; one of them may have to go on."""
+    topology = cluster.topology
+    free = topology.node_gpus.copy()
+    must_run = rng.random() < 0.4
+    out = []
+    for state in states:
+        job = state.job
+        nodes = [
+            n
+            for n in range(len(free))
+            if free[n] >= job.gpus and _may_use(job, topology.pools[topology.node_pool[n]])
+        ]
+        if not nodes or rng.random() < 0.5:
+            out.append(state)
+            continue
+        node = int(rng.choice(nodes))
+        free[node] -= job.gpus
+        pool = int(topology.node_pool[node])
+        option = _option(state, pool, topology.pools[pool], profiles[job.profile])
+        out.append(_running(state, option, node, stays=must_run))
+        must_run = False
+    return out
+
+
+def _option(state: JobState, pool: int, at: Pool, profile: Profile) -> Option:
+    """Return the option that gives a job what it asked for, on one node at full clock."""
+    job, name, batch = state.job, at.gpu_type.name, profile.base_batch
+    rate = speed(profile, name, job.gpus, 1, batch) * worth(state.noise, batch, batch)
+    return Option(
+        pool=pool,
+        gpus=job.gpus,
+        span="node",
+        batch=batch,
+        rate=rate,
+        power_w=job.gpus * busy_w(profile, name),
+    )
+
+
+def _running(state: JobState, option: Option, node: int, *, stays: bool) -> JobState:
+    job = state.job
+    if stays:
+        job = msgspec.structs.replace(job, preemptible=False)
+    return JobState(
+        job=job,
+        since_s=_NOW_S - 100.0,
+        held_s=_NOW_S - 100.0,
+        started=True,
+        allocation=Allocation(option=option, placement=((node, option.gpus),)),
+        noise=state.noise,
+    )
+
+
+def _drawn(cluster: Cluster, running: tuple[JobState, ...]) -> float:
+    """Return the watts of the cluster as it runs now."""
+    watts = cluster.topology.idle_w
+    for state in running:
+        if state.allocation is not None:
+            option = state.allocation.option
+            idle_w = cluster.topology.pools[option.pool].gpu_type.idle_w
+            watts += option.power_w - option.gpus * idle_w
+    return float(watts)

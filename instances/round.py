@@ -1,0 +1,85 @@
+"""A round: a snapshot to decide."""
+
+from typing import Literal
+
+from ronda.instances.base import Name, NonNegative, Positive, Record
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Allocation, Costs, JobState
+from ronda.instances.profile import Profile
+
+
+class Round(Record, frozen=True, kw_only=True):
+    """A snapshot to decide now; holds nothing that the scheduler could not know.
+
+    Attributes
+    ----------
+    format
+        Version of the file format.
+    name
+        What people call it.
+    source
+        Where it comes from.
+    cluster, profiles, costs
+        As in an `Instance`.
+    now_s
+        Time of the decision.
+    length_s
+        For how long the decision is expected to stand.
+    waiting
+        Live jobs that hold no GPUs, in order of submission.
+    running
+        Live jobs that hold GPUs, in order of submission.
+    power_cap_w
+        Power that the cluster may draw from now on, hosts and idle GPUs included.
+    energy_j
+        Energy that the cluster may use in the next `window_s` seconds, likewise.
+    window_s
+        How far ahead `energy_j` reaches.
+    sustained_w
+        Power that the energy budget can bear for ever.
+    asleep
+        Nodes that sleep now (ascending indices). A plan that wakes one draws its ``wake_w`` for
+        ``wake_s`` seconds on top.
+    waking
+        Nodes that are still waking, likewise. What they draw on top of their idle power has been
+        taken off `power_cap_w` and `energy_j`, not off the caps of racks.
+    energy_price_per_j, carbon_g_per_j
+        Price and carbon intensity of a joule now; None if the instance has no such series.
+    """
+
+    format: Literal["ronda/round/1"] = "ronda/round/1"
+    name: Name = "round"
+    now_s: NonNegative = 0.0
+    length_s: Positive = 60.0
+    cluster: Cluster
+    profiles: dict[str, Profile]
+    waiting: tuple[JobState, ...] = ()
+    running: tuple[JobState, ...] = ()
+    costs: Costs = Costs()
+    power_cap_w: NonNegative | None = None
+    energy_j: NonNegative | None = None
+    window_s: Positive = 3600.0
+    sustained_w: NonNegative | None = None
+    asleep: tuple[int, ...] = ()
+    waking: tuple[int, ...] = ()
+    energy_price_per_j: NonNegative | None = None
+    carbon_g_per_j: NonNegative | None = None
+    source: str = ""
+
+    @property
+    def jobs(self) -> tuple[JobState, ...]:
+        """All live jobs: those that run, then those that wait."""
+        return self.running + self.waiting
+
+    @property
+    def held(self) -> dict[str, Allocation]:
+        """What the running jobs hold, by job."""
+        return {s.job.id: s.allocation for s in self.running if s.allocation is not None}
+
+    @property
+    def watts(self) -> float | None:
+        """The tighter of the power cap and the mean power that `energy_j` allows, or None."""
+        if self.energy_j is None:
+            return self.power_cap_w
+        mean = self.energy_j / self.window_s
+        return mean if self.power_cap_w is None else min(self.power_cap_w, mean)

@@ -1,0 +1,154 @@
+"""What must hold for power caps and energy budgets: shapes, and room for what idles anyway."""
+
+from collections.abc import Iterator
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.accrual import accrual, paced_by
+from ronda.instances.budget import Budget, StepSeries
+from ronda.instances.cluster import Cluster
+from ronda.instances.round import Round
+from ronda.instances.rules.cluster import strictly_ascending
+from ronda.instances.rules.problem import Problem
+
+_SLACK = 1e-9  # relative: a limit that a program set to the idle power itself must pass
+
+
+def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
+    """Yield what is inconsistent or impossible in the limits of a (consistent) cluster."""
+    shapes = [*_shapes(budget), *_pacing(budget)]
+    yield from shapes
+    draw_w = least_by_node(cluster)
+    least_w = float(draw_w.sum())
+    cap = budget.power_cap_w
+    for k, value in enumerate(() if cap is None else cap.values):
+        if _below(value, least_w):
+            yield Problem(f"budget.power_cap_w.values[{k}]", f"{value:g} W", _at_least(least_w))
+    if not shapes:
+        yield from _energy(budget, least_w)
+    yield from _rack_caps(cluster, draw_w)
+
+
+def limit_problems(round: Round) -> Iterator[Problem]:
+    """Yield the limits of a round that idle nodes exceed by themselves.
+
+    Whether jobs that must run leave a plan at all is for solvers to find and explain.
+    """
+    draw_w = least_by_node(round.cluster)
+    least_w = float(draw_w.sum())
+    for field in ("power_cap_w", "sustained_w"):
+        limit = getattr(round, field)
+        if limit is not None and _below(limit, least_w):
+            yield Problem(field, f"{limit:g} W", _at_least(least_w))
+    if round.energy_j is not None and _below(round.energy_j, least_w * round.window_s):
+        found = f"{round.energy_j:g} J for the next {round.window_s:g} s"
+        expected = f"at least {least_w * round.window_s:g} J: idle nodes draw {least_w:g} W"
+        yield Problem("energy_j", found, expected)
+    yield from _rack_caps(round.cluster, draw_w)
+
+
+def least_by_node(cluster: Cluster) -> NDArray[np.float64]:
+    """Return the (N,) watts of each node without jobs, asleep where that saves power."""
+    topology = cluster.topology
+    return np.minimum(topology.awake_w, topology.sleep_w)
+
+
+def _shapes(budget: Budget) -> Iterator[Problem]:
+    """Check the form of every step series."""
+    named = {
+        "power_cap_w": budget.power_cap_w,
+        "energy.accrual": None if budget.energy is None else budget.energy.accrual,
+        "energy_price_per_j": budget.energy_price_per_j,
+        "carbon_g_per_j": budget.carbon_g_per_j,
+    }
+    for name, series in named.items():
+        if series is not None:
+            yield from _series(series, f"budget.{name}")
+
+
+def _pacing(budget: Budget) -> Iterator[Problem]:
+    """Check that a pacing has the series that it follows, with values that can be followed."""
+    energy = budget.energy
+    if energy is None:
+        return
+    field = {
+        "series": "energy.accrual",
+        "price": "energy_price_per_j",
+        "carbon": "carbon_g_per_j",
+    }.get(energy.pacing)
+    if energy.accrual is not None and energy.pacing != "series":
+        found = f"a series with the pacing {energy.pacing!r}"
+        yield Problem("budget.energy.accrual", found, "none, or the pacing 'series'")
+    if field is None:
+        return
+    series = paced_by(budget)
+    if series is None:
+        found = f"{energy.pacing!r} without budget.{field}"
+        yield Problem("budget.energy.pacing", found, "the series that it follows")
+    elif energy.pacing != "series" and not all(v > 0 for v in series.values):
+        found = f"0 with the pacing {energy.pacing!r}"
+        yield Problem(f"budget.{field}.values", found, "values above 0: it accrues by 1/value")
+    elif not any(
+        v > 0 for t, v in zip(series.times_s, series.values, strict=False) if t < energy.horizon_s
+    ):
+        yield Problem(f"budget.{field}.values", "0 over the whole horizon", "some value above 0")
+
+
+def _energy(budget: Budget, least_w: float) -> Iterator[Problem]:
+    """Check that idle nodes alone overdraw the energy budget at no time."""
+    energy = budget.energy
+    if energy is None:
+        return
+    least_j = least_w * energy.horizon_s  # after the horizon it must do for ever
+    line = accrual(budget, min(least_w, energy.sustained_w))
+    if energy.pacing not in ("even", "demand"):
+        accrued = (line.at(line.times_s) - energy.credit_j) / energy.joules
+        for share, time_s in zip(accrued.tolist(), line.times_s.tolist(), strict=True):
+            needed_j = least_w * time_s - energy.credit_j
+            if needed_j > 0:
+                least_j = max(least_j, needed_j / share if share > 0 else inf)
+    if least_j == inf:
+        found = f"no energy at first, by the pacing {energy.pacing!r}"
+        yield Problem("budget.energy", found, f"credit_j for idle nodes, which draw {least_w:g} W")
+    elif _below(energy.joules, least_j):
+        found = f"{energy.joules:g} J for {energy.horizon_s:g} s"
+        expected = f"at least {least_j:g} J: idle nodes draw {least_w:g} W"
+        yield Problem("budget.energy.joules", found, expected)
+
+
+def _series(series: StepSeries, place: str) -> Iterator[Problem]:
+    """Check that times ascend from 0, and that each has a value."""
+    if len(series.values) != len(series.times_s):
+        found = f"{len(series.values)} values for {len(series.times_s)} times"
+        yield Problem(f"{place}.values", found, "a value for each time")
+    if not strictly_ascending(series.times_s):
+        yield Problem(f"{place}.times_s", "times that do not ascend", "ascending times from 0")
+    elif series.times_s[0] != 0:
+        yield Problem(f"{place}.times_s[0]", f"{series.times_s[0]:g}", "0")
+
+
+def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Problem]:
+    """Check that no rack's cap is below what the nodes under it draw anyway."""
+    topology = cluster.topology
+    parent = {r.name: r.parent for r in cluster.racks}
+    below = dict.fromkeys(parent, 0.0)
+    for k, name in enumerate(topology.racks):
+        own = float(draw_w[topology.node_rack == k].sum())
+        at: str | None = name
+        while at:
+            below[at] += own
+            at = parent[at]
+    for k, rack in enumerate(cluster.racks):
+        if rack.power_cap_w is not None and _below(rack.power_cap_w, below[rack.name]):
+            found = f"{rack.power_cap_w:g} W"
+            yield Problem(f"cluster.racks[{k}].power_cap_w", found, _at_least(below[rack.name]))
+
+
+def _below(limit: float, least: float) -> bool:
+    return limit < least * (1 - _SLACK)
+
+
+def _at_least(least_w: float) -> str:
+    return f"at least {least_w:g} W, which idle nodes draw anyway"

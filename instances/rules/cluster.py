@@ -1,0 +1,84 @@
+"""What must hold inside a cluster: names, references, the rack tree, clocks."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from ronda.instances.cluster import Cluster, Rack
+from ronda.instances.rules.problem import Problem, one_of, show
+
+MAX_NODES = 10_000_000
+"""More nodes than this are a slip of the pen: their arrays would not fit in memory."""
+
+
+def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
+    """Yield what is inconsistent in a cluster."""
+    yield from _names(cluster)
+    yield from _references(cluster)
+    yield from _rack_tree(cluster.racks)
+    for k, gpu_type in enumerate(cluster.gpu_types):
+        place = f"cluster.gpu_types[{k}].clocks"
+        if not strictly_ascending(gpu_type.clocks) or gpu_type.clocks[-1] != 1:
+            yield Problem(place, show(gpu_type.clocks), "ascending levels that end in 1")
+    nodes = sum(g.count for g in cluster.node_groups)
+    if nodes > MAX_NODES:
+        yield Problem("cluster.node_groups", f"{nodes} nodes", f"at most {MAX_NODES}")
+
+
+def strictly_ascending(values: tuple[float, ...]) -> bool:
+    """Tell whether there are values and each is above the one before it."""
+    return bool(values) and all(a < b for a, b in pairwise(values))
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def owners(cluster: Cluster) -> set[str]:
+    """Return the names of all partitions; "default" is always one."""
+    return {"default", *(p.name for p in cluster.partitions)}
+
+
+def _names(cluster: Cluster) -> Iterator[Problem]:
+    """Check that names are unique, and that there is something to schedule on."""
+    for field in ("gpu_types", "node_groups", "racks", "partitions"):
+        for name in repeated(x.name for x in getattr(cluster, field)):
+            yield Problem(f"cluster.{field}", f"the name {show(name)} twice", "unique names")
+    for field in ("gpu_types", "node_groups"):
+        if not getattr(cluster, field):
+            yield Problem(f"cluster.{field}", "none", "at least one")
+
+
+def _references(cluster: Cluster) -> Iterator[Problem]:
+    """Check that node groups and racks name only what exists."""
+    types = [t.name for t in cluster.gpu_types]
+    racks = [r.name for r in cluster.racks]
+    partitions = sorted(owners(cluster))
+    for k, group in enumerate(cluster.node_groups):
+        place = f"cluster.node_groups[{k}]"
+        if group.gpu_type not in types:
+            yield Problem(f"{place}.gpu_type", show(group.gpu_type), one_of(types))
+        if group.rack is not None and group.rack not in racks:
+            yield Problem(f"{place}.rack", show(group.rack), one_of(racks))
+        if group.partition not in partitions:
+            yield Problem(f"{place}.partition", show(group.partition), one_of(partitions))
+    for k, rack in enumerate(cluster.racks):
+        if rack.parent is not None and rack.parent not in racks:
+            yield Problem(f"cluster.racks[{k}].parent", show(rack.parent), one_of(racks))
+
+
+def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
+    """Check that no rack is its own ancestor; each cycle is reported once."""
+    parent = {r.name: r.parent for r in racks}
+    settled: set[str] = set()
+    for k, rack in enumerate(racks):
+        path: list[str] = []
+        at: str | None = rack.name
+        while at in parent and at not in settled and at not in path:
+            path.append(at)
+            at = parent[at]
+        if at in path:
+            cycle = " in ".join(show(name) for name in [*path[path.index(at) :], at])
+            yield Problem(f"cluster.racks[{k}].parent", f"a cycle: {cycle}", "a tree of racks")
+        settled.update(path)

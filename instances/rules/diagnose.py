@@ -1,0 +1,223 @@
+"""Turn what the JSON reader says about a bad file into place, found and expected.
+
+Only files that were refused come here, so nothing here has to be fast.
+"""
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterator
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ronda.instances.rules.problem import Problem, show
+
+_MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?(?P<path>\$.*)`)?", re.DOTALL)
+_TOKEN = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
+_FIELD = re.compile(
+    r"Object (?P<what>contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL
+)
+_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+    "null": "null",
+}
+
+
+def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Problem:
+    """Explain why a well-formed document is not what it should be.
+
+    Parameters
+    ----------
+    error
+        What msgspec said.
+    document
+        The whole document as plain JSON values.
+    wanted
+        The type that it should have.
+    """
+    match = _MESSAGE.fullmatch(str(error))
+    text, path = (match["text"], match["path"]) if match else (str(error), None)
+    tokens = [name or index for name, index in _TOKEN.findall(path or "")]
+    place, value, expected_type = _walk(document, wanted, tokens)
+    field = _FIELD.fullmatch(text)
+    if field and field["what"].startswith("missing"):
+        return Problem(place, f"no field {show(field['name'])}", "that field: it has no default")
+    if field:
+        known = list(_fields(_variant(expected_type, value)))
+        return Problem(place, f"unknown field {show(field['name'])}", nearest(field["name"], known))
+    return Problem(place, show(value), _expected(text, expected_type))
+
+
+def syntax(data: bytes) -> Problem:
+    """Explain why `data` is no JSON document.
+
+    NaN and Infinity, which some writers emit, are reported at their path.
+    """
+    if not data.strip():
+        return Problem("", "an empty file", "a JSON document")
+    try:
+        text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x} (byte {error.start} of the file)"
+        return Problem(f"line {line}", found, "JSON text in UTF-8")
+    if data.startswith(b"\xef\xbb\xbf"):
+        return Problem("line 1", "a byte order mark", "UTF-8 without one")
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        return _broken(text, error)
+    except (RecursionError, ValueError) as error:
+        return Problem("", str(error), "a document that can be held in memory")
+    for place, value in non_finite(document):
+        return Problem(place, show(value), "a finite number")
+    return Problem("", "text that is no JSON", "a JSON document")
+
+
+def _broken(text: str, error: json.JSONDecodeError) -> Problem:
+    """Explain a syntax error."""
+    place = f"line {error.lineno} column {error.colno}"
+    rest = text[error.pos :].strip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return Problem(place, "the end of the file", "more: the file is cut off; get it again")
+    return Problem(
+        place, show(rest.splitlines()[0], 40), _lower(error.msg).removeprefix("expecting ")
+    )
+
+
+def non_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """Yield place and value of every NaN and infinity inside a structure."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield place, value
+        return
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from non_finite(inner, join(place, str(key)))
+    elif isinstance(value, list | tuple):
+        for k, inner in enumerate(value):
+            yield from non_finite(inner, f"{place}[{k}]")
+
+
+def join(place: str, key: str) -> str:
+    """Return the place of a field or entry below `place`."""
+    if not re.fullmatch(r"[\w+-]+", key):
+        return f"{place}[{show(key)}]"
+    return f"{place}.{key}" if place else key
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """Say what an unknown name could have meant."""
+    near = difflib.get_close_matches(word, known, n=1)
+    if near:
+        return f"{show(near[0])}?"
+    return "one of " + ", ".join(known) if known else "no such field"
+
+
+def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
+    """Follow msgspec's path; return the place in words, the value there and its type."""
+    place, owner = "", _owner(value)
+    for token in tokens:
+        wanted = _variant(wanted, value)
+        if token == "...":
+            wanted = get_args(wanted)[1]
+            token, value = _culprit(value, wanted)
+            place = join(place, token)
+        elif token.isdigit():
+            k = int(token)
+            wanted, value, place = _element(wanted, k), value[k], f"{place}[{token}]"
+        else:
+            tags = _tags(wanted)
+            wanted = Literal[tags] if tags else _fields(wanted)[token]
+            value, place = value[token], join(place, token)
+        owner = _owner(value) or owner
+    return place + owner, value, wanted
+
+
+def _owner(value: Any) -> str:
+    """Return the id of a job in words, or ""."""
+    named = isinstance(value, dict) and isinstance(value.get("id"), str)
+    return f" (id {show(value['id'])})" if named else ""
+
+
+def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
+    """Return the first entry of a mapping that is not of the wanted type."""
+    for key, value in entries.items():
+        try:
+            msgspec.convert(value, wanted)
+        except msgspec.ValidationError:
+            return key, value
+    return "...", None
+
+
+def _variant(wanted: Any, value: Any) -> Any:
+    """Strip annotations and None from a type, and choose the tagged member that `value` names."""
+    if get_origin(wanted) is Annotated:
+        return _variant(get_args(wanted)[0], value)
+    if get_origin(wanted) not in (Union, UnionType):
+        return wanted
+    members = [m for m in get_args(wanted) if m is not NoneType]
+    if len(members) == 1:
+        return _variant(members[0], value)
+    for member in members:
+        config = getattr(member, "__struct_config__", None)
+        if config and isinstance(value, dict) and value.get(config.tag_field) == config.tag:
+            return member
+    return wanted
+
+
+def _tags(wanted: Any) -> tuple[str, ...]:
+    """Return the tags of a union of tagged structs, or ()."""
+    members = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else ()
+    return tuple(m.__struct_config__.tag for m in members if hasattr(m, "__struct_config__"))
+
+
+def _fields(wanted: Any) -> dict[str, Any]:
+    """Return the fields of a struct type and their types, in order, its tag first."""
+    if not (isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)):
+        return {}
+    config, hints = wanted.__struct_config__, get_type_hints(wanted, include_extras=True)
+    tag = {config.tag_field: Literal[config.tag]} if config.tag_field else {}
+    return tag | {name: hints[name] for name in wanted.__struct_fields__}
+
+
+def _element(wanted: Any, k: int) -> Any:
+    """Return the type of entry k of an array."""
+    fields = _fields(wanted)
+    if fields:
+        return list(fields.values())[k]
+    members = get_args(wanted)
+    return members[0] if members[-1] is Ellipsis else members[k]
+
+
+def _expected(text: str, wanted: Any) -> str:
+    """Put msgspec's expectation into words."""
+    wanted = _variant(wanted, None)
+    if get_origin(wanted) is Literal:
+        return "one of " + ", ".join(show(v) for v in get_args(wanted))
+    if isinstance(wanted, type) and issubclass(wanted, Enum):
+        return "one of " + ", ".join(show(v.value) for v in wanted)
+    if text == "Number out of range":
+        return "a finite number"
+    head, _, _ = text.removeprefix("Expected ").partition(", got ")
+    words = re.sub(r"`([\w| ]+)`", lambda m: " or ".join(map(_word, m[1].split(" | "))), head)
+    return re.sub(r"(\d)\.0\b", r"\1", words)
+
+
+def _word(name: str) -> str:
+    return _WORDS.get(name, name)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,100 @@
+"""What must hold inside profiles and noise curves."""
+
+from collections.abc import Iterator, Mapping
+
+from ronda.instances.cluster import Cluster
+from ronda.instances.profile import NoiseCurve, NoiseScale, Parametric, Profile, Tabular
+from ronda.instances.rules.cluster import strictly_ascending
+from ronda.instances.rules.diagnose import join
+from ronda.instances.rules.problem import Problem, one_of, show
+
+_COLUMNS = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
+
+
+def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Iterator[Problem]:
+    """Yield what is inconsistent in the profiles of an instance or a round."""
+    types = [t.name for t in cluster.gpu_types]
+    for key, profile in profiles.items():
+        place = join("profiles", key)
+        if profile.name != key:
+            yield Problem(f"{place}.name", show(profile.name), f"its key {show(key)}")
+        if not profile.throughput:
+            yield Problem(f"{place}.throughput", "no GPU type", "one that can run it")
+        for field in ("throughput", "power"):
+            for name in getattr(profile, field):
+                if name not in types:
+                    yield Problem(f"{place}.{field}", f"GPU type {show(name)}", one_of(types))
+        least, most = profile.min_local_batch, profile.max_local_batch
+        if most is not None and least > most:
+            found = f"{least:g} above max_local_batch {most:g}"
+            yield Problem(f"{place}.min_local_batch", found, "at most that")
+        for name, model in profile.throughput.items():
+            at = join(f"{place}.throughput", name)
+            if isinstance(model, Tabular):
+                yield from _table(model, at)
+            elif isinstance(model, Parametric) and model.alpha_c_s + model.beta_c_s == 0:
+                found = "alpha_c_s and beta_c_s both 0: steps that take no time"
+                yield Problem(at, found, "one of them above 0")
+            if isinstance(model, Parametric):
+                yield from _across_racks(model, at)
+
+
+def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:
+    """Check that synchronisation across racks takes no less time than across nodes."""
+    for part in ("alpha", "beta"):
+        across, within = getattr(model, f"{part}_x_s"), getattr(model, f"{part}_n_s")
+        if across is not None and across < within:
+            found = f"{across:g} below {part}_n_s {within:g}"
+            yield Problem(f"{place}.{part}_x_s", found, "at least that")
+
+
+def curve_problems(curves: Mapping[str, NoiseCurve]) -> Iterator[Problem]:
+    """Yield what is inconsistent in the noise curves of an instance."""
+    for key, curve in curves.items():
+        place = join("curves", key)
+        if not strictly_ascending(curve.until):
+            yield Problem(f"{place}.until", show(curve.until), "ascending work, at least one stage")
+        if not strictly_ascending(curve.batches):
+            yield Problem(
+                f"{place}.batches", show(curve.batches), "ascending batches, at least one"
+            )
+        if len(curve.scale) != len(curve.until):
+            found = f"{len(curve.scale)} rows for {len(curve.until)} stages in until"
+            yield Problem(f"{place}.scale", found, "a row for each stage")
+        for k, row in enumerate(curve.scale):
+            if len(row) != len(curve.batches):
+                found = f"{len(row)} values for {len(curve.batches)} batches"
+                yield Problem(f"{place}.scale[{k}]", found, "a value for each batch")
+
+
+def noise_problems(noise: NoiseScale, place: str) -> Iterator[Problem]:
+    """Yield what is inconsistent in a measured noise scale."""
+    if not strictly_ascending(noise.batches):
+        found = show(noise.batches)
+        yield Problem(f"{place}.batches", found, "ascending batches, at least one")
+    if len(noise.scale) != len(noise.batches):
+        found = f"{len(noise.scale)} values for {len(noise.batches)} batches"
+        yield Problem(f"{place}.scale", found, "a value for each batch")
+
+
+def _table(table: Tabular, place: str) -> Iterator[Problem]:
+    """Check that columns are parallel, rows distinct, and no part of a step exceeds it."""
+    lengths = {name: len(getattr(table, name)) for name in _COLUMNS}
+    if len(set(lengths.values())) > 1 or not table.gpus:
+        found = "columns of " + ", ".join(f"{n} {name}" for name, n in lengths.items())
+        yield Problem(place, found, "columns of equal length, at least one row")
+        return
+    seen: set[tuple[float, ...]] = set()
+    for k in range(len(table.gpus)):
+        row = table.gpus[k], table.nodes[k], table.local_batch[k]
+        if row in seen:
+            yield Problem(
+                place, f"two rows (gpus, nodes, local_batch) {show(row)}", "distinct rows"
+            )
+        seen.add(row)
+        if table.nodes[k] > table.gpus[k]:
+            found = f"{table.nodes[k]} nodes for {table.gpus[k]} GPUs"
+            yield Problem(f"{place}.nodes[{k}]", found, "at most one node for each GPU")
+        if table.sync_s[k] > table.step_s[k]:
+            found = f"{table.sync_s[k]:g} s of a step of {table.step_s[k]:g} s"
+            yield Problem(f"{place}.sync_s[{k}]", found, "at most the whole step")

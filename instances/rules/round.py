@@ -1,0 +1,124 @@
+"""What must hold in a round: what its jobs may know, and where the running ones are."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ronda.instances.cluster import Topology
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.profile import Rigid
+from ronda.instances.round import Round
+from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.rules.profile import noise_problems
+
+SPANS = ("node", "rack", "cluster")
+
+
+def state_problems(round: Round) -> Iterator[Problem]:
+    """Yield the jobs whose state contradicts their list, or knows what it must not."""
+    for name, states in (("running", round.running), ("waiting", round.waiting)):
+        for k, state in enumerate(states):
+            place, job = f"{name}[{k}]", state.job
+            owner = f" (id {show(job.id)})"
+            if job.truth is not None:
+                expected = "none: a round holds only what a scheduler may know"
+                yield Problem(f"{place}.job.truth{owner}", "the true work", expected)
+            if job.submit_s > round.now_s:
+                expected = f"at most now_s, {round.now_s:g}"
+                yield Problem(f"{place}.job.submit_s{owner}", f"{job.submit_s:g}", expected)
+            if name == "running" and state.allocation is None:
+                yield Problem(place + owner, "no allocation", "one, or the job under waiting")
+            if name == "waiting" and state.allocation is not None:
+                yield Problem(place + owner, "an allocation", "none, or the job under running")
+            if state.noise is not None:
+                yield from noise_problems(state.noise, f"{place}.noise")
+
+
+def running_problems(round: Round) -> Iterator[Problem]:
+    """Yield the running allocations that the (consistent) cluster cannot hold."""
+    topology = round.cluster.topology
+    yield from _asleep(round, len(topology.node_gpus))
+    used: Counter[int] = Counter()
+    for k, state in enumerate(round.running):
+        if state.allocation is None:
+            continue
+        place = f"running[{k}].allocation"
+        owner = f" (id {show(state.job.id)})"
+        yield from _placement(state.allocation, f"{place}.placement{owner}", topology, round.asleep)
+        yield from _option(round, state, state.allocation, f"{place}.option", owner)
+        for node, gpus in state.allocation.placement:
+            used[node] += gpus
+    for node, gpus in sorted(used.items()):
+        if node < len(topology.node_gpus) and gpus > topology.node_gpus[node]:
+            has = int(topology.node_gpus[node])
+            yield Problem("running", f"{gpus} GPUs in use on node {node}", f"at most its {has}")
+
+
+def _asleep(round: Round, nodes: int) -> Iterator[Problem]:
+    """Check that sleeping nodes are ascending indices of nodes."""
+    asleep = round.asleep
+    if any(a >= b for a, b in pairwise(asleep)):
+        yield Problem("asleep", show(asleep), "ascending node indices")
+    for k, node in enumerate(asleep):
+        if not 0 <= node < nodes:
+            yield Problem(f"asleep[{k}]", str(node), f"a node, 0 to {nodes - 1}")
+
+
+def _placement(
+    allocation: Allocation, place: str, topology: Topology, asleep: tuple[int, ...]
+) -> Iterator[Problem]:
+    """Check that a placement gives the option's GPUs, on awake nodes of its pool, each once."""
+    nodes = [node for node, _ in allocation.placement]
+    total = sum(gpus for _, gpus in allocation.placement)
+    if total != allocation.option.gpus:
+        expected = f"{allocation.option.gpus}, as its option says"
+        yield Problem(place, f"{total} GPUs", expected)
+    if len(set(nodes)) < len(nodes):
+        yield Problem(place, f"nodes {show(nodes)}", "each node once")
+    for node in nodes:
+        if node >= len(topology.node_gpus):
+            yield Problem(place, f"node {node}", f"a node, 0 to {len(topology.node_gpus) - 1}")
+        elif topology.node_pool[node] != allocation.option.pool:
+            expected = f"a node of pool {allocation.option.pool}"
+            found = f"node {node} of pool {topology.node_pool[node]}"
+            yield Problem(place, found, expected)
+        if node in asleep:
+            yield Problem(place, f"node {node}, which sleeps", "a node that is awake")
+
+
+def _option(
+    round: Round, state: JobState, allocation: Allocation, place: str, owner: str
+) -> Iterator[Problem]:
+    """Check that an option names what the job may use: pool, GPUs, clock, batch and span."""
+    option, job, pools = allocation.option, state.job, round.cluster.topology.pools
+    if option.span not in SPANS:
+        yield Problem(f"{place}.span{owner}", show(option.span), one_of(SPANS))
+    if option.pool >= len(pools):
+        expected = f"a pool, 0 to {len(pools) - 1}"
+        yield Problem(f"{place}.pool{owner}", str(option.pool), expected)
+        return
+    pool = pools[option.pool]
+    if pool.partition != job.partition:
+        expected = f"a pool of the job's partition {show(job.partition)}"
+        yield Problem(f"{place}.pool{owner}", f"{option.pool} ({pool.name})", expected)
+    if option.clock not in pool.gpu_type.clocks:
+        expected = "one of " + ", ".join(f"{c:g}" for c in pool.gpu_type.clocks)
+        yield Problem(f"{place}.clock{owner}", f"{option.clock:g}", expected)
+    profile = round.profiles.get(job.profile)
+    if profile is None:
+        return
+    allowed = [t for t in profile.throughput if not job.gpu_types or t in job.gpu_types]
+    if pool.gpu_type.name not in allowed:
+        found = f"{option.pool} with GPU type {show(pool.gpu_type.name)}"
+        yield Problem(f"{place}.pool{owner}", found, f"GPU type {one_of(allowed)}")
+        return
+    rigid = isinstance(profile.throughput[pool.gpu_type.name], Rigid)
+    low = job.gpus if rigid else job.min_gpus or job.gpus
+    high = job.gpus if rigid else job.max_gpus or job.gpus
+    if not low <= option.gpus <= high:
+        expected = f"{low}" if low == high else f"{low} to {high}"
+        yield Problem(f"{place}.gpus{owner}", str(option.gpus), f"{expected}, as its job may have")
+    batches = {job.batch or profile.base_batch, *profile.batches}
+    if option.batch not in batches:
+        expected = "one of " + ", ".join(f"{batch:g}" for batch in sorted(batches))
+        yield Problem(f"{place}.batch{owner}", f"{option.batch:g}", expected)

@@ -1,0 +1,44 @@
+"""``ronda explain``: why no plan keeps the limits of a round."""
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.options import json_option, policy_option, round_argument, time_limit_option
+
+
+@click.command(
+    name="explain",
+    cls=Taught,
+    examples=("ronda explain round.json", "ronda explain round.json --json"),
+)
+@round_argument
+@policy_option
+@time_limit_option(
+    60.0, "For the search; when it is over, the set may hold more constraints than it must."
+)
+@json_option
+@click.pass_obj
+def command(entered: float, source: str, policy: str, time_limit: float, as_json: bool) -> int:
+    """Say which named constraints of a ROUND conflict, or that a plan exists.
+
+    The exit code is 1 if no plan can keep all limits.
+    """
+    from ronda.cli.load import round_ as load_round
+    from ronda.cli.output import emit
+    from ronda.solvers.contract import Deadline
+
+    deadline = Deadline(time_limit, started=entered)
+    round_ = load_round(source)
+
+    from ronda.cli.commands.model import allocation_model
+    from ronda.solvers.exact.infeasible import explain
+
+    conflicts = explain(allocation_model(round_, policy), deadline=deadline)
+    if as_json:
+        found = [{"constraints": c.constraints, "message": c.message} for c in conflicts]
+        emit({"round": round_.name, "feasible": not conflicts, "conflicts": found})
+    elif not conflicts:
+        click.echo(f"{source}: feasible: some plan keeps every limit")
+    for conflict in () if as_json else conflicts:
+        click.echo(f"{', '.join(conflict.constraints)}: {conflict.message}")
+    return 1 if conflicts else 0

@@ -1,0 +1,188 @@
+"""An explanation in words: why a job got what it got."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ronda.instances.plan import Plan
+    from ronda.instances.round import Round
+    from ronda.solvers.contract import Policy
+    from ronda.solvers.decision.explanation import Explanation, Weighed
+
+WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
+"""What a unit of worth is, where that can be said in a few words."""
+
+REASONS = {
+    "must_run": "It may not be stopped or changed, so it keeps what it has.",
+    "best": "Nothing else gives it more at these prices.",
+    "tie": "At these prices something else would be just as good for it; others' needs decided.",
+    "second_best": "Its favourite would give it more at these prices, but not all jobs' "
+    "favourites fit together: the plan is worth more as a whole this way.",
+    "no_option": "No pool that it may use can run it within the limits of its racks.",
+    "worthless": "No way to run it is worth more than not to run: a restart would cost more "
+    "progress than it gains.",
+    "too_dear": "Its best option costs more than it is worth: others make more of these GPUs.",
+    "crowded_out": "Its best option is worth its price, but not everything that is fits "
+    "together: it lost less by waiting than others would.",
+    "no_room": "It was chosen, but no nodes had room for it.",
+}
+
+
+def explainable(round_: "Round", policy: str, jobs: tuple[str, ...]) -> "Policy":
+    """Return the policy; before any work, refuse to explain what it or the round has not."""
+    from ronda.instances.errors import InputError
+    from ronda.solvers.contract import Capability
+    from ronda.solvers.registry import POLICIES, policy_class
+    from ronda.solvers.registry import policy as make_policy
+
+    made = make_policy(policy)
+    if jobs and Capability.PRICES not in made.capabilities:
+        able = [name for name in POLICIES if _has_prices(policy_class(name))]
+        expected = f"a policy with prices: {', '.join(able)}"
+        raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
+    if jobs:
+        from ronda.solvers.decision.explain_job import refuse_unknown
+
+        known = [state.job.id for state in round_.jobs]
+        for job in jobs:
+            refuse_unknown(job, known)
+    return made
+
+
+def _has_prices(policy: type) -> bool:
+    from ronda.solvers.contract import Capability
+
+    return Capability.PRICES in getattr(policy, "capabilities", Capability.NONE)
+
+
+def why_of(
+    round_: "Round", plan: "Plan", made: "Policy", jobs: tuple[str, ...]
+) -> "list[Explanation]":
+    """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
+    from ronda.instances.plan import SolutionStatus
+
+    if not jobs or plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
+        return []
+    from ronda.solvers.decision.explain_job import explain_jobs
+
+    return explain_jobs(
+        round_,
+        plan,
+        jobs,
+        elastic=getattr(made, "elastic", True),
+        parameters=getattr(made, "parameters", None),
+    )
+
+
+def explained(found: "Explanation") -> list[Any]:
+    """Return what to display: sentences and a table."""
+    from ronda.cli.output import table
+
+    made = table(
+        "", "pool", "GPUs", "clock", "batch", "worth", "GPUs cost", "power", "surplus", left=2
+    )
+    for option in found.options:
+        made.add_row(*_row(option))
+    return ["\n".join(sentences(found)), made]
+
+
+def sentences(found: "Explanation") -> list[str]:
+    """Say why a job got what it got."""
+    unit = WORTH.get(found.objective)
+    measured = f"objective {found.objective}" + (f", {unit}" if unit else "")
+    lines = [f"{found.job}: {_lot(found)} ({measured})", f"  {_prices(found)}"]
+    if found.options:
+        lines.append(f"  {_comparison(found)}")
+    lines.append(f"  {REASONS[found.reason]}")
+    if found.moved:
+        lines.append("  To make room for others it keeps its option but moves to other nodes.")
+    if found.regret is not None and found.reason != "tie":  # which is none, but for rounding
+        lines.append(f"  {_regret(found.regret)}")
+    return lines
+
+
+def _lot(found: "Explanation") -> str:
+    got = found.chosen
+    if not found.runs or got is None:
+        return "runs" if found.runs else "waits"
+    how = "goes on with" if got.current else "gets"
+    return f"{how} {shape(got)}"
+
+
+def shape(option: "Weighed") -> str:
+    """Name an option, as in ``8 GPUs of default/A100 at 80 % clock, batch 256``."""
+    if not option.gpus:
+        return "not to run"
+    many = "GPU" if option.gpus == 1 else "GPUs"
+    return (
+        f"{option.gpus} {many} of {option.pool} at {100 * option.clock:.3g} % clock, "
+        f"batch {option.batch:g}" + (" (after waking)" if option.late else "")
+    )
+
+
+def _prices(found: "Explanation") -> str:
+    """Say what resources cost."""
+    free = []
+    parts = []
+    for price in found.prices:
+        family, _, rest = price.name.partition("[")
+        inside = rest.rstrip("]")
+        what = {
+            "gpus": f"a GPU of {inside}",
+            "ready_gpus": "one that is awake already, besides,",
+            "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
+            "power_cap": "a kilowatt under the power cap",
+            "energy_window": "a kilowatt throughout the energy window",
+            "rack_share": f"a kilowatt in the racks of {inside}",
+        }.get(family, f"a unit of {price.name}")
+        cost = price.each if price.kilowatt is None else price.kilowatt
+        if cost > 0:
+            parts.append(f"{what} costs {cost:.4g}")
+        else:
+            free.append(what)
+    if free:
+        parts.append(f"{' and '.join(free)} cost{'s' if len(free) == 1 else ''} nothing")
+    said = "; ".join(parts) or "nothing that it could use is scarce"
+    return said[0].upper() + said[1:] + "."
+
+
+def _comparison(found: "Explanation") -> str:
+    """Compare what the job got with the best of the rest, of another size among them."""
+    got = found.chosen
+    rest = [o for o in found.options if o is not got and o.gpus]
+    ways = [got] if got is not None and got.gpus else []
+    ways += rest[:1]
+    ways += [o for o in rest if all(o.gpus != way.gpus for way in ways)][:1]
+    ways += [o for o in found.options if not o.gpus]
+    said = "; ".join(_balance(o) for o in ways)
+    return said[0].upper() + said[1:] + "."
+
+
+def _balance(option: "Weighed") -> str:
+    if not option.gpus:
+        return "not to run: 0"
+    side = "more" if option.surplus >= 0 else "less"
+    return f"{shape(option)} is worth {abs(option.surplus):.4g} {side} than it costs"
+
+
+def _regret(regret: float) -> str:
+    if regret < 0:
+        return f"It gave up {-regret:.4g} for the others (regret {regret:.4g})."
+    return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
+
+
+def _row(option: "Weighed") -> tuple[str, ...]:
+    words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
+    mark = " ".join(word for word, on in words if on)
+    if not option.gpus:
+        return (mark, "not to run", "", "", "", "0", "", "", "0")
+    return (
+        mark,
+        option.pool,
+        str(option.gpus),
+        f"{option.clock:.3g}",
+        f"{option.batch:g}",
+        f"{option.worth:.4g}",
+        f"{option.gpu_cost:.4g}",
+        f"{option.power_cost:.4g}",
+        f"{option.surplus:.4g}",
+    )

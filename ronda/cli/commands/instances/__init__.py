@@ -1,0 +1,1 @@
+"""``ronda instances``: list, show, check, convert, generate."""

@@ -1,0 +1,72 @@
+"""``ronda instances check``: whether a file is in order and an answer keeps every rule."""
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.options import Source, json_option
+
+
+@click.command(
+    name="check",
+    cls=Taught,
+    examples=(
+        "ronda instances check mine.json",
+        "ronda instances check pollux-1 results/schedule.json.zst",
+        "ronda instances check round.json plan.json",
+    ),
+)
+@click.argument("source", metavar="FILE", type=Source())
+@click.argument("answer", metavar="[ANSWER]", type=click.Path(), required=False)
+@json_option
+def command(source: str, answer: str | None, as_json: bool) -> int:
+    """Check FILE, and an ANSWER to it: a schedule to an instance, a plan to a round.
+
+    The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken.
+    """
+    from ronda.cli.load import document, kind_of, subject
+    from ronda.cli.output import emit
+    from ronda.instances.files.json import fingerprint
+
+    if answer is None:
+        found = document(source)
+        violations: list[str] = []
+        said = f"{source}: {kind_of(found)}, in order"
+    else:
+        found = subject(source)
+        violations = [str(violation) for violation in _check(found, source, answer)]
+        said = f"{answer}: keeps every rule of {source}"
+    if as_json:
+        kind = type(found).__name__.lower()
+        fields = {"file": source, "kind": kind, "fingerprint": fingerprint(found)}
+        emit(fields | {"answer": answer, "violations": violations})
+    else:
+        for violation in violations:
+            click.echo(violation)
+        click.echo(f"{len(violations)} violations" if violations else said)
+    return 1 if violations else 0
+
+
+def _check(found: object, source: str, answer: str) -> list[object]:
+    """Return the violations of an answer.
+
+    Raises
+    ------
+    InputError
+        If the answer is to another kind of question.
+    """
+    from ronda.cli.load import kind_of
+    from ronda.instances.check.answer import check
+    from ronda.instances.errors import InputError
+    from ronda.instances.files.json import read
+    from ronda.instances.instance import Instance
+    from ronda.instances.plan import Plan
+    from ronda.instances.round import Round
+    from ronda.instances.schedule import Schedule
+
+    given = read(answer)
+    if isinstance(found, Round) and isinstance(given, Plan):
+        return list(check(found, given))
+    if isinstance(found, Instance) and isinstance(given, Schedule):
+        return list(check(found, given))
+    wanted = "a schedule" if isinstance(found, Instance) else "a plan"
+    raise InputError(answer, kind_of(given), f"{wanted}: {source} is {kind_of(found)}")

@@ -1,0 +1,29 @@
+"""``ronda instances``: the group of commands around instance files."""
+
+import click
+
+from ronda.cli.app import LazyGroup
+
+COMMANDS = {
+    "list": "ronda.cli.commands.instances.list",
+    "show": "ronda.cli.commands.instances.show",
+    "check": "ronda.cli.commands.instances.check",
+    "convert": "ronda.cli.commands.instances.convert",
+    "generate": "ronda.cli.commands.instances.generate",
+}
+
+
+@click.group(
+    name="instances",
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    examples=(
+        "ronda instances list",
+        "ronda instances show pollux-1",
+        "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
+        "ronda instances generate round --jobs 64 --out round.json",
+        "ronda instances check venus-vcvly results/schedule.json.zst",
+    ),
+)
+def command() -> None:
+    """List, show, check, convert and generate what there is to schedule."""

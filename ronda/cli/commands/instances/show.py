@@ -1,0 +1,118 @@
+"""``ronda instances show``: what an instance or a round holds."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.options import Source, json_option
+
+if TYPE_CHECKING:
+    from ronda.instances.cluster import Cluster
+    from ronda.instances.instance import Instance
+    from ronda.instances.round import Round
+
+
+@click.command(
+    name="show",
+    cls=Taught,
+    examples=("ronda instances show pollux-1", "ronda instances show round.json --json"),
+)
+@click.argument("source", metavar="NAME", type=Source())
+@json_option
+def command(source: str, as_json: bool) -> None:
+    """Show what NAME holds, a packaged instance or round or a file."""
+    from ronda.cli.load import subject
+    from ronda.cli.output import display, emit, table
+    from ronda.instances.files.json import fingerprint
+    from ronda.instances.instance import Instance
+
+    found = subject(source)
+    facts = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
+    facts |= _instance(found) if isinstance(found, Instance) else _round(found)
+    if as_json:
+        emit(facts)
+        return
+    made = table("", "", left=2)
+    made.show_header = False
+    for name, value in facts.items():
+        if value not in ("", None, {}):
+            made.add_row(name.replace("_", " "), _words(value))
+    display(made)
+
+
+def _cluster(cluster: "Cluster") -> dict[str, Any]:
+    """Return the size of a cluster."""
+    return {
+        "nodes": sum(group.count for group in cluster.node_groups),
+        "gpus": cluster.gpus,
+        "pools": {
+            pool.name: f"{pool.nodes} nodes, {pool.gpus} GPUs" for pool in cluster.topology.pools
+        },
+    }
+
+
+def _instance(found: "Instance") -> dict[str, Any]:
+    """Return what an instance holds."""
+    budget = found.budget
+    sizes = Counter(job.gpus for job in found.jobs)
+    return {
+        "kind": "instance",
+        "jobs": len(found.jobs),
+        "submitted_s": [found.jobs[0].submit_s, found.jobs[-1].submit_s],
+        "jobs_by_gpus": {str(size): number for size, number in sorted(sizes.items())},
+        "profiles": {
+            profile.name: ", ".join(
+                f"{kind}: {type(speed).__name__.lower()}"
+                for kind, speed in profile.throughput.items()
+            )
+            for profile in found.profiles.values()
+        },
+        "period_s": found.cadence.period_s,
+        "decides_on_events": found.cadence.on_event,
+        "power_cap_w": None if budget.power_cap_w is None else max(budget.power_cap_w.values),
+        "energy_budget_j": None if budget.energy is None else budget.energy.joules,
+        "description": found.description,
+        "source": found.source,
+        "licence": found.licence,
+        "citation": found.citation,
+        "reference": found.reference,
+        "made": found.made,
+    }
+
+
+def _round(found: "Round") -> dict[str, Any]:
+    """Return what a round holds."""
+    return {
+        "kind": "round",
+        "now_s": found.now_s,
+        "length_s": found.length_s,
+        "running": len(found.running),
+        "waiting": len(found.waiting),
+        "power_cap_w": found.power_cap_w,
+        "energy_j": found.energy_j,
+        "window_s": None if found.energy_j is None else found.window_s,
+        "asleep": len(found.asleep),
+        "source": found.source,
+    }
+
+
+def _words(value: Any) -> str:
+    """Write a value for people: a mapping line by line, one inside it on one line."""
+    if isinstance(value, dict):
+        short = not any(isinstance(inner, str | dict) for inner in value.values())
+        pairs = (f"{name}: {_inner(inner)}" for name, inner in value.items())
+        return (", " if short else "\n").join(pairs)
+    return _inner(value)
+
+
+def _inner(value: Any) -> str:
+    """Write what stands inside a mapping or alone."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_inner(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return " to ".join(map(_inner, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,.10g}" if isinstance(value, float | int) else str(value)

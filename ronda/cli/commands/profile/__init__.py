@@ -1,0 +1,1 @@
+"""``ronda profile``: list, show, fit."""

@@ -1,0 +1,205 @@
+"""``ronda profile fit``: models from a table of measurements."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.options import Seed, Target, force_option, json_option
+from ronda.instances.errors import InputError
+
+if TYPE_CHECKING:
+    from ronda.instances.fit import Fit, Fits
+
+
+class Fixed(click.ParamType[tuple[str, float]]):
+    """A parameter with its value: ``phi=0.8``."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        """Read name and number."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not (name and equals and math.isfinite(number)):
+            raise InputError("--fix", repr(value), "NAME=VALUE, as phi=0.8")
+        return name.strip(), number
+
+
+@click.command(
+    name="fit",
+    cls=Taught,
+    examples=(
+        "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json --figure residuals.png",
+        "ronda profile fit steps.csv --model bert --fix phi=0.8 --out bert.json",
+        "ronda profile fit power.csv --kind power --out power.json",
+    ),
+)
+@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice(["throughput", "power"]),
+    help="What the table holds; without it, power if it has a column of watts.",
+)
+@click.option("--model", metavar="NAME", help="Only this application; otherwise all.")
+@click.option(
+    "--gpu-type",
+    metavar="NAME",
+    default="GPU",
+    show_default=True,
+    help="Where the table has no column of it.",
+)
+@click.option(
+    "--gpus-per-node",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Count the nodes, where the table has no column of them.",
+)
+@click.option(
+    "--max-local-batch",
+    type=click.FloatRange(0, min_open=True),
+    metavar="B",
+    help="Count the gradient passes, where the table has global batches and no passes.",
+)
+@click.option(
+    "--skip-zero", is_flag=True, help='Leave out rows with a time or rate of 0 ("not measured").'
+)
+@click.option(
+    "--fix",
+    "fixed",
+    type=Fixed(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter that is known, as phi=0.8; not fitted. Can be repeated.",
+)
+@click.option(
+    "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
+)
+@click.option(
+    "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same parameters."
+)
+@click.option(
+    "--out", type=Target(), required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
+)
+@click.option("--figure", type=Target(), metavar="PNG", help="Draw the residuals; CSV beside it.")
+@force_option
+@json_option
+def command(
+    source: Path,
+    kind: Literal["throughput", "power"] | None,
+    out: Path,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Fit models to the measurements in CSV, a table with a header; also .csv.gz.
+
+    \b
+    Throughput, T = (T_grad^gamma + T_sync^gamma)^(1/gamma):
+      gpus          GPUs                       num_gpus, num_replicas, workers
+      nodes         nodes, or --gpus-per-node  num_nodes
+      local_batch   samples per GPU and pass   local_bsz, batch_per_gpu
+       or global_batch                         global_batch_size, batch_size, batch
+      step_s        seconds per iteration      step_time, iteration_s, time_s
+       or iters_per_s, or samples_per_s        iterations_per_s; throughput
+      sync_s        of them synchronising      sync_time            (may be missing)
+      passes        gradient passes                                 (1)
+      clock         share of the highest       relative_clock       (1)
+
+    \b
+    Power, P = a + b min(s, s0) + c max(s^3 - s0^3, 0):
+      power_w       watts of a busy GPU        average_power, watts, power
+      speed         relative to no cap         relative_speed, clock
+       or time_s    for the same work          time_per_epoch, step_s
+      cap_w         power cap of that time     power_limit          (may be missing)
+      batch         one curve for each         batch_size           (may be missing)
+
+    \b
+    Both:
+      model         application                network, app; with dataset, optimizer
+      gpu_type      type of GPU                gpu
+
+    Errors are relative. A row "inside" is surrounded by others; each was left out once and
+    predicted from the rest. What the rows cannot tell is fixed, with a warning that has a name.
+    """  # noqa: D301  (click wants the character)
+    from ronda.cli.output import emit, refuse_existing
+    from ronda.instances.files import fits as profiles
+    from ronda.instances.files.storage import packer
+
+    most = options["max_local_batch"]
+    if most is not None and not math.isfinite(most):
+        raise InputError("--max-local-batch", f"{most:g}", "a number of samples")
+    targets = [out, *_figures(figure)]
+    for target in targets:
+        refuse_existing(target, force=force)
+    packer(out)  # a wrong suffix is told before any work
+    fits = _fit(source, kind, options)
+    profiles.write(fits, out)
+    if figure is not None:
+        from ronda.bench.figures.fit import draw_fits
+
+        draw_fits(fits.fits, figure.with_suffix(""))
+    if as_json:
+        emit({"out": str(out), "fits": fits.fits})
+    else:
+        show(fits.fits)
+        click.echo(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
+
+
+def _figures(figure: Path | None) -> list[Path]:
+    """Return the files of a figure; refuse one that is no PNG."""
+    if figure is None:
+        return []
+    if figure.suffix != ".png":
+        raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
+    return [figure, figure.with_suffix(".csv")]
+
+
+def _fit(source: Path, kind: Literal["throughput", "power"] | None, options: Any) -> "Fits":
+    """Fit the table, with a progress bar."""
+    from ronda.cli.progress import Bars
+    from ronda.solvers.fitting.reading import Reading
+    from ronda.solvers.fitting.table import Fitting, fit_table
+
+    reading = Reading(
+        model=options["model"],
+        gpu_type=options["gpu_type"],
+        gpus_per_node=options["gpus_per_node"],
+        max_local_batch=options["max_local_batch"],
+        skip_zero=options["skip_zero"],
+    )
+    how = Fitting(
+        kind=kind,
+        fixed=dict(options["fixed"]),
+        shared=not options["own_shapes"],
+        seed=options["seed"],
+    )
+    with Bars() as bars:
+        return fit_table(
+            source, reading, how, lambda name, share: bars.update("fitting", share, name)
+        )
+
+
+def show(fits: "tuple[Fit, ...]") -> None:
+    """Print the errors of some fits, and their warnings on stderr."""
+    from ronda.cli.commands.profile.list import errors_table
+    from ronda.cli.output import display, note
+
+    display(errors_table(fits))
+    warned: dict[str, list[str]] = {}
+    for fit in fits:
+        for remark in fit.remarks:
+            warned.setdefault(f"{remark.code}: {remark.message}", []).append(fit.name)
+    for message, names in warned.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        note(f"warning: {names[0]}{more}: {message}")

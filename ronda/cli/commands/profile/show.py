@@ -1,0 +1,94 @@
+"""``ronda profile show``: a model, its parameters, and how far to trust it."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ronda.cli.command import Taught
+from ronda.cli.options import json_option
+
+if TYPE_CHECKING:
+    from ronda.instances.fit import Fit
+
+
+class ProfileName(click.ParamType[str]):
+    """A packaged profile or a file; completes both."""
+
+    name = "name or file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer the packaged names, then the shell's own file names."""
+        from ronda.instances.files.fits import fitted
+
+        names = [fit.name for fit in fitted() if fit.name.startswith(incomplete)]
+        return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+
+
+@click.command(
+    name="show",
+    cls=Taught,
+    examples=("ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json"),
+)
+@click.argument("source", metavar="NAME", type=ProfileName())
+@json_option
+def command(source: str, as_json: bool) -> None:
+    """Show NAME, a packaged model or a file that `ronda profile fit` wrote."""
+    from ronda.cli.output import display, emit
+    from ronda.instances.files.fits import find
+
+    fits = find(source)
+    if as_json:
+        emit({"fits": fits})
+        return
+    for fit in fits:
+        display(*_tables(fit))
+
+
+def _tables(fit: "Fit") -> tuple[Any, Any]:
+    """Return the tables of facts and of parameters."""
+    from ronda.cli.commands.profile.list import percent
+    from ronda.cli.output import table
+
+    facts = table("", "", left=2)
+    facts.show_header = False
+    e = fit.errors
+    spans = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in fit.measured.items())
+    pairs = {
+        "name": fit.name,
+        "kind": fit.kind,
+        "application": fit.application + (f", batch {fit.batch:g}" if fit.batch else ""),
+        "GPU": fit.gpu_type,
+        "measured": f"{e.rows} rows: {spans}",
+        "error": f"{percent(e.mape)} in the mean, {percent(e.largest)} at most",
+        "left out": _held_out(fit),
+        **{f"warning: {remark.code}": remark.message for remark in fit.remarks},
+        "source": fit.source,
+        "licence": fit.licence,
+        "citation": fit.citation,
+    }
+    for name, text in pairs.items():
+        if text:
+            facts.add_row(name, text)
+    parameters = table("parameter", "value", "± std error", "", left=1)
+    parameters.columns[-1].justify = "left"
+    for p in fit.parameters:
+        error = "" if p.std_error is None else f"{p.std_error:.2g}"
+        parameters.add_row(p.name, f"{p.value:.6g}", error, p.state)
+    return facts, parameters
+
+
+def _held_out(fit: "Fit") -> str:
+    """Say how rows that were left out are predicted."""
+    from ronda.cli.commands.profile.list import percent
+
+    e = fit.errors
+    parts = []
+    if e.held_out_mape is not None:
+        times = "" if e.ratio is None else f" ({e.ratio:.2f} times the fitted error)"
+        parts.append(f"{percent(e.held_out_mape)} over {e.inside_rows} rows inside{times}")
+    if e.edge_mape is not None:
+        parts.append(f"{percent(e.edge_mape)} over {e.edge_rows} at the edge")
+    return "; ".join(parts)

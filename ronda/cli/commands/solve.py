@@ -1,0 +1,256 @@
+"""``ronda solve``: decide one round."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ronda.cli.command import Taught
+from ronda.cli.dask_option import dask_option, with_dask
+from ronda.cli.options import (
+    Target,
+    force_option,
+    json_option,
+    policy_option,
+    round_argument,
+    seed_option,
+    time_limit_option,
+)
+
+if TYPE_CHECKING:
+    from ronda.instances.plan import Plan
+    from ronda.instances.round import Round
+    from ronda.solvers.decision.explanation import Explanation
+
+ROWS = 40
+"""Jobs that the table shows of a large plan."""
+
+
+@click.command(
+    name="solve",
+    cls=Taught,
+    examples=(
+        "ronda solve round.json --policy milp --time-limit 1",
+        "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
+        "ronda solve round.json --policy prices --explain j03",
+        "ronda solve - < round.json > plan.json",
+    ),
+)
+@round_argument
+@policy_option
+@dask_option
+@time_limit_option(
+    60.0, "For all of it: reading, building, solving, answering. The clock is already running."
+)
+@seed_option
+@click.option(
+    "--explain",
+    multiple=True,
+    metavar="JOB",
+    help="Say by prices why a job got what it got (again for more jobs).",
+)
+@click.option(
+    "--out", type=Target(), metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
+)
+@force_option
+@json_option
+@click.pass_obj
+def command(
+    entered: float,
+    source: str,
+    policy: str,
+    dask: str | None,
+    time_limit: float,
+    seed: int,
+    explain: tuple[str, ...],
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Decide one ROUND: who runs now, on which GPUs, how fast.
+
+    ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
+    line of JSON, so that any program can use ronda as its solver.
+    """
+    from ronda.cli.commands.explanation import explainable, why_of
+    from ronda.cli.load import round_ as load_round
+    from ronda.cli.output import refuse_existing
+    from ronda.instances.check.answer import check
+    from ronda.instances.files.json import write
+    from ronda.solvers.contract import Deadline
+    from ronda.solvers.solve import solve
+
+    refuse_existing(out, force=force)
+    policy = with_dask(policy, dask)
+    round_ = load_round(source)
+    made = explainable(round_, policy, explain)
+    deadline = Deadline(time_limit, started=entered)
+    plan = solve(round_, made, deadline=deadline, seed=seed)
+    found = check(round_, plan)
+    why = why_of(round_, plan, made, explain)
+    if out is not None:
+        write(plan, out)
+    if as_json:
+        _emit(round_, plan, seed, len(found), deadline, why)
+    elif source == "-" and out is None and not explain:
+        _print_plan(plan)
+    else:
+        _show(round_, plan, deadline, why)
+    return _verdict(source, plan, [str(v) for v in found])
+
+
+def _emit(
+    round_: "Round",
+    plan: "Plan",
+    seed: int,
+    violations: int,
+    deadline: Any,
+    why: "list[Explanation]",
+) -> None:
+    """Print the answer for programs."""
+    from ronda.cli.output import emit
+
+    record = plan.record
+    emit(
+        {
+            "round": round_.name,
+            "policy": plan.policy,
+            "objective": plan.objective,
+            "bound": plan.bound,
+            "gap": plan.gap,
+            "stop": plan.stop,
+            "status": plan.status,
+            "prices": plan.prices,
+            "times": {
+                "build_s": record.build_s,
+                "solve_s": record.solve_s,
+                "extract_s": record.extract_s,
+                "total_s": deadline.elapsed(),
+            },
+            "seed": seed,
+            "jobs": len(round_.jobs),
+            "running": len(plan.allocations),
+            "options": record.options,
+            "nodes": record.nodes,
+            "violations": violations,
+            "message": record.message,
+        }
+        | ({"explanation": why} if why else {})
+    )
+
+
+def _print_plan(plan: "Plan") -> None:
+    """Print the plan itself on one line, as ``--out`` would write it."""
+    from ronda.instances.files.canonical import encode
+
+    click.echo(encode(plan).decode())
+
+
+def _verdict(source: str, plan: "Plan", violations: list[str]) -> int:
+    """Tell on stderr what is wrong with a plan; returns the exit code."""
+    from ronda.cli.output import note
+    from ronda.instances.plan import SolutionStatus, StopReason
+
+    for violation in violations:
+        note(f"violation: {violation}")
+    if plan.stop is StopReason.INFEASIBLE:
+        note(f"error: no plan keeps every limit; 'ronda explain {source}' says which ones conflict")
+    elif plan.status is SolutionStatus.FALLBACK:
+        note(f"warning: {plan.policy} found nothing in time; what runs keeps running")
+    infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
+    return 1 if violations or infeasible else 0
+
+
+def _show(round_: "Round", plan: "Plan", deadline: Any, why: "list[Explanation]") -> None:
+    """Print the answer for people."""
+    from ronda.cli.output import display, table
+
+    facts = table("", "", left=2)
+    facts.show_header = False
+    for name, text in _facts(round_, plan, deadline.elapsed()):
+        facts.add_row(name, text)
+    parts = [_plan_table(round_, plan), facts]
+    if plan.prices:
+        parts.append(_price_table(plan))
+    if why:
+        from ronda.cli.commands.explanation import explained
+
+        parts += [part for one in why for part in explained(one)]
+    display(*parts)
+
+
+def _price_table(plan: "Plan") -> Any:
+    """Return the table of what one more unit of each resource is worth, dearest first."""
+    from ronda.cli.output import table
+
+    made = table("one more unit of", "is worth")
+    for name, value in sorted(plan.prices.items(), key=lambda item: -abs(item[1])):
+        made.add_row(name, f"{value:.6g}")
+    return made
+
+
+def _plan_table(round_: "Round", plan: "Plan") -> Any:
+    """Return the table of what runs."""
+    from ronda.cli.output import table
+
+    made = table("job", "now", "pool", "node×GPUs", "GPUs", "clock", "batch", "work/s", "W", left=4)
+    pools = round_.cluster.topology.pools
+    running = [state for state in round_.jobs if state.job.id in plan.allocations]
+    for state in running[:ROWS]:
+        allocation = plan.allocations[state.job.id]
+        option = allocation.option
+        made.add_row(
+            state.job.id,
+            _change(state.allocation, allocation),
+            pools[option.pool].name,
+            " ".join(f"{node}×{gpus}" for node, gpus in allocation.placement),
+            str(option.gpus),
+            f"{option.clock:g}",
+            f"{option.batch:g}",
+            f"{option.rate:.4g}",
+            f"{option.power_w:,.0f}",
+        )
+    if len(running) > ROWS:
+        made.caption = f"… and {len(running) - ROWS:,} more jobs (--out FILE keeps them all)"
+        made.caption_justify = "left"
+    return made
+
+
+def _change(before: Any, after: Any) -> str:
+    """Say what happens to a job that will run."""
+    if before is None:
+        return "starts"
+    return "goes on" if before == after else "changes"
+
+
+def _facts(round_: "Round", plan: "Plan", total_s: float) -> list[tuple[str, str]]:
+    """Return what is worth knowing about a plan, in words."""
+    used = sum(a.option.gpus for a in plan.allocations.values())
+    stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
+    record = plan.record
+    facts = [
+        ("policy", plan.policy),
+        (
+            "jobs",
+            f"{len(plan.allocations):,} run, {len(round_.jobs) - len(plan.allocations):,} wait"
+            + (f" ({stopped} of them stopped now)" if stopped else ""),
+        ),
+        ("GPUs", f"{used:,} of {round_.cluster.gpus:,}"),
+    ]
+    if plan.objective is not None:
+        facts.append(("objective", f"{plan.objective:.8g}"))
+    if plan.bound is not None:
+        facts.append(("bound", f"{plan.bound:.8g}"))
+    if plan.gap is not None:
+        facts.append(("gap", f"{plan.gap:.2e}"))
+    facts.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))
+    if record.message:
+        facts.append(("solver", record.message))
+    facts.append(
+        (
+            "seconds",
+            f"build {record.build_s:.3f}, solve {record.solve_s:.3f}, "
+            f"extract {record.extract_s:.3f}, all {total_s:.3f}",
+        )
+    )
+    return facts

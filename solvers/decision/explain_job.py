@@ -1,0 +1,276 @@
+"""Why a job got what it got: its options against the prices of a plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation.case import Case, make_case, restrict
+from ronda.formulations.allocation.racks import ANYWHERE
+from ronda.formulations.allocation.regret import regrets
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.waking import ready, with_waking
+from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.options.starts import rows_of
+from ronda.formulations.options.table import OptionTable, build
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.decision.by_prices import JOINT
+from ronda.solvers.decision.explanation import Explanation, Price, Reason, Weighed
+
+SHAPES, MORE = 5, 3
+"""Alternatives that are named: the best option of so many sizes, and so many more."""
+
+READY = "ready_gpus["
+OF_GPUS = ("gpus[", "whole_nodes[", READY)
+"""How the names of resources begin that are GPUs, not power."""
+
+SAME = 1e-7
+"""Difference in surplus, relative to the worth, below which two options are equally good: prices
+are known to about 1e-8."""
+
+
+def explain_jobs(
+    round: Round,
+    plan: Plan,
+    jobs: Sequence[str],
+    *,
+    elastic: bool = True,
+    parameters: Mapping[str, float] | None = None,
+) -> list[Explanation]:
+    """Explain the lots of some jobs of a plan by its prices.
+
+    Parameters
+    ----------
+    round, plan
+        The round and a plan of it that carries prices and the name of its objective.
+    jobs
+        Ids of the jobs.
+    elastic, parameters
+        As the policy had them, the latter those of its objective. Of a policy that minds how long
+        waking takes, the plan must be its first: nodes that sleep now are all that are not ready.
+
+    Raises
+    ------
+    InputError
+        If the round has no such job, or the plan is a fallback: then nothing was weighed.
+    """
+    known = [state.job.id for state in round.jobs]
+    for job in jobs:
+        refuse_unknown(job, known)
+    if "objective" not in plan.details or plan.objective is None:
+        raise InputError(
+            "--explain", f"no choice by prices ({plan.status.value})", "a plan that was weighed"
+        )
+    objective = str(plan.details["objective"])
+    table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
+    worth = values(round, table, objective, **(parameters or {}))
+    asked = [known.index(job) for job in jobs]
+    scales = _Scales.of(round, plan, table, worth, asked)
+    return [scales.explain(j, objective) for j in asked]
+
+
+def refuse_unknown(job: str, known: Sequence[str]) -> None:
+    """Refuse a job that is not in the round, and name those with a similar id."""
+    if job in known:
+        return
+    near = get_close_matches(job, known, n=3, cutoff=0.5) or list(known[:3])
+    meant = f" ({', '.join(near)}{', ...' if len(known) > len(near) else ''})" if near else ""
+    raise InputError("--explain", repr(job), f"the id of a job of the round{meant}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """What is needed to weigh options; (n,) arrays are of the options `rows` of the table.
+
+    `unbeaten` tells which of them the policy weighed: the others are worth nothing, or another one
+    of the job is worth as much and costs no more of anything.
+    """
+
+    plan: Plan
+    round: Round
+    table: OptionTable
+    problem: Separable
+    prices: Floats  # (R,)
+    rows: Rows
+    late: NDArray[np.bool_]  # whether nodes must wake first
+    unbeaten: NDArray[np.bool_]
+    chosen: Rows  # (J,) row of the table
+    gpu_cost: Floats
+    power_cost: Floats
+
+    @classmethod
+    def of(
+        cls, round: Round, plan: Plan, table: OptionTable, worth: Floats, asked: list[int]
+    ) -> "_Scales":
+        """Weigh what the policy weighed; of the jobs asked for also what they have or get.
+
+        Of jobs of which it weighed nothing, all options.
+        """
+        case, chosen = make_case(round, table, worth), rows_of(table, plan)
+        if plan.details.get(JOINT):
+            case = _cheapest(make_case(round, table, worth, joint=True), plan)
+        bare = np.setdiff1d(asked, case.job)
+        more = np.isin(table.job, bare) | (np.isin(table.job, asked) & table.current)
+        more[chosen[chosen >= 0]] = True
+        rows = np.union1d(case.rows, np.flatnonzero(more & np.isfinite(worth)))
+        unbeaten = np.isin(rows, case.rows)
+        rack = np.full(len(table), ANYWHERE)
+        rack[case.rows] = case.rack
+        case = replace(case, rows=rows, rack=rack[rows], value=worth[rows])
+        late, awake = np.zeros(len(rows), dtype=bool), ready(round, frozenset())
+        if awake is not None and any(name.startswith(READY) for name in plan.prices):
+            case = _cheapest(with_waking(case, awake), plan)
+            late = late if case.waking is None else case.waking.late
+        problem = separable(case)
+        prices = _in_order(problem, plan)
+        of_gpus = np.array([n.startswith(OF_GPUS) for n in problem.names], bool)
+        cost = prices[:, None] * problem.use
+        gpu_cost, power_cost = cost[of_gpus].sum(axis=0), cost[~of_gpus].sum(axis=0)
+        return cls(
+            plan, round, table, problem, prices, rows, late, unbeaten, chosen, gpu_cost, power_cost
+        )
+
+    def explain(self, j: int, objective: str) -> Explanation:
+        """Explain the lot of job j."""
+        table, plan, job = self.table, self.plan, self.table.jobs[j].job.id
+        own = np.flatnonzero(table.job[self.rows] == j)
+        surplus = self.problem.value[own] - self.gpu_cost[own] - self.power_cost[own]
+        regret, must = self._regret(j, own, surplus), bool(table.must_run[j])
+        shown = [self._weighed(k, int(self.rows[k]) == self.chosen[j]) for k in self._shown(own, j)]
+        if not must:
+            shown.append(_not_to_run(chosen=self.chosen[j] < 0))
+        used = (self.problem.use[:, own] != 0).any(axis=1)
+        return Explanation(
+            job=job,
+            objective=objective,
+            runs=job in plan.allocations,
+            reason=self._reason(j, own, surplus, regret),
+            moved=job in plan.details.get("moved", ()),
+            regret=regret if np.isfinite(regret) else None,
+            prices=tuple(
+                Price(name, price, self._kilowatt(name, price))
+                for name, price, of_job in zip(
+                    self.problem.names, self.prices.tolist(), used.tolist(), strict=True
+                )
+                if of_job
+            ),
+            options=tuple(sorted(shown, key=lambda o: (-o.surplus, not o.chosen))),
+        )
+
+    def _regret(self, j: int, own: Rows, surplus: Floats) -> float:
+        """Return the surplus of what job j got less that of its next best that is not beaten."""
+        known = self.plan.details.get("regret", {}).get(self.table.jobs[j].job.id)
+        if known is not None:
+            return float(known)
+        got = self.rows[own] == self.chosen[j]
+        chosen = np.array([int(np.argmax(got)) if got.any() else -1])
+        surplus = np.where(self.unbeaten[own] | got, surplus, -np.inf)
+        must = self.table.must_run[j : j + 1]
+        return float(regrets(np.array([0, len(own)]), surplus, must, chosen)[0])
+
+    def _kilowatt(self, name: str, price: float) -> float | None:
+        """Return what a kilowatt costs as long as the limit looks ahead."""
+        if name.startswith(OF_GPUS):
+            return None
+        return price * 1e3 * (self.round.window_s if name == "energy_window" else 1.0)
+
+    def _reason(self, j: int, own: Rows, surplus: Floats, regret: float) -> Reason:
+        """Tell why job j got what it got."""
+        job, worth = self.table.jobs[j].job.id, self.problem.value[own]
+        if self.table.must_run[j]:
+            return Reason.MUST_RUN
+        same = SAME * float(np.abs(worth).max(initial=0.0))
+        if job in self.plan.allocations:
+            if abs(regret) <= same:
+                return Reason.TIE
+            return Reason.BEST if regret > 0 else Reason.SECOND_BEST
+        if job in self.plan.details.get("unplaced", ()):
+            return Reason.NO_ROOM
+        if not self.unbeaten[own].any():
+            none = not len(own) or worth.max() > 0  # the latter if no rack could bear it
+            return Reason.NO_OPTION if none else Reason.WORTHLESS
+        return Reason.CROWDED_OUT if surplus.max() > same else Reason.TOO_DEAR
+
+    def _shown(self, own: Rows, j: int) -> list[int]:
+        """Return the most interesting options of a job: good ones, of all sizes, and its own."""
+        table = self.table
+        surplus = self.problem.value[own] - self.gpu_cost[own] - self.power_cost[own]
+        ranked = own[np.argsort(-surplus, kind="stable")].tolist()
+        sizes: dict[tuple[int, int], int] = {}
+        for k in ranked:
+            row = int(self.rows[k])
+            sizes.setdefault((int(table.pool[row]), int(table.gpus[row])), k)
+        shown = set(list(sizes.values())[:SHAPES]) | set(ranked[:MORE])
+        shown |= {
+            k for k in ranked if self.rows[k] == self.chosen[j] or table.current[self.rows[k]]
+        }
+        return sorted(shown)
+
+    def _weighed(self, k: int, chosen: bool) -> Weighed:
+        """Return what option k is worth and costs."""
+        table, row = self.table, int(self.rows[k])
+        worth, gpu, power = (
+            float(a[k]) for a in (self.problem.value, self.gpu_cost, self.power_cost)
+        )
+        return Weighed(
+            pool=table.pools[int(table.pool[row])].name,
+            gpus=int(table.gpus[row]),
+            clock=float(table.clock[row]),
+            batch=float(table.batch[row]),
+            worth=worth,
+            gpu_cost=gpu,
+            power_cost=power,
+            surplus=worth - gpu - power,
+            chosen=bool(chosen),
+            current=bool(table.current[row]),
+            late=bool(self.late[k]),
+        )
+
+
+def _cheapest(case: Case, plan: Plan) -> Case:
+    """Return the case with every option once: in the rack, now or later, where it pays most."""
+    problem = separable(case)
+    surplus = problem.value - _in_order(problem, plan) @ problem.use
+    order = np.lexsort((-surplus, case.rows))
+    _, first = np.unique(case.rows[order], return_index=True)
+    kept = np.zeros(len(case.rows), dtype=bool)
+    kept[order[first]] = True
+    return restrict(case, kept)
+
+
+def _not_to_run(*, chosen: bool) -> Weighed:
+    return Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bool(chosen), False, False)
+
+
+def _in_order(problem: Separable, plan: Plan) -> Floats:
+    """Return (R,) the plan's prices.
+
+    Those of the price engine are complete. Duals of the monolithic model have none for the link
+    between a pool's jobs and its racks, and those of the market (`ronda.formulations.watts.market`)
+    count the watts of waking a node with the jobs' own: then what racks or nodes provide costs what
+    they need for it, at least.
+    """
+    prices = np.array([plan.prices.get(name, 0.0) for name in problem.names])
+    if "regret" in plan.details:
+        return prices
+    of_market = not any(name.startswith(("whole_nodes[", "rack_power[")) for name in plan.prices)
+    for r, name in enumerate(problem.names):
+        if name.startswith("rack_share[") or (of_market and name.startswith("gpus[")):
+            prices[r] += _least_cost(problem, prices, r)
+    return prices
+
+
+def _least_cost(problem: Separable, prices: Floats, r: int) -> float:
+    """Return what the blocks that provide resource r need, per unit of it, at least."""
+    gives = -problem.block_use[r]
+    blocks = np.flatnonzero(gives > 0)
+    if not len(blocks):
+        return 0.0
+    needs = prices @ np.maximum(problem.block_use[:, blocks], 0.0)
+    return float((needs / gives[blocks]).min())

@@ -1,0 +1,277 @@
+"""From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation.conflicts import awake_for
+from ronda.formulations.allocation.racks import wider
+from ronda.formulations.options.grid import RACK
+from ronda.formulations.options.table import OptionTable, option
+from ronda.formulations.placement.answer import Placed
+from ronda.formulations.placement.moves import idle_w, loss_of_moves
+from ronda.formulations.placement.place import place
+from ronda.formulations.placement.reasons import reasons
+from ronda.formulations.watts.nodes import by_pool, may_sleep, node_classes, rack_caps
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.job import Allocation, Option
+from ronda.instances.round import Round
+
+ROUNDING = 1e-9
+"""Relative rounding allowed against a power limit."""
+
+OVER = "the nodes that must be awake leave too little of the power limit"
+"""Why a job found a place but is left out."""
+
+
+class Realised(NamedTuple):
+    """A choice on nodes.
+
+    Attributes
+    ----------
+    allocations, asleep
+        For the plan.
+    objective
+        Value of what is placed.
+    lost
+        Value of what was chosen but is not placed, or not as chosen.
+    unplaced
+        Jobs that were chosen but found no room, on nodes or in the power limit, and why.
+    widened
+        Jobs that were to be in one rack and are in several, for lack of room.
+    moved, moved_gpus
+        Jobs that keep their option but change nodes, and how many of their GPUs do.
+    """
+
+    allocations: dict[str, Allocation]
+    asleep: tuple[int, ...] | None
+    objective: float
+    lost: float
+    unplaced: dict[str, str]
+    widened: tuple[str, ...]
+    moved: tuple[str, ...]
+    moved_gpus: int
+
+
+def realise(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    chosen: Rows,
+    *,
+    watt_value: float,
+    yielding: Collection[str] = (),
+    racks: Rows | None = None,
+) -> Realised:
+    """Put a choice on nodes and decide which nodes sleep.
+
+    Nodes sleep only if power or energy is limited, and then no more of those that are awake than
+    needed to stay within the limit, as waking takes time. If energy that is not used now is worth
+    something later, all nodes sleep that no job uses, and running jobs move together where that
+    pays (see `ronda.formulations.placement.moves`). Should jobs need more nodes awake than their
+    GPUs fill, those of least value per watt are left out until the limit holds.
+
+    Options within a rack for which no rack has room are spread over racks if that is worth
+    anything.
+
+    Parameters
+    ----------
+    round, table, values
+        The round, its options and (K,) what they are worth.
+    chosen
+        (J,) row of each job, -1 for none.
+    watt_value
+        Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
+    yielding
+        Running jobs that give up their nodes first (see
+        `ronda.formulations.placement.place.place`).
+    racks
+        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
+    """
+    rows = _ranked(table, values, chosen[chosen >= 0])
+    meant = {} if racks is None else _meant(table, rows, racks)
+    put = partial(place, round, yielding=yielding, racks=meant)
+    on_nodes = partial(_place, round, table, values, watt_value=watt_value, put=put)
+    kept = there = rows
+    placed = on_nodes(rows)
+    if placed.unplaced or round.watts is not None:
+        kept, there, placed = _within_limits(round, table, values, rows, placed, on_nodes)
+    lost = 0.0
+    unplaced: dict[str, str] = {}
+    widened: tuple[str, ...] = ()
+    if kept is not rows or len(there) < len(rows):
+        lost, unplaced, widened = _losses(round, table, values, rows, kept, there, placed)
+    return Realised(
+        allocations=placed.allocations,
+        asleep=placed.asleep,
+        objective=float(np.add.reduce(values[there])),
+        lost=lost,
+        unplaced=unplaced,
+        widened=widened,
+        moved=placed.moved,
+        moved_gpus=placed.moved_gpus,
+    )
+
+
+def _ranked(table: OptionTable, values: Floats, rows: Rows) -> Rows:
+    """Return rows, one a job, the most important first: jobs that must run, then by value."""
+    if np.count_nonzero(table.must_run):
+        return rows[np.lexsort((-values[rows], ~table.must_run[table.job[rows]]))]
+    return rows[(-values[rows]).argsort(kind="stable")]
+
+
+def _ids(table: OptionTable, rows: Rows) -> list[str]:
+    return [table.jobs[j].job.id for j in table.job[rows].tolist()]
+
+
+def _options(table: OptionTable, rows: Rows) -> dict[str, Option]:
+    """Return rows as options, by job."""
+    return dict(zip(_ids(table, rows), [option(table, k) for k in rows.tolist()], strict=True))
+
+
+def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
+    """Return the rack that rows are meant for, by job."""
+    if not np.count_nonzero(racks >= 0):
+        return {}
+    tied = rows[racks[table.job[rows]] >= 0]
+    return dict(zip(_ids(table, tied), racks[table.job[tied]].tolist(), strict=True))
+
+
+def _within_limits(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    placed: Placed,
+    on_nodes: Callable[[Rows], Placed],
+) -> tuple[Rows, Rows, Placed]:
+    """Change or leave out rows until what is placed keeps the power limit.
+
+    Returns
+    -------
+    kept, there, placed
+        The rows that are tried last, those of them that found room, and where.
+    """
+    kept, extra = rows, table.extra_w
+    while True:
+        done = np.array([job in placed.allocations for job in _ids(table, kept)], dtype=bool)
+        there = kept[done]
+        spread = _spread(table, values, kept, done)
+        if not np.array_equal(spread, kept):
+            kept = spread
+        else:
+            over_w = _over_w(round, placed, float(extra[there].sum()))
+            fewer = _shed(table, values, extra, there, over_w)
+            if len(fewer) == len(there):
+                return kept, there, placed
+            kept = fewer
+        placed = on_nodes(kept)
+
+
+def _losses(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    kept: Rows,
+    there: Rows,
+    placed: Placed,
+) -> tuple[float, dict[str, str], tuple[str, ...]]:
+    """Return the value that is lost, the jobs that are left out and why, and those widened."""
+    gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
+    out = gone[~np.isin(table.job[gone], table.job[instead])]
+    why = reasons(round, _options(table, kept), placed) if placed.unplaced else {}
+    return (
+        float(values[gone].sum() - values[instead].sum()),
+        {job: why.get(job, OVER) for job in _ids(table, out)},
+        tuple(_ids(table, instead)),
+    )
+
+
+def _spread(table: OptionTable, values: Floats, rows: Rows, done: NDArray[np.bool_]) -> Rows:
+    """Return rows where those within a rack that found no room have their like over racks."""
+    instead = rows.copy()
+    for i in np.flatnonzero(~done & (table.span[rows] == RACK)).tolist():
+        row = wider(table, values, int(rows[i]))
+        instead[i] = rows[i] if row is None else row
+    return instead
+
+
+def _place(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    rows: Rows,
+    *,
+    watt_value: float,
+    put: Callable[..., Placed],
+) -> Placed:
+    """Place rows, the most important first; jobs move together if nodes must sleep or it pays."""
+    chosen = _options(table, rows)
+    if not may_sleep(round):
+        return put(chosen)
+    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+    extra = float(table.extra_w[rows].sum())
+    awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=watt_value > 0)
+    packed = put(chosen, may_sleep=True, awake=awake)
+    if packed.unplaced and (table.span[rows] == RACK).any():  # the nodes were counted, not racks
+        free = put(chosen, may_sleep=True)
+        packed = min(packed, free, key=lambda placed: len(placed.unplaced))
+    if watt_value <= 0 or not packed.moved:
+        return packed
+    loose = put(chosen, may_sleep=True)
+    if loose.unplaced or _over_w(round, loose, extra) > 0:
+        return packed
+    more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
+    loss = loss_of_moves(round, table, values, rows, packed.moved)
+    loss -= loss_of_moves(round, table, values, rows, loose.moved)
+    return packed if watt_value * more_w > loss else loose
+
+
+def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) -> dict[int, int]:
+    """Return how many nodes of each pool stay awake: those needed, then idle ones within the limit.
+
+    Only nodes that are awake now stay awake without a job. Where racks' power is capped the number
+    is left to the placement: which nodes can take a job depends on the racks.
+    """
+    if rack_caps(round.cluster):
+        return {}
+    classes = node_classes(round.cluster, round.asleep)
+    counts = awake_for(classes, gpus)
+    awake = dict(enumerate(by_pool(classes, counts, len(gpus))))
+    if save_energy or round.watts is None:
+        return awake
+    drawn = sum(c.count * c.sleep_w + n * c.saves_w for c, n in zip(classes, counts, strict=True))
+    spare_w = round.watts - drawn - extra
+    now = np.ones(len(round.cluster.topology.node_pool), dtype=bool)
+    now[list(round.asleep)] = False
+    for pool in sorted(awake):
+        idle = int((now & (round.cluster.topology.node_pool == pool)).sum()) - awake[pool]
+        each_w = max(c.saves_w for c in classes if c.pool == pool)
+        if each_w > 0:
+            idle = min(idle, int(max(0.0, spare_w) // each_w))
+        if idle > 0:
+            awake[pool] += idle
+            spare_w -= idle * each_w
+    return awake
+
+
+def _over_w(round: Round, placed: Placed, extra: float) -> float:
+    """Return by how many watts the placed jobs exceed the round's limit."""
+    if round.watts is None:
+        return 0.0
+    return idle_w(round, placed.asleep) + extra - round.watts * (1 + ROUNDING)
+
+
+def _shed(table: OptionTable, values: Floats, extra: Floats, rows: Rows, over_w: float) -> Rows:
+    """Return rows without those of least value per watt that together free `over_w`."""
+    free = np.flatnonzero(~table.must_run[table.job[rows]] & (extra[rows] > 0))
+    if over_w <= 0 or not len(free):
+        return rows
+    at = rows[free]
+    ranked = np.argsort(values[at] / extra[at], kind="stable")
+    enough = int(np.searchsorted(np.cumsum(extra[at][ranked]), over_w)) + 1
+    return np.delete(rows, free[ranked[:enough]])

@@ -1,0 +1,5 @@
+"""Any Pyomo model through HiGHS.
+
+Here stand the linear form of a model, solving with a start and a deadline, export, and named
+conflicts. What the models say is in `ronda.formulations.allocation`.
+"""

@@ -1,0 +1,249 @@
+"""HiGHS on a model given as arrays: warm start, deadline, incumbent trace, bound, duals.
+
+The arrays go to HiGHS directly, because Pyomo's own interfaces have no incumbent callback and
+redirect the process's output. One thread always: two solves in two threads of one process can
+block each other for ever, so nothing here may be called from two threads at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.exact.linear_form import LinearForm
+
+PROOF_GAP = 1e-9
+"""Gaps below this are rounding: the solution is the optimum, not one within the gap asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What HiGHS made of a model.
+
+    Attributes
+    ----------
+    stop, status
+        Why it stopped, and what it has.
+    x
+        (n,) values of the columns, integers exact; None without a solution.
+    objective, bound
+        In the model's unit; None if not known. The bound is an upper one when maximising.
+    variables, constraints, nodes
+        Size of the model, and of the branch-and-bound tree.
+    incumbents
+        Pairs (seconds since the deadline's entry, objective) of successive solutions.
+    message
+        The solver's own words.
+    solve_s
+        Seconds in HiGHS.
+    """
+
+    stop: StopReason
+    status: SolutionStatus
+    x: Floats | None
+    objective: float | None
+    bound: float | None
+    variables: int
+    constraints: int
+    nodes: int
+    incumbents: tuple[tuple[float, float], ...]
+    message: str
+    solve_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """The optimum without integrality.
+
+    Attributes
+    ----------
+    objective
+        A bound on the model's.
+    x
+        (n,) values of the columns.
+    duals
+        (m,) what one more unit on the right-hand side of each row is worth.
+    """
+
+    objective: float
+    x: Floats
+    duals: Floats
+
+
+def solve_form(
+    form: LinearForm,
+    *,
+    deadline: Deadline | None = None,
+    gap: float = 1e-4,
+    seed: int = 0,
+    start: Floats | None = None,
+    reserve_s: float = 0.0,
+    options: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Solve a model given as arrays; as `solve`, but nothing is loaded.
+
+    Parameters
+    ----------
+    form
+        The model.
+    start
+        (n,) warm start; continuous variables may be NaN. None, or with an integer one NaN: from
+        nothing.
+    deadline, gap, seed, reserve_s, options
+        See `ronda.solvers.exact.model.solve`.
+    """
+    deadline = deadline or Deadline()
+    left_s = deadline.left() - reserve_s
+    if left_s <= 0:
+        return _nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+    began = deadline.elapsed()
+    highs = highs_of(form)
+    _set(highs, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed % 2**31)
+    if gap < 1e-6:
+        # HiGHS takes solutions this close for equal, whatever the gap.
+        _set(highs, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9)
+    _set(highs, **(options or {}))
+    if np.isfinite(left_s):
+        _set(highs, time_limit=left_s)
+    # A start without all integers HiGHS would complete by a MILP that may take all the time.
+    if start is not None and np.isfinite(start[form.integer]).all():
+        known = np.flatnonzero(np.isfinite(start))
+        highs.setSolution(len(known), known.astype(np.int32), start[known])
+    incumbents: list[tuple[float, float]] = []
+
+    def improved(event: Any) -> None:
+        worth = float(event.data_out.objective_function_value)
+        better = worth if form.maximize else -worth
+        if not incumbents or better > (incumbents[-1][1] if form.maximize else -incumbents[-1][1]):
+            incumbents.append((deadline.elapsed(), worth))
+
+    highs.cbMipImprovingSolution += improved
+    highs.run()
+    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+        # Presolve cannot tell which; the simplex method can.
+        _set(highs, presolve="off")
+        highs.run()
+    outcome = _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
+    highs.disableCallbacks()  # they hold the solver, and it holds them
+    return outcome
+
+
+def relax(form: LinearForm, *, deadline: Deadline | None = None) -> Relaxation | None:
+    """Solve the model without integrality; None if it has no optimum or time is up.
+
+    Parameters
+    ----------
+    form
+        The model.
+    deadline
+        By when to return; None: no limit.
+    """
+    left_s = (deadline or Deadline()).left()
+    if left_s <= 0:
+        return None
+    highs = highs_of(form, relaxed=True)
+    if np.isfinite(left_s):
+        _set(highs, time_limit=left_s)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    found = highs.getSolution()
+    return Relaxation(
+        float(highs.getInfo().objective_function_value),
+        np.array(found.col_value, dtype=float),
+        np.array(found.row_dual, dtype=float) + 0.0,  # no negative zeros
+    )
+
+
+def highs_of(
+    form: LinearForm,
+    *,
+    relaxed: bool = False,
+    names: tuple[list[str], list[str]] | None = None,
+) -> Any:
+    """Return a silent HiGHS that holds the model."""
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(form.cost), len(form.row_lower)
+    lp.sense_ = highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize
+    lp.col_cost_, lp.offset_ = form.cost, form.offset
+    lp.col_lower_, lp.col_upper_ = form.lower, form.upper
+    lp.row_lower_, lp.row_upper_ = form.row_lower, form.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = form.start, form.index
+    lp.a_matrix_.value_ = form.value
+    if not relaxed and form.integer.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[i] for i in form.integer.astype(int).tolist()]
+    if names is not None:
+        lp.col_names_, lp.row_names_ = names
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    _set(highs, output_flag=False, threads=1)
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise InputError("model", "numbers that HiGHS refuses", "finite coefficients")
+    return highs
+
+
+def _set(highs: Any, **options: Any) -> None:
+    """Set options; a name that HiGHS does not know is our defect."""
+    for name, given in options.items():
+        if highs.setOptionValue(name, given) != highspy.HighsStatus.kOk:
+            raise ValueError(f"HiGHS refuses {name} = {given!r}")
+
+
+_STOP = {
+    highspy.HighsModelStatus.kOptimal: StopReason.COMPLETE,
+    highspy.HighsModelStatus.kModelEmpty: StopReason.COMPLETE,
+    highspy.HighsModelStatus.kTimeLimit: StopReason.TIME_LIMIT,
+    highspy.HighsModelStatus.kSolutionLimit: StopReason.NODE_LIMIT,
+    highspy.HighsModelStatus.kInfeasible: StopReason.INFEASIBLE,
+}
+
+
+def _read(
+    form: LinearForm, highs: Any, incumbents: tuple[tuple[float, float], ...], solve_s: float
+) -> Outcome:
+    """Translate what HiGHS has."""
+    status, info = highs.getModelStatus(), highs.getInfo()
+    message = highs.modelStatusToString(status)
+    stop = _STOP.get(status, StopReason.ERROR)
+    feasible = info.primal_solution_status == highspy.kSolutionStatusFeasible
+    if stop is StopReason.INFEASIBLE or stop is StopReason.ERROR:
+        return _nothing(form, stop, message, solve_s)
+    is_mip = bool(form.integer.any())
+    x = objective = bound = None
+    if feasible or not len(form.cost):
+        x = np.array(highs.getSolution().col_value, dtype=float)
+        x[form.integer] = np.round(x[form.integer])
+        objective = form.objective(x)
+    if is_mip and np.isfinite(info.mip_dual_bound):
+        bound = float(info.mip_dual_bound)
+    elif stop is StopReason.COMPLETE:
+        bound = objective
+    proven = stop is StopReason.COMPLETE
+    if proven and is_mip and info.mip_gap > PROOF_GAP:
+        stop = StopReason.GAP
+    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
+    return Outcome(
+        stop=stop,
+        status=SolutionStatus.OPTIMAL if proven and x is not None else known,
+        x=x,
+        objective=objective,
+        bound=bound,
+        variables=len(form.columns),
+        constraints=len(form.rows),
+        nodes=max(0, int(info.mip_node_count)),
+        incumbents=incumbents,
+        message=message,
+        solve_s=solve_s,
+    )
+
+
+def _nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) -> Outcome:
+    size = len(form.columns), len(form.rows)
+    return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)

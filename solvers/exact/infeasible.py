@@ -1,0 +1,116 @@
+"""Why a model has no solution: few constraints, by name, that cannot be met together."""
+
+from typing import Any
+
+import highspy
+import numpy as np
+
+from ronda.formulations.allocation.conflicts import Conflict, shortages
+from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.exact.highs import highs_of, solve_form
+from ronda.solvers.exact.linear_form import LinearForm, linear_form
+
+
+def explain(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:
+    """Return sets of named constraints that conflict; empty if the model has a solution.
+
+    First the data are checked (allocation models only): what must run or be drawn in any case
+    against each limit, in words with numbers. If that finds nothing, an irreducible set of
+    constraints is looked for: HiGHS's if the model is infeasible even without integrality,
+    otherwise by leaving out constraint after constraint.
+
+    Parameters
+    ----------
+    model
+        A Pyomo model with linear constraints.
+    deadline
+        By when to return; the set is then perhaps not yet irreducible, and says so.
+
+    Raises
+    ------
+    InputError
+        If the model is not linear.
+    """
+    deadline = deadline or Deadline()
+    case = getattr(model, "case", None)
+    if case is not None:
+        found = shortages(case)
+        if found:
+            return found
+    form = linear_form(model)
+    if _possible(form, np.arange(len(form.rows)), deadline) is not False:
+        return []
+    relaxed = _irreducible(form)
+    if relaxed is not None:
+        return [_named(form, relaxed, "cannot all hold")]
+    rows, complete = _deletion_filter(form, deadline)
+    message = "cannot all hold with whole numbers"
+    return [_named(form, rows, message if complete else f"{message} (time was up: perhaps fewer)")]
+
+
+def _named(form: LinearForm, rows: Any, message: str) -> Conflict:
+    return Conflict(tuple(form.rows[i].name for i in rows), message)
+
+
+def _irreducible(form: LinearForm) -> list[int] | None:
+    """Return an irreducible set of rows that conflict even without integrality, or None."""
+    highs = highs_of(form, relaxed=True)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+        return None
+    highs.setOptionValue("iis_strategy", int(highspy.IisStrategy.kIisStrategyIrreducible))
+    status, found = highs.getIis()
+    rows = sorted(found.row_index_)
+    return rows if status == highspy.HighsStatus.kOk and found.valid_ and rows else None
+
+
+def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
+    """Leave out every row without which the rest still conflicts (J. Chinneck's deletion filter).
+
+    Returns
+    -------
+    tuple
+        The rows that are left, and whether all were tried.
+    """
+    kept = list(range(len(form.rows)))
+    # Halves first: most rows have no part in it.
+    size = len(kept) // 2
+    while size >= 1:
+        at = 0
+        while at < len(kept):
+            if deadline.over():
+                return kept, False
+            rest = kept[:at] + kept[at + size :]
+            if _possible(form, np.array(rest, dtype=np.int64), deadline) is False:
+                kept = rest
+            else:
+                at += size
+        size //= 2
+    return kept, True
+
+
+def _possible(form: LinearForm, rows: Any, deadline: Deadline) -> bool | None:
+    """Tell whether some rows can be met together; None if time is up before that is known."""
+    parts = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
+    entries = np.concatenate([np.empty(0, dtype=np.int64), *parts]).astype(np.int64)
+    lengths = np.diff(form.start)[rows] if len(rows) else np.empty(0)
+    part = LinearForm(
+        columns=form.columns,
+        rows=tuple(form.rows[i] for i in rows),
+        maximize=form.maximize,
+        cost=np.zeros_like(form.cost),
+        offset=0.0,
+        lower=form.lower,
+        upper=form.upper,
+        integer=form.integer,
+        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        index=form.index[entries],
+        value=form.value[entries],
+        row_lower=form.row_lower[rows],
+        row_upper=form.row_upper[rows],
+    )
+    stop = solve_form(part, deadline=deadline, gap=0.0).stop
+    if stop is StopReason.INFEASIBLE:
+        return False
+    return None if stop is StopReason.TIME_LIMIT else True

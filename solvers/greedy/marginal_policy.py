@@ -1,0 +1,158 @@
+"""Marginal greedy on the option table, clocks included: PowerFlow and the two-price rule.
+
+What these policies share: start small, climb by the priority of a step (`ronda.formulations.
+marginal`), place. What climbs GPU counts only, job by job, is `gpu_ladder_climb`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.objectives.forms import values_of
+from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.thrift import worth_of_a_watt
+from ronda.formulations.options.table import OptionTable, build
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.plan import Plan, SolveRecord
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.decision.realise import Realised, realise
+from ronda.solvers.greedy.marginal import Ladder, admit, climb, ladder
+from ronda.solvers.versions import versions
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalCase:
+    """A round as the marginal greedy policies see it.
+
+    Attributes
+    ----------
+    outlook
+        The round, its options, and seconds until completion with each.
+    values
+        (K,) what options are worth.
+    energy_j
+        (K,) joules of a job's GPUs until it is complete.
+    limits
+        GPUs of each pool, and watts if they are limited.
+    ladder
+        The steps.
+    """
+
+    outlook: Outlook
+    values: Floats
+    energy_j: Floats
+    limits: Limits
+    ladder: Ladder
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalGreedy(ABC):
+    """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
+
+    Power is limited by the round's cap and by what its energy budget allows on average over its
+    window; a node that a job needs counts with its host and idle GPUs. Jobs are admitted by the
+    time that they still need at their smallest option, over weight and time since submission
+    (highest response ratio next): short ones first, but none waits for ever.
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capability] = (
+        Capability.ELASTIC | Capability.PREEMPTS | Capability.ENERGY | Capability.OBJECTIVE
+    )
+
+    objective: ClassVar[str] = "snapshot"
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round."""
+        table = build(round, prune=False, mind_power=True)
+        seen = outlook(round, table, horizon_s(round))
+        energy_j = table.power_w * seen.left_s
+        case = MarginalCase(
+            seen,
+            values_of(seen, self.objective),
+            energy_j,
+            limits(round, table),
+            ladder(table, seen.left_s, energy_j),
+        )
+        built_s = deadline.elapsed()
+        chosen = climb(case.limits, _start(case), case.ladder.up, self.worth(case))
+        solved_s = deadline.elapsed()
+        placed = realise(
+            round,
+            table,
+            case.values,
+            chosen,
+            watt_value=worth_of_a_watt(table, case.values, chosen),
+        )
+        record = SolveRecord(
+            seed=seed,
+            build_s=built_s,
+            solve_s=solved_s - built_s,
+            extract_s=deadline.elapsed() - solved_s,
+            total_s=deadline.elapsed(),
+            options=len(table),
+            solver="greedy",
+            versions={package: versions()[package] for package in ("ronda", "numpy")},
+        )
+        return self._plan(placed, record)
+
+    @abstractmethod
+    def worth(self, case: MarginalCase) -> Floats:
+        """Return (2, K) the priority of each step."""
+
+    def _plan(self, placed: Realised, record: SolveRecord) -> Plan:
+        details: dict[str, object] = {"objective": self.objective}
+        if placed.unplaced:
+            details |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
+        if placed.moved:
+            details["moved"] = list(placed.moved)
+        return Plan(
+            policy=self.name,
+            allocations=placed.allocations,
+            asleep=placed.asleep,
+            objective=placed.objective,
+            record=record,
+            details=details,
+        )
+
+
+def _start(case: MarginalCase) -> Rows:
+    """Return (J,) the smallest options of the jobs that are admitted, -1 for the others."""
+    table, steps = case.outlook.table, case.ladder
+    now = np.full(len(table.jobs), -1, dtype=np.int64)
+    must = np.flatnonzero(table.must_run)
+    now[must] = steps.start[must]
+    for rows in (steps.start, steps.frugal):
+        jobs = np.flatnonzero((now < 0) & (rows >= 0))
+        queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
+        fit = admit(case.limits, now[now >= 0], queue)
+        now[table.job[fit]] = fit
+    return now
+
+
+def _urgency(case: MarginalCase, rows: Rows) -> Floats:
+    """Return the seconds until completion over weight and time since submission, per row."""
+    seen = case.outlook
+    table, now_s = seen.table, seen.round.now_s
+    age_s = now_s - np.array([state.job.submit_s for state in table.jobs])
+    job = table.job[rows]
+    return np.asarray(seen.left_s[rows] / (seen.weight[job] * np.maximum(age_s[job], 1.0)))
+
+
+def watts_with_hosts(table: OptionTable, limits: Limits) -> Floats:
+    """Return (K,) the watts that each option adds, its share of the nodes it keeps awake included.
+
+    All 0 if power is not limited.
+    """
+    if len(limits.names) == len(table.pools):
+        return np.zeros(len(table))
+    per_gpu = np.zeros(len(table.pools))
+    for p, node_w in enumerate(limits.node_w):
+        per_gpu[p] = node_w[-1] / max(1, len(node_w) - 1)
+    return np.asarray(limits.demand[-1] + table.gpus * per_gpu[table.pool])

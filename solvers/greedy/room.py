@@ -1,0 +1,202 @@
+"""Room: free GPUs and watts of a cluster while a policy fills it with jobs as requested."""
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.bit_sets import bits_of
+from ronda.formulations.models.power import extra_w
+from ronda.formulations.models.throughput import work_rate
+from ronda.formulations.options.requested import requested_options
+from ronda.formulations.placement.consolidate import Consolidate, Placement
+from ronda.formulations.placement.most_free import MostFree
+from ronda.formulations.remembered import remembered
+from ronda.formulations.watts.racks import RackPower, capped
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.round import Round
+from ronda.solvers.greedy.clocked import Clocks, full_clock
+
+Placer = Consolidate | MostFree
+
+ROUNDING = 1e-12
+"""Relative rounding allowed against the watts that are left."""
+
+
+class Room:
+    """Free GPUs and watts of a cluster while a policy fills it.
+
+    The cluster's power must stay below the cap and below what the energy budget can bear for ever,
+    because a rigid job that has started cannot be slowed down.
+
+    Parameters
+    ----------
+    round, running
+        The round, and those of its running jobs that keep what they hold.
+    clocks
+        How jobs that start here are clocked.
+    most_free
+        Whether jobs go to the nodes with most free GPUs, spread if they must, as in Pollux's
+        artifact; else as the Helios artifact's *consolidate* placer does.
+    sleeping
+        Whether nodes without a job sleep, and are woken by the jobs placed there; else nodes that
+        sleep now are not used, and all others draw their idle power.
+    """
+
+    def __init__(
+        self,
+        round: Round,
+        running: Iterable[JobState],
+        *,
+        clocks: Clocks = full_clock,
+        most_free: bool = False,
+        sleeping: bool = False,
+    ) -> None:
+        self.round, self._clocks = round, clocks
+        topology = round.cluster.topology
+        self.pools = topology.pools
+        self._placers = empty_placers(round, most_free=most_free, sleeping=sleeping)
+        self._waking_w = _waking_w(round.cluster) if sleeping else None
+        self.used: set[int] = set()
+        self.watts = spare_w(round, sleeping=sleeping)
+        self._racks = None
+        if capped(round.cluster):
+            drowsy = range(len(topology.node_gpus)) if sleeping else round.asleep
+            self._racks = RackPower(round.cluster, drowsy)
+        for state in running:
+            assert state.allocation is not None
+            self.take(state.allocation)
+
+    def take(self, allocation: Allocation) -> None:
+        """Use up what an allocation holds."""
+        option, placement = allocation.option, allocation.placement
+        self._placers[option.pool].take(placement)
+        self.watts -= self._more_w(option, placement)
+        self.used.update(node for node, _ in placement)
+        if self._racks is not None:
+            for node, watts in self._pieces_w(option, placement):
+                self._racks.add(node, watts)
+
+    def fit(self, state: JobState, teardown_s: float = 0.0) -> Allocation | None:
+        """Place a job as requested in the first pool with room, and take it; None without room."""
+        for requested in requested_options(self.round, state):
+            option = self._clocks(state, requested)
+            if extra_w(self.round, option) > self.watts * (1 + ROUNDING):
+                continue
+            placement = self._place(option)
+            if placement is None or self._more_w(option, placement) > self.watts * (1 + ROUNDING):
+                continue
+            spread = spread_over(self.round, state, option, len(placement))
+            if spread is None:
+                continue
+            option = spread
+            if teardown_s:
+                option = msgspec.structs.replace(option, teardown_s=teardown_s)
+            allocation = Allocation(option=option, placement=placement)
+            self.take(allocation)
+            return allocation
+        return None
+
+    def _place(self, option: Option) -> Placement | None:
+        """Return where an option goes, within the power caps of racks; None without room."""
+        placer = self._placers[option.pool]
+        placement = placer.place(option.gpus)
+        if placement is None or self._racks is None:
+            return placement
+        if self._racks.fits(self._pieces_w(option, placement)):
+            return placement
+        return self._place_by_racks(option, placer.copy())
+
+    def _place_by_racks(self, option: Option, placer: Placer) -> Placement | None:
+        """Return where an option goes if nodes whose racks have no watts left are hidden."""
+        assert self._racks is not None
+        topology = self.round.cluster.topology
+        piece = min(option.gpus, self.pools[option.pool].gpus_per_node)
+        own = np.flatnonzero(topology.node_pool == option.pool).tolist()
+        each_w = extra_w(self.round, option) / option.gpus * piece
+        allowed = self._racks.allowed(bits_of(own), each_w, -(-option.gpus // piece))
+        for node, free in placer.free.items():
+            if free and not allowed >> node & 1:
+                placer.take(((node, free),))
+        placement = placer.place(option.gpus)
+        if placement is None or not self._racks.fits(self._pieces_w(option, placement)):
+            return None
+        return placement
+
+    def _pieces_w(self, option: Option, placement: Placement) -> list[tuple[int, float]]:
+        """Return pairs (node, watts beyond those of its GPUs idle)."""
+        each_w = extra_w(self.round, option) / option.gpus
+        return [(node, gpus * each_w) for node, gpus in placement]
+
+    def _more_w(self, option: Option, placement: Placement) -> float:
+        """Return the watts that a job adds to the cluster there, waking nodes included."""
+        watts = extra_w(self.round, option)
+        if self._waking_w is not None:
+            watts += sum(self._waking_w[node] for node, _ in placement if node not in self.used)
+        return watts
+
+
+def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
+    """Return an option as it runs on so many nodes, or None if its profile has no speed there."""
+    pool, profile = round.cluster.topology.pools[option.pool], round.profiles[state.job.profile]
+    if nodes <= -(-option.gpus // pool.gpus_per_node):
+        return option
+    key = ("runs on", pool.gpu_type, option.gpus, nodes, option.batch)
+    runs = remembered(
+        profile,
+        key,
+        lambda: work_rate(profile, pool.gpu_type, option.gpus, nodes, option.batch) > 0,
+    )
+    return msgspec.structs.replace(option, span="cluster") if runs else None
+
+
+def spare_w(round: Round, *, sleeping: bool = False) -> float:
+    """Return the watts that jobs may add to a cluster without jobs, for ever; may be negative.
+
+    Parameters
+    ----------
+    round
+        Its power cap and its energy budget limit.
+    sleeping
+        Whether nodes without jobs sleep; else all are awake.
+    """
+    limits = [w for w in (round.watts, round.sustained_w) if w is not None]
+    if not limits:
+        return float("inf")
+    topology = round.cluster.topology
+    return min(limits) - (float(topology.sleep_w.sum()) if sleeping else topology.idle_w)
+
+
+def _waking_w(cluster: Cluster) -> list[float]:
+    """Return by how many watts each node draws more when it is awake."""
+    topology = cluster.topology
+    waking_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
+    return waking_w
+
+
+def empty_placers(round: Round, *, most_free: bool, sleeping: bool = False) -> list[Placer]:
+    """Return a placer for each pool with all its nodes empty, those that may not be used full."""
+    cluster = round.cluster
+    empty = remembered(cluster, ("rigid", most_free), lambda: _empty(cluster, most_free=most_free))
+    placers = [placer.copy() for placer in empty]
+    if not sleeping:
+        topology = cluster.topology
+        for node in round.asleep:
+            gpus = int(topology.node_gpus[node])
+            placers[int(topology.node_pool[node])].take(((node, gpus),))
+    return placers
+
+
+def _empty(cluster: Cluster, *, most_free: bool) -> list[Placer]:
+    """Return a placer for each pool with all its nodes empty."""
+    topology = cluster.topology
+    placers: list[Placer] = []
+    for index, pool in enumerate(topology.pools):
+        nodes = np.flatnonzero(topology.node_pool == index).tolist()
+        free = topology.node_gpus[nodes].tolist()
+        if most_free:
+            placers.append(MostFree(dict(zip(nodes, free, strict=True))))
+        else:
+            placers.append(Consolidate(free, pool.gpus_per_node, nodes))
+    return placers

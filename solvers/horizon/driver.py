@@ -1,0 +1,292 @@
+"""The rolling horizon: an event-driven driver that calls a policy round after round.
+
+Time moves from event to event. At each one, jobs that end complete first, then jobs that are
+submitted are admitted, then the policy decides once. Every plan is checked by the independent
+ledger before it is carried out; a plan with a violation never runs.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.files.json import fingerprint
+from ronda.instances.instance import Cadence, Instance
+from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.rules.validate import validate
+from ronda.instances.schedule import RoundRecord, Schedule
+from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.horizon.fallback import Relief, fallback, restore
+from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
+from ronda.solvers.horizon.state import ClusterState
+from ronda.solvers.registry import config_of
+from ronda.solvers.registry import policy as make_policy
+from ronda.solvers.versions import versions
+
+Progress = Callable[[int, int, float], None]
+
+PATIENCE = 1000
+"""Rounds in a row in which nothing runs and nothing starts, after which a run is given up."""
+
+
+def run(
+    instance: Instance,
+    policy: Policy | str,
+    *,
+    seed: int = 0,
+    time_limit_s: float | None = 10.0,
+    cadence: Cadence | None = None,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> Schedule:
+    """Drive a policy over a whole instance.
+
+    Parameters
+    ----------
+    instance
+        What arrives when, on which cluster.
+    policy
+        A policy, or its name with parameters as in ``"milp(objective=rank)"``.
+    seed
+        Each round gets a seed that follows from this one and its number.
+    time_limit_s
+        For each decision, in seconds; a policy that takes longer is recorded as an overrun.
+    cadence
+        When to decide; None: as the instance says.
+    journal
+        File in which decisions are recorded as they are made. If it holds those of an earlier,
+        unfinished run of the same kind they are replayed and the run goes on from there.
+    progress
+        Called after every round with (completed jobs, jobs, time in the horizon).
+
+    Returns
+    -------
+    Schedule
+        What ran where and when, the energy, and a record of every round.
+
+    Raises
+    ------
+    InputError
+        If the instance is not valid or the journal belongs to another run.
+    RondaError
+        If jobs are left that the policy never starts.
+    """
+    validate(instance)
+    made = make_policy(policy) if isinstance(policy, str) else policy
+    driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence)
+    if journal is None:
+        return driver.drive(None, progress)
+    with Journal(journal, driver.header()) as kept:
+        return driver.drive(kept, progress)
+
+
+class Driver:
+    """One run of one policy over one instance."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        policy: Policy,
+        seed: int,
+        time_limit_s: float | None,
+        cadence: Cadence,
+    ) -> None:
+        if not (cadence.on_event or cadence.period_s):
+            raise InputError("cadence", "neither events nor a period", "at least one of them")
+        self.instance, self.policy, self.seed = instance, policy, seed
+        self.time_limit_s, self.cadence = time_limit_s, cadence
+        self.state = ClusterState(instance)
+        self.records: list[RoundRecord] = []
+        self.previous: Plan | None = None
+        self.fingerprint = fingerprint(instance)
+        energy = instance.budget.energy
+        self._window_s = energy.window_s if energy is not None else None
+        self._last_round_s = 0.0
+        self._in_vain = 0
+        self._clocks: dict[str, float] = {}
+
+    def header(self) -> Header:
+        """Return what identifies this run."""
+        settings: dict[str, Any] = {
+            "time_limit_s": self.time_limit_s,
+            "cadence": msgspec.to_builtins(self.cadence),
+        }
+        return Header(
+            instance=self.instance.name,
+            fingerprint=self.fingerprint,
+            policy=self.policy.name,
+            config=config_of(self.policy),
+            seed=self.seed,
+            settings=settings,
+            version=versions()["ronda"],
+        )
+
+    def drive(self, journal: Journal | None, progress: Progress | None) -> Schedule:
+        """Run to the end."""
+        state = self.state
+        recorded = journal.replay() if journal is not None else iter(())
+        while state.completed < len(self.instance.jobs):
+            began = time.perf_counter()
+            now_s = self._next_event_s()
+            due = self._is_due(now_s, state.advance(now_s))
+            if not due or not (state.waiting or state.running):
+                continue
+            self._last_round_s = now_s
+            decision = next(recorded, None)
+            if decision is not None:
+                self._replay(decision)
+            else:
+                decision = self._decide(began)
+                if journal is not None:
+                    journal.append(decision)
+            self.records.append(decision.record)
+            self._count_in_vain(decision.record)
+            if progress is not None:
+                progress(state.completed, len(self.instance.jobs), now_s)
+        return self._schedule()
+
+    # -- when ---------------------------------------------------------------------------------
+
+    def _next_event_s(self) -> float:
+        """Return the time of the next event of any kind."""
+        state = self.state
+        times = [state.next_submit_s(), state.next_end_s()]
+        if state.waiting or state.running:
+            times.extend(self._clock_events())
+        now_s = min(times)
+        if now_s == float("inf") or self._in_vain > PATIENCE:
+            first = next(iter(state.waiting))
+            raise RondaError(
+                f"{self.policy.name} leaves {len(state.waiting)} jobs waiting for ever, "
+                f"{first!r} first, though nothing else runs or will arrive: the job may be too "
+                "large for the power or energy budget at the configuration that the policy uses"
+            )
+        return now_s
+
+    def _clock_events(self) -> list[float]:
+        """Return the next tick, change of a limit or price, and end of the energy window."""
+        state, period = self.state, self.cadence.period_s
+        times = []
+        if period is not None:
+            times.append((state.now_s // period + 1) * period)
+        changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
+        times.extend(change for change in changes if change is not None)
+        if self._window_s is not None:
+            times.append(self._last_round_s + self._window_s)
+        return [t for t in times if t > state.now_s]
+
+    def _is_due(self, now_s: float, happened: tuple[int, int]) -> bool:
+        """Tell whether the policy is to be called now."""
+        if self.cadence.on_event and any(happened):
+            return True
+        if not (self.state.waiting or self.state.running):
+            return False
+        period = self.cadence.period_s
+        if period is not None and now_s % period == 0:
+            return True
+        if any(series.changes_at(now_s) for series in self.instance.budget.series):
+            return True
+        return self._window_s is not None and now_s >= self._last_round_s + self._window_s
+
+    def _count_in_vain(self, record: RoundRecord) -> None:
+        """Count the rounds in a row that only wait: nothing runs and nothing will arrive."""
+        idle = not self.state.running and self.state.next_submit_s() == float("inf")
+        self._in_vain = self._in_vain + 1 if idle and not record.started else 0
+
+    # -- what ---------------------------------------------------------------------------------
+
+    def _decide(self, began: float) -> Decision:
+        """Ask the policy, check its plan, carry it out and record it."""
+        state = self.state
+        round_ = state.snapshot(self.cadence.period_s or 60.0)
+        deadline = Deadline(self.time_limit_s)
+        plan = self.policy.plan(
+            round_, deadline=deadline, seed=self._round_seed(), initial=self.previous
+        )
+        solve_s = deadline.elapsed()
+        violations = state.ledger.check(round_, plan)
+        relief = Relief(plan)
+        if violations or plan.status is SolutionStatus.NONE:
+            may_sleep = Capability.ENERGY in self.policy.capabilities
+            relief = fallback(round_, state.ledger, plan, may_sleep=may_sleep)
+        elif self._clocks and Capability.ELASTIC not in self.policy.capabilities:
+            relief = restore(round_, state.ledger, plan, self._clocks)
+        plan = relief.plan
+        state.ledger.accept(plan)
+        change = state.difference(plan)
+        started, stopped, changed = self._carry_out(change, relief.slowed)
+        self._remember(plan)
+        record = RoundRecord(
+            now_s=state.now_s,
+            waiting=len(round_.waiting),
+            running=len(round_.running),
+            started=started,
+            stopped=stopped,
+            changed=changed,
+            objective=plan.objective,
+            bound=plan.bound,
+            stop=plan.stop,
+            status=plan.status,
+            solve_s=solve_s,
+            overhead_s=time.perf_counter() - began - solve_s,
+            overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
+            power_w=state.power_w,
+            violations=tuple(f"{v.code} {v.where}: {v.message}" for v in violations),
+            prices=plan.prices,
+            slowed_jobs=relief.slowed,
+            stopped_jobs=relief.stopped,
+            restored_jobs=relief.restored,
+        )
+        kept = msgspec.structs.replace(plan, allocations={})
+        return Decision(change=change, plan=kept, record=record)
+
+    def _replay(self, decision: Decision) -> None:
+        """Carry out a recorded decision again."""
+        state, change = self.state, decision.change
+        state.snapshot(60.0)  # measures progress, as it did when the decision was made
+        kept = {i: a for i, a in state.held().items() if i not in change.stopped}
+        plan = msgspec.structs.replace(
+            decision.plan, allocations=kept | change.held, asleep=change.asleep
+        )
+        state.ledger.accept(plan)
+        self._carry_out(change, decision.record.slowed_jobs)
+        self._remember(decision.plan)
+
+    def _carry_out(self, change: Change, slowed: tuple[str, ...]) -> tuple[int, int, int]:
+        """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
+        for job_id in slowed:
+            held = self.state.running[job_id].allocation
+            if held is not None:
+                self._clocks.setdefault(job_id, held.option.clock)
+        for job_id in {*change.held, *change.stopped} - set(slowed):
+            self._clocks.pop(job_id, None)
+        return self.state.apply(change)
+
+    def _remember(self, plan: Plan) -> None:
+        """Keep the plan for the next round, with the allocations as they are held."""
+        self.previous = msgspec.structs.replace(plan, allocations=self.state.held())
+
+    def _round_seed(self) -> int:
+        return (self.seed * 1_000_003 + len(self.records)) % 2**31
+
+    def _schedule(self) -> Schedule:
+        state = self.state
+        jobs = state.close()
+        return Schedule(
+            instance=self.instance.name,
+            fingerprint=self.fingerprint,
+            policy=self.policy.name,
+            config=config_of(self.policy),
+            seed=self.seed,
+            jobs=jobs,
+            rounds=tuple(self.records),
+            sleeps=tuple(state.sleeps),
+            energy=state.meter.total(state.now_s),
+            energy_cost=None if state.cost is None else state.cost.total,
+            carbon_g=None if state.carbon is None else state.carbon.total,
+            end_s=state.now_s,
+            versions=versions(),
+        )

@@ -1,0 +1,187 @@
+"""When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ronda.instances.check.answer import Ledger
+from ronda.instances.errors import RondaError
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.round import Round
+from ronda.instances.violation import Violation
+from ronda.solvers.horizon.slowing import at_clock, slowings
+
+Steps = Sequence[tuple[str, Option]]
+
+
+class Relief(NamedTuple):
+    """A plan, and what was done to it to keep to the limits.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    slowed, stopped
+        Jobs that got a lower clock, and jobs that were stopped.
+    restored
+        Jobs that got back the clock that they had before they were slowed.
+    """
+
+    plan: Plan
+    slowed: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+
+
+def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -> Relief:
+    """Return a valid plan that starts nothing.
+
+    Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
+    budget that is spent), jobs are slowed down, then stopped, until it holds: clocks are lowered
+    in order of the GPU time lost per watt (see `ronda.solvers.horizon.slowing`); those jobs are
+    stopped first that lose the least GPU time since they began to run here, jobs that must not be
+    stopped last. No more is slowed than is needed beside what is stopped.
+
+    Parameters
+    ----------
+    round, ledger
+        The round, and the ledger that checks plans for it.
+    rejected
+        The plan that could not be used; its stop reason and record are kept.
+    may_sleep
+        Whether nodes without jobs may be put to sleep where stopping is not enough.
+
+    Raises
+    ------
+    RondaError
+        If stopping every job that runs does not help.
+    """
+    shed = _Shed(round, ledger, rejected)
+    broken = shed.violations((), ())
+    steps = slowings(round) if broken and _is_power(broken) else []
+    firm = {s.job.id for s in round.running if not s.job.preemptible}
+    victims = [state.job.id for state in sorted(round.running, key=_loss_of(round))]
+    attempts = [(victims, False)]
+    if may_sleep:
+        attempts = [([v for v in victims if v not in firm], False), (victims, True)]
+    for candidates, shed.sleeping in attempts:
+        stopped = shed.fewest_stopped(steps, candidates)
+        if stopped is not None:
+            used = shed.fewest_steps(steps, stopped)
+            slowed = tuple(dict.fromkeys(job for job, _ in used if job not in stopped))
+            return Relief(shed.plan(used, stopped), slowed, tuple(stopped))
+    violations = shed.violations(steps, victims)
+    raise RondaError(
+        f"at {round.now_s:g} s no plan is valid, not even an empty one: {violations[0].message}"
+    )
+
+
+def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float]) -> Relief:
+    """Give jobs that were slowed down their clocks back, as far as the limits let them.
+
+    Parameters
+    ----------
+    round, ledger
+        The round, and the ledger that checks plans for it.
+    plan
+        A valid plan.
+    clocks
+        What the jobs ran at, by job; those that the plan stops or changes are left alone.
+    """
+    restored = []
+    for state in round.running:
+        clock, held = clocks.get(state.job.id), state.allocation
+        if clock is None or held is None or plan.allocations.get(state.job.id) != held:
+            continue
+        faster = msgspec.structs.replace(held, option=at_clock(round, state, clock))
+        trial = msgspec.structs.replace(
+            plan, allocations={**plan.allocations, state.job.id: faster}
+        )
+        if not ledger.check(round, trial):
+            plan = trial
+            restored.append(state.job.id)
+    return Relief(plan, restored=tuple(restored))
+
+
+class _Shed:
+    """Plans that keep what runs, but for some jobs that are slowed or stopped."""
+
+    def __init__(self, round: Round, ledger: Ledger, rejected: Plan) -> None:
+        self.round, self.ledger, self.rejected = round, ledger, rejected
+        self.held = round.held
+        self.sleeping = False
+
+    def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
+        """Return the plan."""
+        kept = dict(self.held)
+        for job, option in steps:
+            kept[job] = msgspec.structs.replace(kept[job], option=option)
+        for job in stopped:
+            del kept[job]
+        return Plan(
+            policy=self.rejected.policy,
+            allocations=kept,
+            asleep=self._asleep(kept) if self.sleeping else None,
+            stop=self.rejected.stop,
+            status=SolutionStatus.FALLBACK,
+            record=self.rejected.record,
+            details=self.rejected.details,
+        )
+
+    def violations(self, steps: Steps, stopped: Sequence[str]) -> list[Violation]:
+        """Return what the plan breaks; where jobs are stopped it may be those that must run."""
+        found = self.ledger.check(self.round, self.plan(steps, stopped))
+        return [v for v in found if v.code != "must-run"] if stopped else found
+
+    def holds(self, steps: Steps, stopped: Sequence[str]) -> bool:
+        """Tell whether the plan is valid."""
+        return not self.violations(steps, stopped)
+
+    def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
+        """Return the first so many jobs that must be stopped beside all steps; None: too few."""
+        count = _fewest(len(candidates), lambda n: self.holds(steps, candidates[:n]))
+        return None if count is None else candidates[:count]
+
+    def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
+        """Return the first so many steps that must be taken if some jobs are stopped."""
+        return steps[: _fewest(len(steps), lambda n: self.holds(steps[:n], stopped))]
+
+    def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:
+        """Return the nodes that sleep when all that save power by it do, but those in use."""
+        t = self.round.cluster.topology
+        saves = t.sleep_w < t.awake_w
+        used = {node for held in kept.values() for node, _ in held.placement}
+        asleep = {*np.flatnonzero(saves).tolist(), *self.round.asleep} - used
+        return tuple(sorted(asleep))
+
+
+def _is_power(violations: Sequence[Violation]) -> bool:
+    """Tell whether slowing any job down helps against all violations."""
+    return all(v.code in ("power", "energy") for v in violations)
+
+
+def _loss_of(round: Round) -> Callable[[JobState], tuple[bool, float]]:
+    """Return the order in which jobs are stopped: by GPU time since they began to run here."""
+
+    def loss(state: JobState) -> tuple[bool, float]:
+        gpus = state.allocation.option.gpus if state.allocation is not None else 0
+        return not state.job.preemptible, gpus * (round.now_s - state.held_s)
+
+    return loss
+
+
+def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:
+    """Return the least n from 0 to `most` that is enough, as every larger one is; None if none."""
+    if not enough(most):
+        return None
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,256 @@
+"""A job while it is live in the driver: its true progress, and the state that policies may see.
+
+Only this module and the driver read a job's ``truth``.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ronda.formulations.models.efficiency import efficiency, noise_at, scale_at, stages
+from ronda.formulations.models.learning import epochs_over, logged, next_end
+from ronda.formulations.models.throughput import samples_per_s
+from ronda.instances.instance import Instance
+from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.learning import LearningCurve, TrainingLog
+from ronda.instances.profile import NoiseCurve
+from ronda.instances.schedule import JobOutcome, Segment
+
+INFINITY = float("inf")
+
+
+@dataclass(slots=True)
+class Stages:
+    """How fast a job progresses on its allocation, stage by stage of its own progress.
+
+    Attributes
+    ----------
+    until
+        Work at which each stage ends, ascending, the last one infinite.
+    rates
+        True work per second in each stage.
+    """
+
+    until: tuple[float, ...]
+    rates: tuple[float, ...]
+
+    def seconds(self, done: float, target: float) -> float:
+        """Return how long it takes to get from `done` to `target`."""
+        k = bisect_right(self.until, done)
+        total = 0.0
+        while self.until[k] < target:
+            total += (self.until[k] - done) / self.rates[k]
+            done = self.until[k]
+            k += 1
+        return total + (target - done) / self.rates[k]
+
+    def advance(self, done: float, seconds: float) -> float:
+        """Return the work done after `seconds` more."""
+        k = bisect_right(self.until, done)
+        while self.until[k] < INFINITY:
+            needed = (self.until[k] - done) / self.rates[k]
+            if needed > seconds:
+                break
+            seconds -= needed
+            done = self.until[k]
+            k += 1
+        return done + self.rates[k] * seconds
+
+
+class TrueRates:
+    """The true rates of options on placements, remembered: many jobs share a few dozen."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.profiles = instance.profiles
+        self.curves = instance.curves
+        self.pools = instance.cluster.topology.pools
+        self.node_rack: list[int] = instance.cluster.topology.node_rack.tolist()
+        self._known: dict[tuple[object, ...], Stages] = {}
+
+    def stages(self, job: Job, curve: str | None, allocation: Allocation) -> Stages:
+        """Return the rates of `job` on an allocation, over the stages of its noise curve."""
+        option, nodes = allocation.option, len(allocation.placement)
+        racks = len({self.node_rack[node] for node, _ in allocation.placement})
+        way = (option.gpus, nodes, option.batch, option.clock, racks)
+        key = (job.profile, curve, option.pool, *way)
+        if key not in self._known:
+            self._known[key] = self._make(job.profile, curve, option, way)
+        return self._known[key]
+
+    def _make(
+        self, name: str, curve: str | None, option: Option, way: tuple[int, int, float, float, int]
+    ) -> Stages:
+        profile, gpu_type = self.profiles[name], self.pools[option.pool].gpu_type
+        speed = float(samples_per_s(profile, gpu_type, *way))
+        if curve is None:
+            return Stages((INFINITY,), (speed,))
+        steps = stages(self.curves[curve])
+        scale = [float(scale_at(noise, option.batch)) for _, noise in steps]
+        rates = speed * efficiency(scale, option.batch, profile.base_batch)
+        return Stages(tuple(until for until, _ in steps), tuple(rates.tolist()))
+
+
+@dataclass(slots=True)
+class Live:
+    """One live job.
+
+    Attributes
+    ----------
+    index
+        Its place in the instance (order of submission).
+    job
+        The job without its truth.
+    work, curve, learning
+        Its truth.
+    done, since_s
+        True work done by `since_s` (when the running allocation began to progress, or the last
+        time that the state was refreshed).
+    stages
+        Rates of the running allocation.
+    end_s
+        When it will complete if nothing changes.
+    next_stage_s
+        When its noise scale changes next, or the next epoch is logged.
+    """
+
+    index: int
+    job: Job
+    work: float
+    curve_name: str | None
+    curve: NoiseCurve | None
+    state: JobState
+    learning: LearningCurve | None = None
+    done: float = 0.0
+    since_s: float = 0.0
+    stages: Stages | None = None
+    start_s: float = 0.0
+    pause_s: float = 0.0
+    resume_s: float = 0.0
+    start_done: float = 0.0
+    end_s: float = INFINITY
+    next_stage_s: float = INFINITY
+    segments: list[Segment] = field(default_factory=list)
+
+    @classmethod
+    def submit(cls, index: int, job: Job, instance: Instance) -> "Live":
+        """Make a live job at its submission."""
+        if job.truth is None:
+            raise ValueError(f"job {job.id!r} has no truth: its instance was not validated")
+        public = msgspec.structs.replace(job, truth=None)
+        name = job.truth.curve
+        curve = instance.curves[name] if name is not None else None
+        state = JobState(
+            job=public,
+            since_s=job.submit_s,
+            noise=None if curve is None else noise_at(curve, 0.0),
+        )
+        return cls(index, public, job.truth.work, name, curve, state, job.truth.learning)
+
+    def hold(
+        self, now_s: float, allocation: Allocation, rates: TrueRates, ready_s: float, costs: Costs
+    ) -> None:
+        """Begin to hold an allocation whose nodes are awake at `ready_s`."""
+        started = self.state.started
+        pause = costs.start_s
+        if started:
+            moved = self.segments[-1].end_s == now_s
+            pause = (costs.change if moved else costs.restart)(allocation.option.gpus)
+        self.pause_s = pause + self.state.owed_s
+        self.start_s, self.start_done = now_s, self.done
+        self.resume_s = self.since_s = max(now_s, ready_s) + self.pause_s
+        self.stages = rates.stages(self.job, self.curve_name, allocation)
+        self.end_s = self.resume_s + self.stages.seconds(self.done, self.work)
+        self.end_s += allocation.option.teardown_s
+        self._foresee_stage()
+        self.state = msgspec.structs.replace(
+            self.state,
+            allocation=allocation,
+            since_s=self.resume_s,
+            done=self.done,
+            held_s=now_s,
+            restarts=self.state.restarts + started,
+            started=True,
+            owed_s=0.0,
+        )
+
+    def release(self, now_s: float, *, complete: bool) -> Segment:
+        """Stop holding the allocation; returns the segment that it leaves behind."""
+        allocation = self.state.allocation
+        assert allocation is not None
+        self.done = self.work if complete else self.done_at(now_s)
+        option = allocation.option
+        segment = Segment(
+            start_s=self.start_s,
+            resume_s=min(self.resume_s, now_s),
+            end_s=now_s,
+            done=self.done - self.start_done,
+            option=option,
+            placement=allocation.placement,
+        )
+        self.segments.append(segment)
+        self.since_s, self.stages = now_s, None
+        self.end_s = self.next_stage_s = INFINITY
+        self.state = msgspec.structs.replace(
+            self.state,
+            allocation=None,
+            since_s=now_s,
+            done=self.done,
+            gpu_s=self.state.gpu_s + option.gpus * (now_s - self.start_s),
+            owed_s=min(self.pause_s, max(0.0, self.resume_s - now_s)),
+            noise=None if self.curve is None else noise_at(self.curve, self.done),
+        )
+        return segment
+
+    def done_at(self, now_s: float) -> float:
+        """Return the true work done by `now_s`."""
+        if self.stages is None or now_s <= self.since_s:
+            return self.done
+        return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
+
+    def observe(self, now_s: float) -> None:
+        """Measure progress, noise scale and rate anew once a stage, or an epoch, is over."""
+        assert self.state.allocation is not None
+        assert self.stages is not None
+        self.done, self.since_s = self.done_at(now_s), now_s
+        self._foresee_stage()
+        rate = self.stages.rates[bisect_right(self.stages.until, self.done)]
+        held = self.state.allocation
+        option = msgspec.structs.replace(held.option, rate=rate)
+        self.state = msgspec.structs.replace(
+            self.state,
+            allocation=msgspec.structs.replace(held, option=option),
+            noise=None if self.curve is None else noise_at(self.curve, self.done),
+            since_s=now_s,
+            done=self.done,
+            log=self._log(),
+        )
+
+    def _log(self) -> TrainingLog | None:
+        """Return what the training has logged by now."""
+        if self.learning is None or self.job.epoch is None:
+            return None
+        epochs = epochs_over(self.done, self.job.epoch)
+        if epochs == (self.state.log.epochs if self.state.log is not None else 0):
+            return self.state.log
+        return logged(self.learning, epochs, epochs * self.job.epoch / self.work)
+
+    def _foresee_stage(self) -> None:
+        """Work out when the running stage, or epoch, ends."""
+        self.next_stage_s = INFINITY
+        if self.stages is None:
+            return
+        end = self.stages.until[bisect_right(self.stages.until, self.done)]
+        if self.learning is not None and self.job.epoch is not None:
+            end = min(end, next_end(self.done, self.job.epoch))
+        if end < self.work:
+            self.next_stage_s = self.since_s + self.stages.seconds(self.done, end)
+
+    def outcome(self, end_s: float | None) -> JobOutcome:
+        """Return the job's history."""
+        return JobOutcome(
+            id=self.job.id,
+            submit_s=self.job.submit_s,
+            end_s=end_s,
+            segments=tuple(self.segments),
+        )

@@ -1,0 +1,137 @@
+"""What ONES remembers of each live job from tick to tick, in a plan's details.
+
+Each job's records are entries of their own, so that a journal writes only those that changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ronda.formulations.models.learning import epochs_over
+from ronda.formulations.ones.speed import MEASUREMENTS
+from ronda.instances.job import JobState
+from ronda.solvers.ones.ways import Ways
+
+EPOCHS = 30
+"""Epochs that a job is taken to have whose data set is not known (their mean in the workload)."""
+
+EPOCH_S = 60.0
+"""Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A live job as ONES knows it.
+
+    Attributes
+    ----------
+    limit
+        R, its batch-size limit in GPUs.
+    samples
+        Y, samples trained on so far.
+    done
+        Work done so far, from which `samples` follow.
+    ran_s
+        Seconds in which it held GPUs.
+    placed, scaled
+        Epochs completed when it was last given GPUs, or other ones; and, likewise, when its
+        number of GPUs last changed while it ran.
+    """
+
+    limit: int
+    samples: float = 0.0
+    done: float = 0.0
+    ran_s: float = 0.0
+    placed: int = 0
+    scaled: int = 0
+
+    def epochs(self, epoch: float) -> int:
+        """Return the epochs that it has completed."""
+        return epochs_over(self.samples, epoch)
+
+    def to_list(self) -> list[float]:
+        """Return plain values."""
+        return [self.limit, self.samples, self.done, self.ran_s, self.placed, self.scaled]
+
+    @classmethod
+    def from_list(cls, values: list[float]) -> "Member":
+        """Read `to_list`'s values."""
+        limit, samples, done, ran_s, placed, scaled = values
+        return cls(int(limit), samples, done, ran_s, int(placed), int(scaled))
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is carried from tick to tick.
+
+    Attributes
+    ----------
+    now_s
+        When this was written.
+    ended
+        Jobs that ended with a log.
+    members
+        Live jobs by id.
+    speeds
+        By job id and number of GPUs (text, for JSON): samples per second of the last epochs.
+    rows
+        By job id: features of the predictor after each epoch.
+    past
+        Of the jobs that ended, in this order: their number, features, and shares of progress.
+    """
+
+    now_s: float = 0.0
+    ended: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    speeds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    rows: dict[str, list[list[float]]] = field(default_factory=dict)
+    past: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, details: Mapping[str, Any]) -> "Memory":
+        """Read a plan's details; nothing of them is changed later."""
+        made = cls(*details.get("ones.clock", (0.0, 0)))
+        made.members = {i: Member.from_list(m) for i, m in details.get("ones.jobs", {}).items()}
+        for key, value in details.items():
+            kind, _, job_id = key.partition(" ")
+            if kind == "ones.speeds":
+                made.speeds[job_id] = value
+            elif kind == "ones.rows":
+                made.rows[job_id] = value
+            elif kind == "ones.past":
+                made.past[job_id] = value
+        made.past = dict(sorted(made.past.items(), key=lambda item: item[1]["number"]))
+        return made
+
+    def write(self) -> dict[str, Any]:
+        """Return details."""
+        details: dict[str, Any] = {
+            "ones.clock": [self.now_s, self.ended],
+            "ones.jobs": {i: m.to_list() for i, m in self.members.items()},
+        }
+        for kind, records in (("speeds", self.speeds), ("rows", self.rows), ("past", self.past)):
+            details |= {f"ones.{kind} {job_id}": value for job_id, value in records.items()}
+        return details
+
+    def measure(self, job_id: str, gpus: int, samples_per_s: float) -> None:
+        """Note the speed of an epoch, or of the part of one that a change of GPUs ended."""
+        known = self.speeds.get(job_id, {})
+        last = [*known.get(str(gpus), ()), samples_per_s][-MEASUREMENTS:]
+        if last != known.get(str(gpus)):
+            self.speeds[job_id] = known | {str(gpus): last}
+
+    def change(self, job_id: str, **fields: Any) -> None:
+        """Change fields of a member."""
+        self.members[job_id] = replace(self.members[job_id], **fields)
+
+
+def epoch_of(state: JobState, ways: Ways) -> float:
+    """Return D, the samples of an epoch; an assumption (see `EPOCHS`) where the job tells none."""
+    job = state.job
+    if job.epoch is not None:
+        return job.epoch
+    if job.estimate is not None:
+        return job.estimate.work / EPOCHS
+    size = int(ways.sizes()[-1])
+    speed = ways.samples_per_s(size, -(-size // ways.pool.gpus_per_node)) if size else 1.0
+    return EPOCH_S * speed

@@ -1,0 +1,1 @@
+"""Heuristics that choose GPUs for each job: Optimus, Pollux-like, ElasticFlow-like."""

@@ -1,0 +1,58 @@
+"""Optimus with an oracle: one GPU each, then one more to whoever gains most time by it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.formulations.options.ladders import own_batch_ladders
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.clocked import Clocked
+from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+
+
+@dataclass(frozen=True)
+class Optimus(Clocked):
+    """Give every job its least GPUs, then one more at a time to the largest gain in time.
+
+    As "Optimus+Oracle" in the artifact of Pollux (OSDI 2021), after Optimus (Peng et al., EuroSys
+    2018): in order of submission every job gets the fewest GPUs that it can run on (there, one);
+    then the job with the largest ``(t(n) - t(n + 1)) x remaining iterations`` gets one more while
+    any gain is above 0, with t the seconds of an iteration at the job's own batch. Remaining work
+    is that of the estimate. Counts without a measured speed are stepped over, at the gain per GPU.
+    A job of unknown size counts as having as much work left as it has done, at least one round's.
+    """
+
+    name: ClassVar[str] = "optimus"
+    capabilities: ClassVar[Capability] = Capability.ELASTIC | Capability.PREEMPTS
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide how many GPUs every job gets."""
+        climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
+        jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]
+        work = {j: remaining(round, climb, j) for j in jobs}
+
+        def loss(j: int) -> float | None:
+            gained = 0.0 if climb.top(j) else gain(climb, j, work[j])
+            return -gained if gained > 0 else None
+
+        climb.climb(jobs, loss)
+        return climb.plan(self.name)
+
+
+def remaining(round: Round, climb: GpuLadderClimb, j: int) -> float:
+    """Return the expected work left of a job, by its done work if its size is not known."""
+    ladder = climb.ladders[j]
+    left = ladder.state.remaining_at(round.now_s)
+    if left is not None:
+        return left
+    return max(ladder.state.done_at(round.now_s), ladder.rate[0] * round.length_s)
+
+
+def gain(climb: GpuLadderClimb, j: int, work: float) -> float:
+    """Return by how many seconds each GPU of a job's next step shortens it."""
+    ladder, step = climb.ladders[j], climb.step[j]
+    shorter_s = work / ladder.rate[step] - work / ladder.rate[step + 1]
+    return shorter_s / (ladder.gpus[step + 1] - ladder.gpus[step])

@@ -1,0 +1,180 @@
+"""Pollux-like: the power mean of the jobs' goodput over their fair share, climbed greedily."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.options.ladders import Homes, Ladder
+from ronda.formulations.options.requested import option_at
+from ronda.formulations.options.table import build
+from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.clocked import Clocked
+from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+
+FLOOR = 1e-3
+"""Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
+
+LEAST_FACTOR = 1e-9
+"""Instead of a penalty that leaves nothing: such a job takes GPUs that nobody else wants."""
+
+
+class Worth(NamedTuple):
+    """A job's ladder, and what each of its steps is worth more than having no GPUs."""
+
+    ladder: Ladder
+    value: list[float]
+
+
+@dataclass(frozen=True)
+class PolluxLike(Clocked):
+    """Share GPUs so that the harmonic mean of all jobs' speedups over a fair share is highest.
+
+    The objective of Pollux (Qiao et al., OSDI 2021) as in its artifact, with a greedy search of our
+    own in place of its NSGA-II: minimise ``sum_j w_j / (s_j f_j + 0.001)``, with s_j the goodput
+    (throughput x statistical efficiency at the best batch) over that of a fair share of the GPUs,
+    times nodes per GPU, and ``f_j = max(age - delay n, 0) / (age + delay)`` after n restarts for
+    whatever differs from what the job runs on. A first start is no restart here: f_j = 1. GPU
+    counts are powers of two.
+
+    The jobs' values are climbed along their concave hulls, the steepest step of all jobs first,
+    which is optimal but for the last GPUs; these go to the best steps that still fit.
+
+    Parameters
+    ----------
+    delay_s
+        Seconds of a restart that the penalty f counts with.
+    """
+
+    delay_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+
+    name: ClassVar[str] = "pollux-like"
+    capabilities: ClassVar[Capability] = Capability.ELASTIC | Capability.PREEMPTS
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide how many GPUs, and which batch, every job gets."""
+        jobs = worths(round, self.delay_s)
+        climb = GpuLadderClimb(round, [job.ladder for job in jobs], self.clocks(round))
+        steepest = sorted(
+            (-slope, j, step)
+            for j, job in enumerate(jobs)
+            for slope, step in hull_steps(job.ladder.gpus, job.value)
+        )
+        stuck: set[int] = set()
+        for _, j, step in steepest:
+            if j not in stuck and not climb.move(j, step):
+                stuck.add(j)
+
+        def fall(j: int) -> float | None:
+            rise = 0.0 if climb.top(j) else slope(climb, jobs, j)
+            return -rise if rise > 0 else None
+
+        climb.climb(range(len(jobs)), fall)
+        return climb.plan(self.name)
+
+
+def slope(climb: GpuLadderClimb, jobs: list[Worth], j: int) -> float:
+    """Return the value per GPU of a job's next step."""
+    step, value, gpus = climb.step[j], jobs[j].value, jobs[j].ladder.gpus
+    before, had = (value[step], gpus[step]) if step >= 0 else (0.0, 0)
+    return (value[step + 1] - before) / (gpus[step + 1] - had)
+
+
+def hull_steps(gpus: tuple[int, ...], value: list[float]) -> list[tuple[float, int]]:
+    """Return the concave hull of a job's values above no GPUs: pairs (value per GPU, step).
+
+    Slopes fall; steps whose value does not rise are left out.
+    """
+    hull: list[tuple[float, int]] = []
+    at: list[tuple[int, float]] = [(0, 0.0)]
+    for step, (g, v) in enumerate(zip(gpus, value, strict=True)):
+        while hull and (v - at[-1][1]) / (g - at[-1][0]) >= hull[-1][0]:
+            hull.pop()
+            at.pop()
+        rise = (v - at[-1][1]) / (g - at[-1][0])
+        if rise > 0:
+            hull.append((rise, step))
+            at.append((g, v))
+    return hull
+
+
+def worths(round: Round, delay_s: float) -> list[Worth]:
+    """Return the ladders of the movable jobs and their values, in order of submission."""
+    table = build(round, prune=False, mind_power=True)
+    homes = Homes(round)
+    fair = -(-round.cluster.gpus // max(1, len(round.jobs)))
+    order = sorted(
+        np.flatnonzero(~table.must_run).tolist(), key=lambda j: table.jobs[j].job.submit_s
+    )
+    full = np.flatnonzero(table.clock == 1.0)
+    columns = (table.pool, table.gpus, table.batch, table.rate)
+    rows = list(zip(*(column[full].tolist() for column in columns), strict=True))
+    start = np.searchsorted(full, table.start).tolist()
+    found = []
+    for j in order:
+        state = table.jobs[j]
+        own = rows[start[j] : start[j + 1]]
+        least: dict[int, int] = {}
+        for pool, gpus, _, _ in own:
+            if gpus < least.get(pool, gpus + 1):
+                least[pool] = gpus
+        home = homes.choose(state, least)
+        if home is not None:
+            own = [row for row in own if row[0] == home]
+            found.append(_worth(round, state, home, own, fair, delay_s))
+    return found
+
+
+def _worth(
+    round: Round,
+    state: JobState,
+    pool: int,
+    rows: list[tuple[int, int, float, float]],
+    fair: int,
+    delay_s: float,
+) -> Worth:
+    """Return what each GPU count is worth, at the best batch or, where that is better, its own.
+
+    Parameters
+    ----------
+    rows
+        (Pool, GPUs, batch, rate at full clock).
+    fair
+        GPUs of a fair share.
+    """
+    steps = {gpus: (batch, rate, False) for _, gpus, batch, rate in rows}
+    where = round.cluster.topology.pools[pool]
+    few = max(fair, min(steps))
+    fair_rate = max(rate for gpus, (_, rate, _) in steps.items() if gpus <= few)
+    factor = restart_factor(round, state, delay_s)
+    held = state.allocation.option if state.allocation else None
+    if held is not None and held.pool == pool:
+        profile = round.profiles[state.job.profile]
+        same = option_at(profile, where, pool, held.gpus, held.batch, state.noise)
+        other = steps.get(held.gpus)
+        if same is not None and (other is None or same.rate >= other[1] * factor):
+            steps[held.gpus] = (held.batch, same.rate, True)
+    gpus, columns = zip(*sorted(steps.items()), strict=True)
+    batch, rate, stays = zip(*columns, strict=True)
+    scale, weight = where.nodes / where.gpus / fair_rate, state.job.weight
+    value = [
+        weight * (1.0 / FLOOR - 1.0 / (r * scale * (1.0 if stay else factor) + FLOOR))
+        for r, stay in zip(rate, stays, strict=True)
+    ]
+    return Worth(Ladder(state, pool, gpus, batch, rate), value)
+
+
+def restart_factor(round: Round, state: JobState, delay_s: float) -> float:
+    """Return by what the speedup of anything but what a job runs on is multiplied."""
+    if not state.started:
+        return 1.0
+    age_s = max(0.0, round.now_s - state.job.submit_s)
+    if age_s + delay_s <= 0:
+        return 1.0
+    return max((age_s - delay_s * state.restarts) / (age_s + delay_s), LEAST_FACTOR)

@@ -1,0 +1,1 @@
+"""Policies that choose clocks or sleep: PowerFlow, milp-energy, Zeus, race-to-idle."""

@@ -1,0 +1,38 @@
+"""Race to idle: full speed, then off."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.formulations.options.requested import remaining_s
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.rigid import start_in_order
+from ronda.solvers.greedy.room import Room
+
+
+@dataclass(frozen=True)
+class RaceToIdle:
+    """Run jobs as requested at full clock, shortest first, and let nodes without a job sleep.
+
+    The opposite of slowing jobs down: what a job draws beyond idle power is not looked at, but no
+    node is awake without one. A node sleeps as soon as its last job ends and is woken, with its
+    delay, by the next one that finds no room on awake nodes. A job for which there is no room
+    does not block those behind it. As sleeping nodes leave more watts, more jobs may run under a
+    power limit than with `sjf`.
+    """
+
+    name: ClassVar[str] = "race-to-idle"
+    capabilities: ClassVar[Capability] = Capability.NONE
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, shortest first; what is not used sleeps."""
+        room = Room(round, round.running, sleeping=True)
+        waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
+        started = start_in_order(room, waiting)
+        topology = round.cluster.topology
+        saves = topology.awake_w > topology.sleep_w
+        asleep = tuple(n for n in range(len(saves)) if n not in room.used and saves[n])
+        return Plan(policy=self.name, allocations=round.held | started, asleep=asleep)

@@ -1,0 +1,1 @@
+"""Policies that solve each round for an objective: milp, prices, genetic, evolve."""

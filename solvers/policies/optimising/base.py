@@ -1,0 +1,74 @@
+"""What the policies that optimise one round's allocation model share."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.formulations.objectives.forms import minds_power
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import OPTIMISING, Capability, Deadline
+from ronda.solvers.decision.choice import Choice, Setting, to_plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimising(ABC):
+    """Build the options of a round and their values, choose, and place the choice on nodes.
+
+    What the choice cannot realise on nodes is left out, and the plan's objective and gap are
+    those of what is placed.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.forms.values`).
+    gap
+        Relative gap to the bound at which the search stops.
+    elastic
+        Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    """
+
+    name: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
+    capabilities: ClassVar[Capability] = OPTIMISING
+
+    objective: str = "rank"
+    gap: float = 1e-4
+    elastic: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense."""
+        if not 0 <= self.gap < 1:
+            raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
+        minds_power(self.objective)  # refuses an unknown objective
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The objective's parameters, where they are not its own defaults."""
+        return {}
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round."""
+        setting = Setting.of(
+            self.name,
+            self.objective,
+            self.packages,
+            round=round,
+            seed=seed,
+            deadline=deadline,
+            elastic=self.elastic,
+            parameters=self.parameters,
+        )
+        choice = self.choose(setting, deadline, initial)
+        return self.finish(round, choice, to_plan(setting, choice, deadline), initial)
+
+    def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+        """Return the plan as it is carried out; by default as it is."""
+        return plan
+
+    @abstractmethod
+    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose every job's option."""

@@ -1,0 +1,250 @@
+"""The evolutionary policy: options, values, search, placement."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.conflicts import shortages
+from ronda.formulations.allocation.greedy_fill import dual_bound, fill
+from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.genes.building import genes
+from ronda.formulations.genes.genome import Genes, favourites, within
+from ronda.formulations.objectives.forms import minds_power
+from ronda.formulations.options.running import running_rows
+from ronda.formulations.options.starts import rows_of
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.round import Round
+from ronda.solvers import stopping
+from ronda.solvers.contract import OPTIMISING, Capability, Deadline
+from ronda.solvers.decision.choice import Choice, Setting, named_prices, reserve_s, to_plan
+from ronda.solvers.genetic.engine import Outcome, evolve
+from ronda.solvers.genetic.island import Settings, check_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A round as the search sees it.
+
+    Attributes
+    ----------
+    setting
+        The round, its options and values.
+    pool
+        The genes.
+    bound, prices
+        What no plan exceeds, and the value of one more unit of each resource.
+    losses
+        (J,) what it costs to move a running job that keeps its option.
+    """
+
+    setting: Setting
+    pool: Genes
+    bound: float
+    prices: dict[str, float]
+    losses: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Genetic:
+    """Evolve each job's option (GPUs, batch size, clock) by a plain genetic algorithm.
+
+    The engine is `ronda.solvers.genetic.engine`; `evolve` is the same with everything on.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.forms.values`).
+    population, crossover, mutation, tournament
+        As in `ronda.solvers.genetic.island.Settings`.
+    generations
+        Stop after so many.
+    stagnation
+        Stop after so many generations without a better plan.
+    gap
+        Stop once the plan is proven to be within this of the best one, relative to the bound.
+    """
+
+    name: ClassVar[str] = "genetic"
+    capabilities: ClassVar[Capability] = OPTIMISING
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
+
+    objective: str = "rank"
+    population: int = 64
+    generations: int = 40
+    crossover: float = 0.9
+    mutation: float = 0.6
+    tournament: int = 2
+    stagnation: int = 12
+    gap: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense."""
+        minds_power(self.objective)  # refuses what it does not know
+        check_settings(self.name, self)
+        for key in ("generations", "stagnation"):
+            if getattr(self, key) < 1:
+                raise InputError(f"{self.name}: {key}", str(getattr(self, key)), "at least 1")
+        if not 0 <= self.gap <= 1:
+            raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number in 0..1")
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round by evolution."""
+        setting = Setting.of(
+            self.name, self.objective, self.packages, round=round, seed=seed, deadline=deadline
+        )
+        bounds = limits(setting.round, setting.table)
+        wishes = favourites(setting.table, setting.values)
+        starts = [wishes] if within(setting.table, wishes, bounds) else []
+        case = self.case(setting, bounds, unlimited=bool(starts))
+        if not starts:
+            starts = [fill(setting.round, setting.table, setting.values)]
+        starts.append(running_rows(setting.table))
+        if initial is not None:
+            starts.append(rows_of(setting.table, initial))
+        choice, details = self._choose(case, starts, deadline)
+        return self.finish(case, to_plan(setting, choice, deadline, details))
+
+    def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
+        """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
+        table, values = setting.table, setting.values
+        named: dict[str, float] = {}
+        bound = _worth(favourites(table, values), values)
+        if not unlimited:
+            bound, named = dual_bound(setting.round, table, values, sleeping=bool(bounds.node_w))
+        pool = genes(table, values, bounds, named)
+        prices = named_prices(setting.round, named)
+        return Case(setting, pool, bound, prices, np.zeros(len(table.jobs)))
+
+    @property
+    def settings(self) -> Settings:
+        """The engine's parameters."""
+        return Settings(
+            population=self.population,
+            crossover=self.crossover,
+            mutation=self.mutation,
+            tournament=self.tournament,
+        )
+
+    def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
+        """Run the engine."""
+        return evolve(case.pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
+
+    def pick(
+        self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline
+    ) -> tuple[Rows, tuple[str, ...]]:
+        """Return the (J,) rows to place, and the running jobs that make room for others."""
+        return case.pool.rows(found.genome), ()
+
+    def finish(self, case: Case, plan: Plan) -> Plan:
+        """Return the plan as it is handed out."""
+        return plan
+
+    def reserve_s(self, case: Case) -> float:
+        """Return the seconds that must be left when the search ends."""
+        return reserve_s(case.setting.table)
+
+    def _choose(
+        self, case: Case, starts: Sequence[Rows], deadline: Deadline
+    ) -> tuple[Choice, dict[str, Any]]:
+        """Choose every job's option; also returns details of the search."""
+        pool, bound, prices = case.pool, case.bound, case.prices
+        if not len(pool):
+            return _without_genes(case, deadline), {"generations": 0}
+        genomes = np.array([pool.genome(rows) for rows in starts])
+        worth = pool.worth(genomes)
+        for i in np.flatnonzero(pool.feasible(genomes)).tolist():
+            if bound - worth[i] <= self.gap * abs(bound):
+                # Without prices nothing was scarce: the start is what every job wants most.
+                stop = StopReason.GAP if prices else StopReason.COMPLETE
+                rows, value = pool.rows(genomes[i]), float(worth[i])
+                return _without_search(rows, value, bound, stop, prices, deadline), {
+                    "generations": 0
+                }
+        began = deadline.elapsed()
+        found = self.search(
+            case, np.unique(genomes, axis=0), self._criterion(case, deadline), deadline
+        )
+        rows, yielding = self.pick(case, found, starts, deadline)
+        value = _worth(rows, case.setting.values)
+        proven = bound - found.objective <= self.gap * abs(bound)
+        choice = Choice(
+            chosen=rows,
+            objective=value,
+            bound=max(bound, value),
+            prices=prices,
+            stop=found.stop,
+            status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
+            build_s=began,
+            solve_s=deadline.elapsed() - began,
+            variables=len(found.genome),
+            nodes=found.evaluations,
+            incumbents=found.incumbents,
+            solver="deap",
+            message=f"{found.generations} generations",
+            yielding=yielding,
+        )
+        return choice, {"generations": found.generations}
+
+    def _criterion(self, case: Case, deadline: Deadline) -> stopping.Criterion:
+        """Return when to stop."""
+        return stopping.first_of(
+            stopping.gap(case.bound, self.gap),
+            stopping.generations(self.generations),
+            stopping.stagnation(self.stagnation),
+            stopping.deadline(deadline, self.reserve_s(case)),
+        )
+
+
+def _worth(rows: Rows, values: Floats) -> float:
+    """Return what rows (-1: none) are worth together."""
+    return float(values[rows[rows >= 0]].sum())
+
+
+def _without_search(
+    rows: Rows,
+    value: float,
+    bound: float,
+    stop: StopReason,
+    prices: dict[str, float],
+    deadline: Deadline,
+    status: SolutionStatus = SolutionStatus.OPTIMAL,
+) -> Choice:
+    """Return a choice that needed no search: it is proven good enough, or all that there is."""
+    return Choice(
+        chosen=rows,
+        objective=value,
+        bound=max(bound, value),
+        prices=prices,
+        stop=stop,
+        status=status,
+        build_s=deadline.elapsed(),
+        incumbents=((deadline.elapsed(), value),),
+        solver="prices",
+        message="greedy choice at the dual prices",
+    )
+
+
+def _without_genes(case: Case, deadline: Deadline) -> Choice:
+    """Return the choice of a round in which nothing is left to choose, or why there is none."""
+    setting, fixed = case.setting, case.pool.fixed
+    conflicts = shortages(make_case(setting.round, setting.table, setting.values))
+    if not conflicts:
+        value = _worth(fixed, setting.values)
+        status = SolutionStatus.OPTIMAL if value >= case.bound else SolutionStatus.FEASIBLE
+        return _without_search(
+            fixed, value, case.bound, StopReason.COMPLETE, case.prices, deadline, status
+        )
+    return Choice(
+        chosen=fixed,
+        stop=StopReason.INFEASIBLE,
+        status=SolutionStatus.NONE,
+        build_s=deadline.elapsed(),
+        conflicts=tuple(conflicts),
+    )

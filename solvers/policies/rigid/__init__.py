@@ -1,0 +1,1 @@
+"""Policies that give each job what it asked for: FIFO, SJF, SRTF, Tiresias."""

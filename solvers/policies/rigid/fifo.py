@@ -1,0 +1,30 @@
+"""First in, first out: the order of submission, without preemption, blocked by the first job."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.clocked import Clocked
+from ronda.solvers.greedy.rigid import start_in_order
+from ronda.solvers.greedy.room import Room
+
+
+@dataclass(frozen=True)
+class Fifo(Clocked):
+    """Start jobs in order of submission as they were requested; the first without room blocks.
+
+    The baseline of the Helios artifact (SC'21), with its *consolidate* placer.
+    """
+
+    name: ClassVar[str] = "fifo"
+    capabilities: ClassVar[Capability] = Capability.NONE
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, oldest first."""
+        room = Room(round, round.running, clocks=self.clocks(round))
+        started = start_in_order(room, round.waiting)
+        return Plan(policy=self.name, allocations=round.held | started)

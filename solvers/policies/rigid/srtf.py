@@ -1,0 +1,49 @@
+"""Shortest remaining time first: preemptive."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from ronda.formulations.options.requested import remaining_s
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.clocked import Clocked
+from ronda.solvers.greedy.rigid import preempt_in_order
+
+
+@dataclass(frozen=True)
+class Srtf(Clocked):
+    """Admit live jobs by remaining time while GPUs last; stop running jobs that are not admitted.
+
+    As in the Helios artifact (SC'21): the remaining time of a stopped job includes the restart
+    that it will need, admission counts GPUs only, and an admitted job that finds no nodes waits
+    without blocking those behind it.
+
+    Parameters
+    ----------
+    teardown_s
+        Seconds that a job holds its GPUs after its last work. The artifact's simulator counts a
+        running job down second by second and releases it one second after it reached zero, under
+        SRTF alone. With the default of 1 s its results are met to the digit; with 0 the mean JCT
+        on venus-vcvgl is 5,125.58 s instead of 5,056.42 s.
+    """
+
+    teardown_s: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+
+    name: ClassVar[str] = "srtf"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Admit jobs, shortest remaining time first."""
+        order = sorted(
+            (*round.waiting, *round.running),
+            key=lambda state: remaining_s(round, state),
+        )
+        allocations = preempt_in_order(
+            round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
+        )
+        return Plan(policy=self.name, allocations=allocations)

@@ -1,0 +1,66 @@
+"""Tiresias: discretised least attained service in two queues, preemptive."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.clocked import Clocked
+from ronda.solvers.greedy.rigid import preempt_in_order
+
+
+@dataclass(frozen=True)
+class Tiresias(Clocked):
+    """Admit jobs that have used little GPU time first; stop running jobs that are not admitted.
+
+    The two-queue discretised LAS of Tiresias (Gu et al., NSDI 2019) as in the artifact of Pollux
+    (OSDI 2021): jobs run on the GPUs that they asked for, all at once; the first queue holds the
+    jobs below the threshold in order of submission, the second the others in the order in which
+    they passed it; a job for which too few GPUs are left does not block those behind it. There is
+    no rule against starvation, as there. The plan's details carry the second queue.
+
+    Parameters
+    ----------
+    threshold_gpu_s
+        GPU-seconds after which a job falls into the second queue; 16 GPU-hours in the artifact.
+    most_free
+        Whether jobs are placed as in the artifact, on the nodes with most free GPUs and spread
+        where they must be; else by best fit, never spread over more nodes than needed.
+    """
+
+    threshold_gpu_s: Annotated[float, msgspec.Meta(gt=0)] = 16 * 3600.0
+    most_free: bool = True
+
+    name: ClassVar[str] = "tiresias"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Admit jobs, the first queue first."""
+        jobs = sorted(round.jobs, key=lambda state: state.job.submit_s)
+        passed_s = {s.job.id: self._passed_s(round, s) for s in jobs}
+        before: list[str] = [] if initial is None else initial.details.get("second_queue", [])
+        rank = {job: place for place, job in enumerate(before)}
+        late = [s for s in jobs if passed_s[s.job.id] is not None]
+        late.sort(key=lambda s: (rank.get(s.job.id, len(rank)), passed_s[s.job.id]))
+        first = [s for s in jobs if passed_s[s.job.id] is None]
+        allocations = preempt_in_order(
+            round, first + late, clocks=self.clocks(round), most_free=self.most_free
+        )
+        details = {"second_queue": [s.job.id for s in late]}
+        return Plan(policy=self.name, allocations=allocations, details=details)
+
+    def _passed_s(self, round: Round, state: JobState) -> float | None:
+        """Return when a job passed the threshold (0: before it began to run here), or None."""
+        left = self.threshold_gpu_s - state.gpu_s
+        if left <= 0:
+            return 0.0
+        if state.allocation is None:
+            return None
+        when_s = state.held_s + left / state.allocation.option.gpus
+        return when_s if when_s <= round.now_s else None

@@ -1,0 +1,162 @@
+"""ONES: online evolutionary orchestration of batch sizes (Bian, Li, Wang, You, SC 2021)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ronda.formulations.ones.genome import IDLE
+from ronda.formulations.prediction.progress import ProgressPredictor
+from ronda.instances.arrays import Ints
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation
+from ronda.instances.plan import Plan, SolveRecord
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.ones.board import Board, boards, remember
+from ronda.solvers.ones.deploy import account, update
+from ronda.solvers.ones.learn import predictor
+from ronda.solvers.ones.memory import Memory, epoch_of
+from ronda.solvers.ones.power import affordable
+from ronda.solvers.ones.state import Seat, seats, tick_of
+from ronda.solvers.ones.tick import first_population, generation
+from ronda.solvers.ones.watch import look
+
+VARIANTS = ("intended", "artifact")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ones:
+    """Evolve which job has which GPU, one generation a tick, as ONES's artifact does.
+
+    The genome gives every GPU to a job; the number of GPUs decides a job's batch and learning
+    rate. See docs/ones.md for every rule and where it comes from. Meant for ticks of 1 s.
+
+    Parameters
+    ----------
+    population
+        K, genomes that are kept.
+    crossover
+        Probability that two parents exchange a gene.
+    mutation
+        Probability that a genome loses a job.
+    variant
+        "artifact" reproduces three slips of the artifact: jobs may be scaled again without two
+        epochs in between; the predictor reads the raw size of the data set though its logarithm
+        was learnt; its likelihood pairs every row with every other. "intended": without them.
+    refit
+        The predictor is trained anew once this share of jobs has been added to those that it was
+        trained on; 0: whenever a job ends, as in the artifact.
+    """
+
+    name: ClassVar[str] = "ones"
+    capabilities: ClassVar[Capability] = (
+        Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS
+    )
+
+    population: int = 16
+    crossover: float = 0.5
+    mutation: float = 0.3
+    variant: str = "intended"
+    refit: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense."""
+        if self.population < 4:
+            raise InputError("ones: population", str(self.population), "at least 4")
+        for key in ("crossover", "mutation", "refit"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise InputError(f"ones: {key}", f"{getattr(self, key):g}", "a number in 0..1")
+        if self.variant not in VARIANTS:
+            raise InputError("ones: variant", repr(self.variant), f"one of {', '.join(VARIANTS)}")
+
+    @property
+    def artifact(self) -> bool:
+        """Whether the artifact's slips are reproduced."""
+        return self.variant == "artifact"
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Evolve by one generation and deploy the best genome if the rule allows it."""
+        running = round.held
+        details = dict(initial.details) if initial is not None else {}
+        if any(s.since_s > round.now_s for s in round.running):
+            # ONES waits until all workers of a deployment run.
+            return Plan(policy=self.name, allocations=running, details=details)
+        allocations, carried = self._decide(round, details, np.random.default_rng(seed))
+        return Plan(
+            policy=self.name,
+            allocations=allocations,
+            details=carried,
+            record=SolveRecord(seed=seed, total_s=deadline.elapsed(), solver="ones"),
+        )
+
+    def _decide(
+        self, round: Round, details: dict[str, Any], rng: np.random.Generator
+    ) -> tuple[dict[str, Allocation], dict[str, Any]]:
+        """Decide every pool; returns what runs from now on and the details to carry."""
+        memory = Memory.read(details)
+        found = list(boards(round, details.get("ones.deployed", {})))
+        pairs = [pair for board in found for pair in zip(board.states, board.ways, strict=True)]
+        states = {state.job.id: state for state, _ in pairs}
+        ways = {state.job.id: way for state, way in pairs}
+        epochs = {i: epoch_of(state, ways[i]) for i, state in states.items()}
+        look(memory, states, ways, epochs, round.now_s)
+        learnt, kept = predictor(
+            memory, details.get("ones.predictor", {}), self.refit, artifact=self.artifact
+        )
+        allocations = {
+            s.job.id: s.allocation
+            for s in round.running
+            if s.allocation is not None and s.job.id not in states
+        }
+        last = details.get("ones.population", {})
+        population, deployed = {}, {}
+        for board in found:
+            taken = seats(board, memory, epochs, artifact=self.artifact)
+            known = last.get(str(board.index), {})
+            genomes = self._evolve(board, taken, memory, epochs, learnt, known, rng)
+            genome, whole = update(board, genomes[0], taken)
+            run, given = affordable(round, board, genome, allocations)
+            allocations |= given
+            whole = whole and bool((run == genome).all())
+            account(board, run, taken, memory, whole=whole)
+            ids = [state.job.id for state in board.states]
+            population[str(board.index)] = {"ids": ids, "genomes": genomes.tolist()}
+            deployed[str(board.index)] = remember(board, run)
+        carried = memory.write() | {
+            "ones.predictor": kept,
+            "ones.population": population,
+            "ones.deployed": deployed,
+        }
+        return allocations, carried
+
+    def _evolve(
+        self,
+        board: Board,
+        taken: list[Seat],
+        memory: Memory,
+        epochs: dict[str, float],
+        learnt: ProgressPredictor,
+        known: dict[str, Any],
+        rng: np.random.Generator,
+    ) -> Ints:
+        """Return the next population of a board, best first."""
+        tick = tick_of(board, taken, memory, epochs, learnt, rng)
+        last = _renumbered(board, known)
+        if last is None or len(last) != self.population:
+            return first_population(tick, self.population, rng)
+        return generation(last, tick, rng, crossed=self.crossover, mutated=self.mutation)[0]
+
+
+def _renumbered(board: Board, known: dict[str, Any]) -> Ints | None:
+    """Return the last population with this tick's job numbers; jobs that ended leave gaps.
+
+    None if there is none, or if it is of another number of GPUs.
+    """
+    if not known or len(known["genomes"][0]) != len(board.node):
+        return None
+    number = {state.job.id: j for j, state in enumerate(board.states)}
+    names = [number.get(job_id, IDLE) for job_id in known["ids"]]
+    return np.array([*names, IDLE])[np.array(known["genomes"], dtype=np.int64)]

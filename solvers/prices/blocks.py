@@ -1,0 +1,210 @@
+"""Whole numbers of blocks first: nodes that are awake, before the jobs on them.
+
+The dual may wake half a node, and its bound is then above what any plan is worth by up to half a
+node's worth: far more than what undecided jobs cost. So the range of such a block is cut in two,
+and each part has a dual of its own, in which that block is at an end of its range. The part with
+the best bound comes first; a part whose bound is not better than the best answer by more than the
+gap needs no search. (Branch and bound by the Lagrangian dual; `ronda.solvers.exact.branching` does
+the same for a MILP.)
+"""
+
+import heapq
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ronda.formulations.allocation.separable import Separable
+from ronda.instances.arrays import Floats
+from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.prices.answer import ALONE, Found
+from ronda.solvers.prices.core_search import CoreSearch
+from ronda.solvers.prices.dual import Dual, solve_dual
+from ronda.solvers.prices.jobs import Jobs
+
+OPEN = 1e-6
+"""A block is worth its price to this precision, as a share of the largest value (or price): the
+dual cannot tell how many to take."""
+
+FEW_JOBS = 12
+"""Up to so many jobs all answers are weighed at once, blocks among them: with so few, duals of many
+parts would be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
+
+MOST_PARTS = 200
+"""Parts after which ranges are not cut any more: the search decides such blocks as well."""
+
+
+@dataclass(order=True, slots=True)
+class _Part:
+    """Ranges of the blocks that are not decided yet; the one of the best bound comes first.
+
+    `problem` counts blocks from `low` on, which are worth `offset`.
+    """
+
+    key: float
+    number: int
+    problem: Separable = field(compare=False)
+    dual: Dual = field(compare=False)
+    low: Floats = field(compare=False)
+    offset: float = field(compare=False)
+
+
+class WholeBlocks:
+    """Branch and bound on the counts of blocks, with a `CoreSearch` for each part that needs one.
+
+    Parameters
+    ----------
+    problem, jobs, dual
+        A normalised problem, who answers for its jobs, and its dual.
+    tolerance
+        Relative precision of the duals.
+    gap, deadline, seed, within
+        As for `CoreSearch`.
+
+    Attributes
+    ----------
+    found, objective, bound
+        The best answer, what it is worth, and what no answer is worth more than.
+    search, cores, columns, nodes
+        See `ronda.solvers.prices.answer.Answer`; what decided is that of the best answer.
+    """
+
+    def __init__(
+        self,
+        problem: Separable,
+        jobs: Jobs,
+        dual: Dual,
+        *,
+        tolerance: float,
+        gap: float,
+        deadline: Deadline,
+        seed: int,
+        within: float,
+    ) -> None:
+        self.jobs, self.tolerance, self.gap = jobs, tolerance, gap
+        self.deadline, self.seed, self.within = deadline, seed, within
+        self.found: Found | None = None
+        self.objective = -np.inf
+        self.bound = dual.bound
+        self.cores = self.columns = self.nodes = 0
+        self.search = ALONE
+        self._number = 0
+        self._parts: list[_Part] = []
+        self._add(problem, dual, np.zeros_like(problem.block_count), 0.0)
+
+    def run(self) -> StopReason:
+        """Search part after part until the gap is certified or the time over."""
+        closed = -np.inf  # best bound of parts that were searched
+        while self._parts:
+            part = self._parts[0]
+            if self._certified(max(closed, -part.key)):
+                break
+            heapq.heappop(self._parts)
+            block = self._undecided(part)
+            if block is not None and not self.deadline.over():
+                self._cut(part, block)
+                continue
+            if block is not None:  # an answer at once
+                part = self._guessed(part, block)
+            stop, bound = self._search(part)
+            closed = max(closed, bound)
+            if stop is StopReason.TIME_LIMIT:
+                rest = max((-p.key for p in self._parts), default=-np.inf)
+                self.bound = max(closed, rest)
+                return stop
+        if self.found is None:
+            return StopReason.INFEASIBLE
+        rest = -self._parts[0].key if self._parts else -np.inf
+        self.bound = max(closed, rest, self.objective)
+        return StopReason.GAP if self._certified(self.bound) else StopReason.COMPLETE
+
+    def _certified(self, bound: float) -> bool:
+        """Tell whether a bound is near enough to the best answer."""
+        return bound - self.objective <= self.gap * abs(bound)
+
+    def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
+        """Open a part."""
+        self._number += 1
+        part = _Part(-(dual.bound + offset), self._number, problem, dual, low, offset)
+        heapq.heappush(self._parts, part)
+
+    def _undecided(self, part: _Part) -> int | None:
+        """Return the block with the widest range of those that the dual does not decide."""
+        problem, prices = part.problem, part.dual.prices
+        few = problem.jobs <= FEW_JOBS
+        if few or self._number > MOST_PARTS or not problem.block_integer.any():
+            return None
+        cost = prices[:, None] * problem.block_use
+        gain = np.abs(problem.block_value - cost.sum(axis=0))
+        size = np.maximum(np.abs(cost).max(axis=0, initial=0.0), np.abs(problem.block_value))
+        free = problem.block_integer & (problem.block_count > 0) & (size > 0)
+        free &= gain <= OPEN * size
+        if not free.any():
+            return None
+        return int(np.argmax(np.where(free, problem.block_count, 0.0)))
+
+    def _cut(self, part: _Part, block: int) -> None:
+        """Cut the range of a block below and above the number that the jobs ask for."""
+        problem = part.problem
+        at = self._asked(part, block)
+        least = np.zeros_like(problem.block_count)
+        least[block] = at + 1.0
+        fewer, more = problem.block_count.copy(), problem.block_count - least
+        fewer[block] = at
+        self._open(part, replace(problem, block_count=fewer), np.zeros_like(least))
+        room = problem.capacity - problem.block_use @ least
+        self._open(part, replace(problem, capacity=room, block_count=more), least)
+
+    def _asked(self, part: _Part, block: int) -> float:
+        """Return how many whole blocks, below the most, the jobs ask for at the dual's prices."""
+        problem, prices = part.problem, part.dual.prices
+        others = part.dual.blocks.copy()
+        others[block] = 0.0
+        used = self.jobs.reply(prices).use + problem.block_use @ others - problem.capacity
+        given = -problem.block_use[:, block]
+        rows = np.flatnonzero((given > 0) & (prices > 0))
+        asked = float((used[rows] / given[rows]).max()) if len(rows) else 0.0
+        return float(np.clip(np.floor(asked), 0.0, problem.block_count[block] - 1.0))
+
+    def _guessed(self, part: _Part, block: int) -> _Part:
+        """Return a part whose dual takes as many of a block as the jobs ask for."""
+        blocks = part.dual.blocks.copy()
+        blocks[block] = self._asked(part, block)
+        return replace(part, dual=replace(part.dual, blocks=blocks))
+
+    def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
+        """Open a part of a part, unless its dual shows that it does not matter."""
+        offset = part.offset + float(problem.block_value @ least)
+        dual = solve_dual(
+            problem,
+            self.jobs,
+            tolerance=self.tolerance,
+            deadline=self.deadline,
+            known=part.dual.replies,
+        )
+        dual = replace(dual, bound=min(dual.bound, -part.key - offset))
+        self._add(problem, dual, part.low + least, offset)
+
+    def _search(self, part: _Part) -> tuple[StopReason, float]:
+        """Search a part; returns why that stopped and the part's bound."""
+        core = CoreSearch(
+            part.problem,
+            self.jobs,
+            part.dual,
+            gap=self.gap,
+            deadline=self.deadline,
+            seed=self.seed,
+            within=self.within if part.number == 1 else 0.0,
+            known=self.objective - part.offset,
+            offset=part.offset,
+        )
+        stop = core.run()
+        self.cores += core.cores
+        self.columns = max(self.columns, core.columns)
+        self.nodes += core.nodes
+        if core.found is not None:
+            self.found = Found(core.found.chosen, core.found.blocks + part.low)
+            self.objective, self.search = core.objective + part.offset, core.search
+        if stop is StopReason.INFEASIBLE:
+            return stop, -np.inf
+        return stop, core.bound + part.offset

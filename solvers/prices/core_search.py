@@ -1,0 +1,194 @@
+"""The jobs that prices leave open: wider and wider cores until the gap is certified.
+
+At the dual's prices every plan outside a core falls short of the dual bound by at least the least
+loss that was left out; so the best plan of the core and that loss together bound the optimum.
+"""
+
+import numpy as np
+
+from ronda.formulations.allocation.separable import Separable
+from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
+from ronda.solvers.prices.answer import ALONE, CORES, LABELS, Found
+from ronda.solvers.prices.core import solve_core
+from ronda.solvers.prices.dual import Dual
+from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.labels import best_within
+from ronda.solvers.prices.repair import without_excess
+
+FIRST_CORE = 150
+"""Alternatives in the first core, for each resource."""
+
+WIDER = 4
+"""Factor from one core to the next."""
+
+CORE_NODES = 200
+"""Search-tree nodes of a core that does not yet hold all options that could matter."""
+
+FEW_JOBS, MOST_NEAR = 256, 400
+"""Up to so many jobs with up to so many alternatives are decided without a MILP."""
+
+NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
+"""Shortfall, relative to the bound, within which answers are looked for first, and the factor from
+one to the next: the usual one, and the one below which it is left to the MILP."""
+
+MOST_CARRIED = 0.02
+"""Shortfall of an earlier problem above which it says nothing about this one."""
+
+FEW_LABELS, QUICKLY = 500, 10.0
+"""After so few labels the next shortfall may be larger by this factor."""
+
+ROUNDING = 1e-7
+"""Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
+
+
+class CoreSearch:
+    """The search for the best answer to a normalised problem at its dual prices.
+
+    Parameters
+    ----------
+    problem, jobs, dual
+        The problem, who answers for its jobs, and its dual.
+    gap
+        Relative gap between objective and bound at which to stop.
+    deadline, seed
+        By when to stop, and the seed of the cores.
+    within
+        By how much the answer to a similar problem fell short of its dual bound, relative.
+    known
+        Value of an answer that is known already: only better ones are looked for.
+    offset
+        Value that is not in the problem, but in what the gap is a share of.
+
+    Attributes
+    ----------
+    found
+        The best answer, if it is better than what was known.
+    objective, bound
+        Value of the best answer known, and what no answer is worth more than.
+    search, cores, columns, nodes
+        See `ronda.solvers.prices.answer.Answer`.
+    """
+
+    def __init__(
+        self,
+        problem: Separable,
+        jobs: Jobs,
+        dual: Dual,
+        *,
+        gap: float,
+        deadline: Deadline,
+        seed: int,
+        within: float = 0.0,
+        known: float = -np.inf,
+        offset: float = 0.0,
+    ) -> None:
+        self.problem, self.jobs, self.dual = problem, jobs, dual
+        self.gap, self.deadline, self.seed, self.offset = gap, deadline, seed, offset
+        self.nearest = max(gap, NEAREST, min(within, MOST_CARRIED))
+        self.found: Found | None = None
+        self.objective, self.bound = known, max(dual.bound, known)
+        self.cores = self.columns = self.nodes = 0
+        self.search = ALONE
+
+    def run(self) -> StopReason:
+        """Widen until the gap is certified, the optimum proven, or the time over."""
+        resources = len(self.problem.capacity)
+        best = self.jobs.losses(self.dual.prices, np.inf, 0).best
+        self._offer(Found(best, self.dual.blocks))
+        if self.found is None:
+            repaired = without_excess(self.problem, best, self.dual.blocks)
+            self._offer(Found(repaired, self.dual.blocks))
+        if self.problem.jobs <= FEW_JOBS and not self._certified() and self._near():
+            return StopReason.GAP if self._certified() else StopReason.COMPLETE
+        most = FIRST_CORE * max(1, resources)
+        while not self._certified():
+            if self.deadline.over():
+                return StopReason.TIME_LIMIT
+            if self._widen(most):
+                break
+            most *= WIDER
+        if not np.isfinite(self.objective):
+            return StopReason.INFEASIBLE
+        return StopReason.GAP if self._certified() else StopReason.COMPLETE
+
+    def _near(self) -> bool:
+        """Look for the best answer within more and more of the bound; tells whether that is all.
+
+        All answers within a shortfall are weighed (`ronda.solvers.prices.labels`): if there is
+        none, the bound sinks by it. Should they be too many, the next attempt goes less far.
+        """
+        scale = abs(self.dual.bound + self.offset)
+        done, factor = self.nearest * scale / FURTHER, FURTHER
+        while done * factor < scale and factor > LEAST_FURTHER and not self.deadline.over():
+            within = min(done * factor, self._shortfall())
+            labels = self._weigh(within)
+            if labels is None:
+                factor = factor**0.5
+                continue
+            if self._shortfall() <= within or self._certified():
+                return True
+            done, factor = within, QUICKLY if labels < FEW_LABELS else min(factor, FURTHER)
+        return False
+
+    def _weigh(self, within: float) -> int | None:
+        """Weigh all answers within a shortfall; returns with how many labels, None if too many."""
+        losses = self.jobs.losses(self.dual.prices, within, MOST_NEAR)
+        if len(losses.loss) == MOST_NEAR:
+            return None
+        found = best_within(self.problem, self.dual.prices, losses, within)
+        if found is None:
+            return None
+        self.search = LABELS
+        self.cores += 1
+        self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
+        self.nodes += found.labels
+        if found.chosen is not None and found.blocks is not None:
+            self._offer(Found(found.chosen, found.blocks))
+        self.bound = min(self.bound, self.dual.bound - min(self._shortfall(), within))
+        return found.labels
+
+    def _widen(self, most: int) -> bool:
+        """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""
+        shortfall = self._shortfall()
+        losses = self.jobs.losses(self.dual.prices, shortfall, most)
+        complete = len(losses.loss) < most
+        found = solve_core(
+            self.problem,
+            self.dual.bound,
+            losses,
+            target=self.gap * abs(self.dual.bound + self.offset),
+            cutoff=shortfall,
+            nodes=2**31 - 1 if complete else CORE_NODES,
+            seconds=min(self.deadline.left(), 1e6),
+            seed=self.seed,
+        )
+        self.search = CORES
+        self.cores += 1
+        self.columns = max(self.columns, found.columns)
+        self.nodes += found.nodes
+        if found.chosen is not None and found.blocks is not None:
+            self._offer(Found(found.chosen, found.blocks))
+        least = min(found.least, losses.next_loss, self._shortfall())
+        if np.isfinite(least):
+            self.bound = min(self.bound, self.dual.bound - least)
+        return complete and found.proven
+
+    def _offer(self, found: Found) -> None:
+        """Take an answer if it is feasible and better than the one so far."""
+        own, excess = self.problem, self.problem.excess(found.chosen, found.blocks)
+        if (excess > ROUNDING * np.maximum(np.abs(own.capacity), 1.0)).any():
+            return
+        if (own.must & (found.chosen < 0)).any():
+            return
+        objective = own.objective(found.chosen, found.blocks)
+        if objective > self.objective:
+            self.found, self.objective = found, objective
+
+    def _shortfall(self) -> float:
+        """Return by how much the answer so far is below what the prices prove."""
+        return self.dual.bound - self.objective
+
+    def _certified(self) -> bool:
+        """Tell whether the gap that was asked for is proven."""
+        return self.bound - self.objective <= self.gap * abs(self.bound + self.offset)

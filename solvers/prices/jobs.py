@@ -1,0 +1,219 @@
+"""The per-job step of the price engine: given prices, every job takes its best option.
+
+Jobs are cut into blocks of a fixed size. Values and uses are summed block by block and the block
+sums are added exactly (`math.fsum`), so that the result does not depend, to the last bit, on how
+blocks are spread over processes.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.allocation.separable import Separable
+from ronda.instances.arrays import Floats, Ints
+
+BLOCK = 4096
+"""Jobs in a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the jobs do at some prices.
+
+    Attributes
+    ----------
+    value
+        Sum over jobs of value less price of what they take.
+    use
+        (R,) what they take of each resource.
+    """
+
+    value: float
+    use: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The options that cost least against each job's best one at some prices.
+
+    Attributes
+    ----------
+    best
+        (J,) row of each job's best option, -1 for none.
+    job, row, loss
+        (C,) job, row (-1 for none) and loss of alternatives to the best option, sorted by loss
+        and then by job and row.
+    next_loss
+        Every alternative that is not listed costs at least this much.
+    """
+
+    best: Ints
+    job: Ints
+    row: Ints
+    loss: Floats
+    next_loss: float
+
+
+class Jobs(Protocol):
+    """Whoever can answer for all jobs: this process, or workers on a cluster."""
+
+    def reply(self, prices: Floats) -> Reply:
+        """Return what the jobs take at prices (R,)."""
+        ...
+
+    def losses(self, prices: Floats, limit: float, most: int) -> Losses:
+        """Return the `most` alternatives of least loss, none above `limit`."""
+        ...
+
+
+class LocalJobs:
+    """The jobs of a separable problem in this process.
+
+    Parameters
+    ----------
+    problem
+        The problem; its arrays are not copied.
+    """
+
+    def __init__(self, problem: Separable) -> None:
+        self._blocks = cut_blocks(problem)
+
+    def reply(self, prices: Floats) -> Reply:
+        """Return what the jobs take at prices (R,)."""
+        return add_replies([block.reply(prices) for block in self._blocks])
+
+    def losses(self, prices: Floats, limit: float, most: int) -> Losses:
+        """Return the `most` alternatives of least loss, none above `limit`."""
+        return join_losses([b.losses(prices, limit, most) for b in self._blocks], most)
+
+
+def cut_blocks(problem: Separable) -> "list[Block]":
+    """Return the jobs of a problem in blocks, the same ones whoever answers for them."""
+    starts = range(0, max(1, problem.jobs), BLOCK)
+    return [Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
+
+
+def add_replies(parts: list[Reply]) -> Reply:
+    """Add the replies of blocks, exactly."""
+    if len(parts) == 1:
+        return parts[0]
+    use = [math.fsum(column) for column in zip(*(p.use.tolist() for p in parts), strict=True)]
+    return Reply(math.fsum(p.value for p in parts), np.array(use))
+
+
+def join_losses(parts: list[Losses], most: int) -> Losses:
+    """Join the losses of blocks, given in the order of jobs, and keep the least."""
+    if len(parts) == 1:
+        return parts[0]
+    job = np.concatenate([p.job for p in parts])
+    row = np.concatenate([p.row for p in parts])
+    loss = np.concatenate([p.loss for p in parts])
+    order = np.lexsort((row, job, loss))
+    next_loss = min(p.next_loss for p in parts)
+    if len(order) > most:
+        next_loss = min(next_loss, float(loss[order[most]]))
+        order = order[:most]
+    best = np.concatenate([p.best for p in parts])
+    return Losses(best, job[order], row[order], loss[order], next_loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive jobs: options as rows of a matrix, a job each, filled up with impossible ones.
+
+    Attributes
+    ----------
+    first_job, first_row
+        Where the block begins in the problem.
+    start
+        (J + 1,) offsets of jobs, from 0.
+    value, use, must
+        As in the problem.
+    """
+
+    first_job: int
+    first_row: int
+    start: Ints
+    value: Floats
+    use: Floats
+    must: NDArray[np.bool_]
+
+    @classmethod
+    def cut(cls, problem: Separable, begin: int, end: int) -> "Block":
+        """Return the jobs ``begin:end`` of a problem."""
+        rows = slice(int(problem.start[begin]), int(problem.start[end]))
+        return cls(
+            begin,
+            rows.start,
+            problem.start[begin : end + 1] - rows.start,
+            problem.value[rows],
+            np.ascontiguousarray(problem.use[:, rows]),
+            problem.must[begin:end],
+        )
+
+    def _reduced(self, prices: Floats) -> Floats:
+        """Return (K,) value less price of every option."""
+        reduced = self.value.copy()
+        for price, use in zip(prices.tolist(), self.use, strict=True):
+            if price:
+                reduced -= price * use
+        return reduced
+
+    def _best(self, reduced: Floats) -> tuple[Ints, Floats]:
+        """Return the best option of each job (-1: none) and its surplus."""
+        jobs = len(self.start) - 1
+        best, surplus = np.full(jobs, -1), np.zeros(jobs)
+        counts = self.start[1:] - self.start[:-1]
+        filled = counts.nonzero()[0]
+        if not len(filled):
+            return best, surplus
+        starts = self.start[filled]
+        top = np.maximum.reduceat(reduced, starts)
+        hits = (reduced == top.repeat(counts[filled])).nonzero()[0]
+        rows = hits[hits.searchsorted(starts)]  # the first of equals
+        take = (top > 0) | self.must[filled]
+        best[filled[take]] = rows[take]
+        surplus[filled[take]] = top[take]
+        return best, surplus
+
+    def reply(self, prices: Floats) -> Reply:
+        """Return what the jobs of the block take."""
+        best, surplus = self._best(self._reduced(prices))
+        return Reply(float(surplus.sum()), self.use[:, best[best >= 0]].sum(axis=1))
+
+    def losses(self, prices: Floats, limit: float, most: int) -> Losses:
+        """Return the `most` alternatives of least loss in the block, none above `limit`."""
+        reduced = self._reduced(prices)
+        best, surplus = self._best(reduced)
+        taken = best >= 0
+        if not most:  # only the best options are asked for
+            none_at_all = np.zeros(0, dtype=np.int64)
+            rows = np.where(taken, best + self.first_row, -1)
+            return Losses(rows, none_at_all, none_at_all, np.zeros(0), 0.0)
+        option_loss = np.repeat(surplus, np.diff(self.start)) - reduced
+        option_loss[best[taken]] = np.inf
+        none = np.flatnonzero(taken & ~self.must)
+        loss = np.concatenate([option_loss, surplus[none]])
+        limit = min(limit, np.finfo(float).max)
+        if len(loss) > most:
+            limit = min(limit, float(np.partition(loss, most)[most]))
+        rows = np.flatnonzero(loss <= limit)
+        options = len(option_loss)
+        job = np.where(
+            rows < options,
+            np.searchsorted(self.start, rows, side="right") - 1,
+            none[np.maximum(rows - options, 0)] if len(none) else 0,
+        )
+        row = np.where(rows < options, rows + self.first_row, -1)
+        order = np.lexsort((row, job, loss[rows]))[:most]
+        outside = np.setdiff1d(np.arange(len(loss)), rows[order], assume_unique=True)
+        return Losses(
+            np.where(taken, best + self.first_row, -1),
+            job[order] + self.first_job,
+            row[order],
+            loss[rows[order]],
+            float(loss[outside].min(initial=np.inf)),
+        )

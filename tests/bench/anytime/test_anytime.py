@@ -1,0 +1,226 @@
+"""Quality against time: gaps and integrals by hand, values of foreign plans, runs in processes."""
+
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+
+from ronda.bench.anytime import traces as anytime
+from ronda.bench.anytime.figure import draw
+from ronda.bench.anytime.table import lines, markdown
+from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace
+from ronda.bench.anytime.value import plan_value
+from ronda.bench.runs.compare import Comparison, Layout
+from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.worker import Limits
+from ronda.instances import generate
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import write
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+from ronda.solvers.solve import solve
+
+LIMITS = Limits(timeout_s=60.0, memory_mib=2048.0)
+
+# At 1 s a plan worth 6 after 10 evaluations, at 3 s one worth 9 after 30; the reference is 10.
+STEPS = Trace("r", "p", 0, (Point(1.0, 10, 6.0), Point(3.0, 30, 9.0)), None)
+
+
+@pytest.fixture(scope="module")
+def small() -> Round:
+    """Return a round of 12 jobs, some of which run."""
+    return generate.round(12, None, "balanced", 0)
+
+
+def told(**changes):
+    """Return a result with the metrics of a run that found 5 at 1 s and 8 at 2 s."""
+    metrics = {
+        "incumbents": [[1.0, 5.0], [2.0, 8.0]],
+        "build_s": 0.5,
+        "solve_s": 2.0,
+        "evaluations": 40,
+        "bound": 10.0,
+        "violations": 0,
+    }
+    return Result(
+        key="k",
+        instance="r",
+        policy="p",
+        label="p",
+        seed=0,
+        status=Status.OK,
+        wall_s=3.0,
+        metrics=metrics | changes,
+    )
+
+
+def test_the_primal_gap_is_berthold_s():
+    """The primal gap is berthold s."""
+    assert primal_gap(10.0, 8.0) == pytest.approx(0.2)
+    assert primal_gap(0.0, 0.0) == 0.0
+    assert primal_gap(-10.0, -20.0) == 0.5
+    assert primal_gap(10.0, -1.0) == 1.0
+    assert primal_gap(10.0, 0.0) == 1.0
+
+
+def test_the_primal_integral_by_hand():
+    """The primal integral by hand."""
+    # 1 s at gap 1, 2 s at 0.4, and up to 10 s at 0.1: 1 + 0.8 + 0.7.
+    assert STEPS.integral_s(10.0, 10.0) == pytest.approx(2.5)
+    # Up to 2 s: 1 + 0.4.
+    assert STEPS.integral_s(10.0, 2.0) == pytest.approx(1.4)
+    # Up to 0.5 s there is nothing.
+    assert STEPS.integral_s(10.0, 0.5) == pytest.approx(0.5)
+
+
+def test_gaps_are_steps_in_time_and_in_evaluations():
+    """Gaps are steps in time and in evaluations."""
+    assert STEPS.at(np.array([0.5, 1.0, 2.9, 3.0]), 10.0).tolist() == pytest.approx(
+        [1.0, 0.4, 0.4, 0.1]
+    )
+    assert STEPS.at(np.array([9, 10, 30]), 10.0, evaluations=True).tolist() == pytest.approx(
+        [1.0, 0.4, 0.1]
+    )
+    assert STEPS.arrives_s(10.0, 0.1) == 3.0
+    assert STEPS.arrives_s(10.0, 0.05) == float("inf")
+
+
+def test_the_reference_is_the_least_bound_or_the_best_value():
+    """The reference is the least bound or the best value."""
+    bounded = Trace("r", "q", 0, (Point(1.0, 1, 8.0),), 12.0)
+    tighter = Trace("r", "s", 0, (Point(1.0, 1, 8.0),), 11.0)
+    other = Trace("other", "q", 0, (Point(1.0, 1, 3.0),), None)
+    assert references([STEPS, bounded, tighter, other]) == {"r": 11.0, "other": 3.0}
+    # A plan outside the bound's options may be worth more than the bound.
+    above = Trace("r", "t", 0, (Point(1.0, 1, 11.5),), None)
+    assert references([above, tighter]) == {"r": 11.5}
+
+
+def test_incumbents_become_points_and_evaluations_go_with_time():
+    """Incumbents become points and evaluations go with time."""
+    # Searching from 0.5 s to 2.5 s makes 40 evaluations: at 1 s a quarter, at 2 s three quarters.
+    made = trace(told(), 8.0, own=True)
+    assert made.points == (Point(1.0, 10.0, 5.0), Point(2.0, 30.0, 8.0))
+    assert made.bound == 10.0
+
+
+def test_what_is_not_placed_does_not_count_earlier_either():
+    """What is not placed does not count earlier either."""
+    # The plan that was returned is worth 7 of the 8: no incumbent counts for more.
+    assert trace(told(), 7.0, own=True).points[-1] == Point(2.0, 30.0, 7.0)
+    # A better plan than all incumbents (repaired at the end) arrives with the answer.
+    assert trace(told(), 9.0, own=True).points[-1] == Point(3.0, 40.0, 9.0)
+
+
+def test_of_another_objective_only_the_answer_counts():
+    """Of another objective only the answer counts."""
+    made = trace(told(), 4.0, own=False)
+    assert made.points == (Point(3.0, 40.0, 4.0),)
+    assert made.bound is None
+
+
+def test_the_value_of_a_plan_is_its_policy_s_objective(small):
+    """The value of a plan is its policy s objective."""
+    plan = solve(small, "milp", deadline=Deadline(20.0))
+    assert plan_value(small, plan, "rank") == pytest.approx(plan.objective)
+    assert plan_value(small, Plan(), "rank") == 0.0
+
+
+def test_options_off_the_ladder_have_a_value(small):
+    """Options off the ladder have a value."""
+    plan = solve(small, "milp", deadline=Deadline(20.0))
+    job, held = next((j, a) for j, a in plan.allocations.items() if a.option.gpus >= 2)
+    slower = msgspec.structs.replace(held.option, rate=0.75 * held.option.rate, batch=12345.0)
+    changed = msgspec.structs.replace(
+        plan, allocations=plan.allocations | {job: msgspec.structs.replace(held, option=slower)}
+    )
+    alone = Plan(allocations={job: held})
+    less = Plan(allocations={job: changed.allocations[job]})
+    # `rank` is linear in the rate, and a job that waits loses nothing by a switch.
+    state = next(s for s in small.jobs if s.job.id == job)
+    if state.allocation is None:
+        expected = 0.75 * plan_value(small, alone, "rank")
+        assert plan_value(small, less, "rank") == pytest.approx(expected)
+    rest = plan_value(small, plan, "rank") - plan_value(small, alone, "rank")
+    whole = plan_value(small, changed, "rank")
+    assert whole == pytest.approx(rest + plan_value(small, less, "rank"))
+
+
+def test_cases_get_the_common_objective_unless_they_have_another(small):
+    """Cases get the common objective unless they have another."""
+    made = anytime.cases(
+        {"a.json": small},
+        ("fifo", "milp", "milp(objective=makespan)", "genetic"),
+        (0, 1),
+        objective="density",
+        time_limit_s=1.0,
+    )
+    found = [(c.label, c.seed, c.config.get("objective")) for c in made]
+    assert ("fifo", 0, None) in found
+    assert ("milp", 0, "density") in found
+    assert ("milp(objective=makespan)", 0, "makespan") in found
+    assert [f for f in found if f[0] == "genetic"] == [
+        ("genetic", 0, "density"),
+        ("genetic", 1, "density"),
+    ]
+    assert not [f for f in found if f[:2] == ("fifo", 1)]
+
+
+def test_two_rounds_of_one_name_are_refused(small):
+    """Two rounds of one name are refused."""
+    with pytest.raises(InputError, match="two rounds with the name"):
+        anytime.cases({"a": small, "b": small}, ("fifo",), (0,), objective="rank", time_limit_s=1.0)
+
+
+def test_runs_in_processes_make_traces_a_table_and_a_figure(small, tmp_path):
+    """Runs in processes make traces a table and a figure."""
+    source = tmp_path / "small.json"
+    write(small, source)
+    todo = anytime.cases(
+        {str(source): small},
+        ("fifo", "milp"),
+        (0,),
+        objective="rank",
+        time_limit_s=20.0,
+    )
+    command = (sys.executable, "-m", anytime.COMMAND)
+    comparison = Comparison(tmp_path, LIMITS, 1, command=command, answer=anytime.ANSWER)
+    results = comparison.run(todo)
+    assert [r.status for r in results] == [Status.OK] * 2, [r.message for r in results]
+    layout = Layout(tmp_path, anytime.ANSWER)
+    found = anytime.traces(results, {small.name: small}, layout, "rank")
+    reference = references(found)
+    fifo, milp = found
+    assert milp.bound is not None
+    assert fifo.bound is None
+    assert milp.gaps(reference[small.name])[-1] <= 1e-3
+    assert len(fifo.points) == 1
+    table = lines(found, results, 20.0)
+    assert [line.label for line in table] == ["fifo", "milp"]
+    assert markdown(table, 20.0).count("\n") == 4
+    draw(found, reference, 20.0, tmp_path / "figures" / "small")
+    assert (tmp_path / "figures" / "small.png").stat().st_size > 5000
+    rows = (tmp_path / "figures" / "small.csv").read_text().splitlines()
+    assert len(rows) == 1 + sum(len(t.points) for t in found)
+    assert Comparison(tmp_path, LIMITS, 1, answer=anytime.ANSWER).missing(todo) == []
+
+
+def test_a_round_that_changed_meanwhile_is_an_error(small, tmp_path):
+    """A round that changed meanwhile is an error."""
+    source = tmp_path / "small.json"
+    write(small, source)
+    todo = anytime.cases({str(source): small}, ("fifo",), (0,), objective="rank", time_limit_s=20.0)
+    write(generate.round(5, None, "balanced", 1), source)
+    command = (sys.executable, "-m", anytime.COMMAND)
+    results = Comparison(tmp_path, LIMITS, 1, command=command, answer=anytime.ANSWER).run(todo)
+    assert results[0].status is Status.ERROR
+    assert "changed" in results[0].message
+
+
+def test_plans_with_violations_do_not_count(small, tmp_path):
+    """Plans with violations do not count."""
+    broken = told(violations=2)
+    failed = msgspec.structs.replace(told(), status=Status.TIME, metrics={})
+    assert anytime.traces([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []

@@ -1,0 +1,99 @@
+"""Figures: every picture is there, with its numbers, whatever the schedule holds."""
+
+import csv
+
+import msgspec
+import pytest
+
+from ronda.bench.figures.run import draw_run, quality
+from ronda.bench.figures.style import nice_step
+from ronda.bench.runs.results import Result, Status
+from ronda.instances.budget import Budget, EnergyBudget, StepSeries
+from ronda.instances.schedule import JobOutcome, Schedule
+from ronda.solvers.horizon.driver import run
+
+PNG = b"\x89PNG"
+
+
+def rows(path):
+    """Return the rows of a CSV file."""
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_figures_of_two_policies(two_nodes, tmp_path):
+    """The numbers beside the pictures are those of the schedules."""
+    schedules = {name: run(two_nodes, name) for name in ("fifo", "srtf")}
+    pictures = draw_run(two_nodes, schedules, tmp_path)
+    assert all(path.read_bytes().startswith(PNG) for path in pictures)
+    gantt = rows(tmp_path / "gantt.csv")
+    assert {row["policy"] for row in gantt} == {"fifo", "srtf"}
+    held = sum(
+        int(r["gpus_here"]) * (float(r["end_s"]) - float(r["start_s"]))
+        for r in gantt
+        if r["policy"] == "fifo"
+    )
+    assert held == pytest.approx(2 * 100 + 8 * 50 + 1 * 10)
+    cdf = [r for r in rows(tmp_path / "jct_cdf.csv") if r["policy"] == "fifo"]
+    assert [float(r["jct_s"]) for r in cdf] == [100, 100, 150, 150]
+    assert float(cdf[-1]["share"]) == 1
+    assert list(tmp_path.glob("*.tmp")) == []
+
+
+def test_budgets_sleep_and_power_are_drawn(two_nodes, by_hand, tmp_path):
+    """Power caps, energy budgets and sleeping nodes have their marks; nothing fails."""
+    budget = Budget(
+        power_cap_w=StepSeries(times_s=(0.0, 50.0), values=(900.0, 800.0)),
+        energy=EnergyBudget(joules=1e5, horizon_s=200.0),
+    )
+    limited = msgspec.structs.replace(two_nodes, budget=budget)
+    asleep = msgspec.structs.replace(by_hand, sleeps=((1, 0.0, 90.0),))
+    assert all(p.stat().st_size > 10_000 for p in draw_run(limited, {"fifo": asleep}, tmp_path))
+
+
+def test_empty_schedules_and_missing_power_are_drawn(two_nodes, tmp_path):
+    """A schedule in which nothing ran, on a cluster without power data, gives figures too."""
+    (gpu,), (group,) = two_nodes.cluster.gpu_types, two_nodes.cluster.node_groups
+    dark = msgspec.structs.replace(
+        two_nodes.cluster,
+        gpu_types=(msgspec.structs.replace(gpu, idle_w=0.0),),
+        node_groups=(msgspec.structs.replace(group, host_idle_w=0.0, sleep_w=0.0),),
+    )
+    instance = msgspec.structs.replace(two_nodes, cluster=dark)
+    nothing = Schedule(
+        instance="x",
+        fingerprint="",
+        policy="none",
+        jobs=(JobOutcome(id="a", submit_s=0.0, end_s=None, segments=()),),
+        end_s=0.0,
+    )
+    pictures = draw_run(instance, {"none": nothing}, tmp_path)
+    assert all(path.read_bytes().startswith(PNG) for path in pictures)
+
+
+def test_quality_against_solve_time(tmp_path):
+    """One row a run, the bound beside it; a missing bound draws no line."""
+    results = [
+        Result(
+            key=str(seed),
+            instance="x",
+            policy="p",
+            label="p",
+            seed=seed,
+            status=Status.OK,
+            metrics={"mean_jct_s": 10.0 + seed, "median_solve_s": 0.01, "p99_solve_s": 0.1}
+            | ({"bound_mean_jct_s": 5.0} if seed else {}),
+        )
+        for seed in (0, 1)
+    ]
+    quality("x", results, tmp_path / "quality")
+    assert [row["mean_jct_s"] for row in rows(tmp_path / "quality.csv")] == ["10.0", "11.0"]
+    assert (tmp_path / "quality.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("length", "step"), [(37.6, 5), (8, 1), (8.1, 2), (0.3, 0.05), (1000, 200), (0, 1)]
+)
+def test_steps_of_the_time_axis(length, step):
+    """At most eight parts of 1, 2 or 5 times a power of ten."""
+    assert nice_step(length) == pytest.approx(step)

@@ -1,0 +1,71 @@
+"""Output folders are claimed for one purpose."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ronda.bench.runs.folder import MARK, claim
+from ronda.instances.errors import InputError
+
+
+def test_a_new_folder_is_made_and_can_be_used_again(tmp_path):
+    """The second use sees that there was a first."""
+    with claim(tmp_path / "a" / "b", "run", {"seed": 1}) as again:
+        assert not again
+    with claim(tmp_path / "a" / "b", "run", {"seed": 1}) as again:
+        assert again
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    """A folder with other files is refused and nothing is put into it."""
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match="files that ronda did not make"), claim(tmp_path, "run"):
+        pass
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_folder_serves_one_purpose(tmp_path):
+    """Neither another kind of results nor another run may be mixed in."""
+    with claim(tmp_path, "run", {"seed": 1}):
+        pass
+    with pytest.raises(InputError, match="ronda/comparison/1"), claim(tmp_path, "comparison"):
+        pass
+    for other in ({"seed": 2}, {}, {"seed": 1, "period_s": 60.0}):
+        with pytest.raises(InputError, match=r"seed 1|period_s"), claim(tmp_path, "run", other):
+            pass
+
+
+def test_a_damaged_mark_is_told(tmp_path):
+    """A mark that cannot be read is not taken for none."""
+    (tmp_path / MARK).write_text("{")
+    with pytest.raises(InputError, match="damaged"), claim(tmp_path, "run"):
+        pass
+
+
+def test_a_file_is_no_folder(tmp_path):
+    """The name of a file, or one below a file, is refused."""
+    (tmp_path / "f").write_text("x")
+    for path in (tmp_path / "f", tmp_path / "f" / "g"):
+        with pytest.raises(InputError), claim(path, "run"):
+            pass
+
+
+def test_two_processes_cannot_hold_one_folder(tmp_path):
+    """While one process works in a folder, another one is refused."""
+    code = (
+        "import sys; from pathlib import Path; from ronda.bench.runs.folder import claim\n"
+        "from ronda.instances.errors import InputError\n"
+        "try:\n"
+        "    with claim(Path(sys.argv[1]), 'run'): print('held')\n"
+        "except InputError as error: print(error)\n"
+    )
+
+    def other():
+        command = [sys.executable, "-c", code, str(tmp_path / "x")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    with claim(tmp_path / "x", "run"):
+        assert "another ronda process" in other()
+    assert other() == "held"

@@ -1,0 +1,79 @@
+"""The file of results: appended, read back, and robust to a kill."""
+
+import json
+
+import pytest
+
+from ronda.bench.runs.results import Result, ResultsFile, Status
+from ronda.instances.errors import InputError
+
+
+def result(key="k", **changes):
+    """Return a result."""
+    fields = {"key": key, "instance": "x", "policy": "fifo", "seed": 0, "status": Status.OK}
+    return Result(**(fields | {"metrics": {"mean_jct_s": 2.5, "jobs": 3}} | changes))
+
+
+def test_line_is_flat_and_complete(tmp_path):
+    """Metrics stand beside the other fields, and every field is there even at its default."""
+    file = ResultsFile(tmp_path / "r.jsonl")
+    file.append(result())
+    line = json.loads((tmp_path / "r.jsonl").read_text())
+    assert line["mean_jct_s"] == 2.5
+    assert line["status"] == "OK"
+    assert {"versions", "host", "commit", "config", "seed", "wall_s"} <= line.keys()
+    assert "metrics" not in line
+
+
+def test_latest_line_of_a_case_counts(tmp_path):
+    """A run that is repeated leaves its old line, but the new one is read."""
+    file = ResultsFile(tmp_path / "r.jsonl")
+    file.append(result(status=Status.TIME, metrics={}))
+    file.append(result())
+    file.append(result("other"))
+    again = ResultsFile(tmp_path / "r.jsonl")
+    assert len(again) == 2
+    assert again.get("k") == result()
+    assert again.get("nothing") is None
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_line_cut_in_half_is_dropped(tmp_path):
+    """After a kill in the middle of a line the whole ones count, and the next starts afresh."""
+    path = tmp_path / "r.jsonl"
+    file = ResultsFile(path)
+    file.append(result())
+    file.append(result("cut"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    again = ResultsFile(path)
+    assert len(again) == 1
+    again.append(result("cut"))
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_line_is_told(tmp_path):
+    """A whole line that is no result is not passed over in silence."""
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"key": "k"}\n')
+    with pytest.raises(InputError, match="line 1"):
+        ResultsFile(path)
+
+
+@pytest.mark.parametrize(
+    ("status", "timeout_s", "memory_mib", "final"),
+    [
+        (Status.OK, 1.0, 1.0, True),
+        (Status.ERROR, 60.0, 512.0, False),
+        (Status.TIME, 60.0, 512.0, True),
+        (Status.TIME, 30.0, 9999.0, True),
+        (Status.TIME, 61.0, 512.0, False),
+        (Status.TIME, None, 512.0, False),
+        (Status.OOM, 60.0, 512.0, True),
+        (Status.OOM, 60.0, 513.0, False),
+    ],
+)
+def test_what_is_run_again(status, timeout_s, memory_mib, final):
+    """Errors are tried again, and broken limits once they are more generous."""
+    old = result(status=status, timeout_s=60.0, memory_mib=512.0)
+    assert old.final(timeout_s, memory_mib) is final

@@ -1,0 +1,118 @@
+"""Policies, seeds and cases of a comparison."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint
+from ronda.solvers.contract import Capability
+from ronda.solvers.registry import policy
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fifo", ("fifo",)),
+        (
+            "fifo, milp(gap=1e-4, objective=rank),sjf",
+            ("fifo", "milp(gap=1e-4, objective=rank)", "sjf"),
+        ),
+        ("a(x=(1,2),y=[3,4]),b", ("a(x=(1,2),y=[3,4])", "b")),
+        ("fifo,fifo", ("fifo",)),
+    ],
+)
+def test_commas_inside_brackets_do_not_split(text, expected):
+    """Only commas outside brackets separate policies, and a repeat counts once."""
+    assert split_policies(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "fifo,", ",fifo", "fifo,,sjf", "milp(gap=1", "fifo)", ")("])
+def test_lists_of_policies_that_cannot_be_read(text):
+    """A slip in the list is told, with the option's name."""
+    with pytest.raises(InputError, match="--policies"):
+        split_policies(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0-4", (0, 1, 2, 3, 4)),
+        ("0,3,5", (0, 3, 5)),
+        ("7", (7,)),
+        (" 2 , 0-1,1", (0, 1, 2)),
+        ("5-5", (5,)),
+    ],
+)
+def test_seeds(text, expected):
+    """Ranges and lists mix, and come out ascending without repeats."""
+    assert parse_seeds(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1.5", "4-0", "0-", "0--3", "1,,2", "0-99999999", "٣", "1e3"]
+)
+def test_seeds_that_cannot_be_read(text):
+    """What is no whole number or rising range is refused, and so is an absurd number of seeds."""
+    with pytest.raises(InputError, match="--seeds"):
+        parse_seeds(text)
+
+
+@given(st.sets(st.integers(0, 500), min_size=1, max_size=20))
+def test_seeds_round_trip(seeds):
+    """A list of seeds is read back as it was written."""
+    assert parse_seeds(",".join(map(str, seeds))) == tuple(sorted(seeds))
+
+
+def case(**changes):
+    """Return a case."""
+    fields = {"source": "x", "instance": "x", "fingerprint": "f", "label": "fifo", "policy": "fifo"}
+    return Case(**(fields | changes))
+
+
+def test_key_tells_different_work_apart_and_only_that():
+    """The key depends on what is computed, not on how the user wrote it."""
+    base = case()
+    assert case(label="fifo()", source="./x").key == base.key
+    different = [
+        case(fingerprint="g"),
+        case(policy="sjf"),
+        case(config={"gap": 0.1}),
+        case(seed=1),
+        case(time_limit_s=1.0),
+        case(period_s=60.0),
+    ]
+    assert len({base.key, *(other.key for other in different)}) == 7
+
+
+def test_key_is_a_file_name():
+    """Nothing in a name can leave the folder of runs."""
+    key = case(instance="../a b/ü", policy="milp(x=1)").key
+    assert "/" not in key
+    assert " " not in key
+
+
+def test_policies_without_randomness_run_once(two_nodes):
+    """Seeds multiply only the policies that use them."""
+    assert Capability.RANDOM not in policy("fifo").capabilities
+    loaded = {"two-nodes": (two_nodes, fingerprint(two_nodes))}
+    found = cases(loaded, ("fifo", "fifo()"), (3, 4, 5), time_limit_s=1.0)
+    assert [(c.label, c.seed) for c in found] == [("fifo", 3)]
+
+
+def test_namesakes_are_refused(two_nodes):
+    """Two different instances of one name could not be told apart in the results."""
+    other = msgspec.structs.replace(two_nodes, jobs=two_nodes.jobs[:1])
+    loaded = {path: (each, fingerprint(each)) for path, each in (("a", two_nodes), ("b", other))}
+    with pytest.raises(InputError, match="another instance with the name 'two-nodes'"):
+        cases(loaded, ("fifo",), (0,), time_limit_s=1.0)
+
+
+def test_period_replaces_that_of_the_instance(two_nodes):
+    """A period is put beside the instance's own rule about events."""
+    assert case().cadence(two_nodes) == two_nodes.cadence
+    assert case(period_s=30.0).cadence(two_nodes) == msgspec.structs.replace(
+        two_nodes.cadence, period_s=30.0
+    )

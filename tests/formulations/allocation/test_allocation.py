@@ -1,0 +1,225 @@
+"""The allocation model: what each constraint family says."""
+
+import msgspec
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.conflicts import (
+    awake_for,
+    chosen_rows,
+    prices,
+    shortages,
+)
+from ronda.formulations.allocation.dual_functions import node_shares, tightening
+from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.options.table import build as build_options
+from ronda.formulations.watts.nodes import may_sleep, node_classes
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
+from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.profile import PowerCurve, Profile, Rigid
+from ronda.instances.round import Round
+from ronda.solvers.exact.model import solve
+
+IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
+
+
+def make_round(sizes, *, nodes=2, per_node=8, sleep_w=None, racks=(), must=(), **fields):
+    """Return a round of rigid jobs of these sizes; `must` are pairs (index, node) that run."""
+    groups = [
+        NodeGroup(
+            name=f"g{k}",
+            count=nodes if not racks else 1,
+            gpus_per_node=per_node,
+            gpu_type="V100",
+            host_idle_w=HOST_W,
+            sleep_w=HOST_W + per_node * IDLE_W if sleep_w is None else sleep_w,
+            rack=racks[k].name if racks else None,
+        )
+        for k in range(max(1, len(racks)))
+    ]
+    power = {"V100": PowerCurve(a_w=BUSY_W)}
+    states = [
+        JobState(
+            job=Job(
+                id=f"j{k}", submit_s=0, profile="rigid", gpus=n, preemptible=k not in dict(must)
+            ),
+            since_s=0,
+        )
+        for k, n in enumerate(sizes)
+    ]
+    for k, node in must:
+        option = Option(pool=0, gpus=sizes[k], span="node", rate=1.0, power_w=sizes[k] * BUSY_W)
+        held = Allocation(option=option, placement=((node, sizes[k]),))
+        states[k] = msgspec.structs.replace(states[k], allocation=held, started=True)
+    return Round(
+        cluster=Cluster(
+            gpu_types=(GpuType(name="V100", memory_gib=32, idle_w=IDLE_W),),
+            node_groups=tuple(groups),
+            racks=tuple(racks),
+        ),
+        profiles={"rigid": Profile(name="rigid", throughput={"V100": Rigid()}, power=power)},
+        waiting=tuple(s for s in states if s.allocation is None),
+        running=tuple(s for s in states if s.allocation is not None),
+        **fields,
+    )
+
+
+def best(round_, worth):
+    """Return the value of the model's optimum and the indices of the jobs that run."""
+    table = build_options(round_)
+    model = build(round_, table, np.asarray(worth, dtype=float))
+    outcome = solve(model, gap=0)
+    assert outcome.x is not None, outcome.message
+    rows = chosen_rows(model)
+    return sum(worth[k] for k in rows if k >= 0), [j for j, k in enumerate(rows) if k >= 0]
+
+
+def test_names_are_those_of_the_documentation():
+    """Every constraint family is in the model under its name, with its index."""
+    racks = (Rack(name="r0", power_cap_w=5000), Rack(name="r1"))
+    round_ = make_round(
+        [5, 3], racks=racks, sleep_w=SLEEP_W, power_cap_w=6000, energy_j=3.6e6 * 6, must=[(1, 0)]
+    )
+    table = build_options(round_)
+    names = {
+        c.name
+        for c in build(round_, table, np.ones(len(table))).component_data_objects(pyo.Constraint)
+    }
+    pool = table.pools[0].name
+    assert {
+        "one_option[j1]",
+        f"gpus[{pool}]",
+        f"whole_nodes[{pool},1]",
+        "power_cap",
+        "energy_window",
+        f"rack_share[{pool}]",
+        "rack_power[r0]",
+    } <= names
+
+
+def test_gpus_of_a_pool_are_shared():
+    """Of jobs of 8, 4 and 4 GPUs on 8 the two small ones run if they are worth more together."""
+    assert best(make_round([8, 4, 4], nodes=1), [5, 2, 4])[1] == [1, 2]
+    assert best(make_round([8, 4, 4], nodes=1), [7, 2, 4])[1] == [0]
+
+
+def test_jobs_of_more_than_half_a_node_need_a_node_each():
+    """Two nodes of 8 hold 16 GPUs, but of three jobs of 5 GPUs only two."""
+    round_ = make_round([5, 5, 5])
+    assert best(round_, [1.0, 1.0, 1.0])[0] == 2
+    # 15 <= 16: without whole nodes all three would run
+    assert best(make_round([5, 5, 5], per_node=16, nodes=1), [1.0, 1.0, 1.0])[0] == 3
+
+
+def test_remainders_of_wide_jobs_count_as_well():
+    """Jobs of 12 take a node and half of another, which jobs of 5 do not fit into."""
+    # 12 + 12 = 24 GPUs fill three nodes of 8; a job of 5 more would need a fourth.
+    assert best(make_round([12, 12, 5], nodes=3), [2.0, 2.0, 1.0])[0] == 4
+    assert best(make_round([12, 5, 5], nodes=3), [2.0, 1.0, 1.0])[0] == 3
+
+
+@given(st.lists(st.integers(1, 8), max_size=8), st.integers(1, 7))
+def test_dual_functions_are_feasible(sizes, k):
+    """Jobs that fit in a node together take shares of it that sum to at most 1."""
+    packed = [n for i, n in enumerate(sizes) if sum(sizes[: i + 1]) <= 8]
+    assert node_shares(np.array(packed, dtype=int), 8, k).sum() <= 1 + 1e-12
+
+
+def test_powers_of_two_need_no_whole_node_constraints():
+    """Counting GPUs is exact for sizes that divide each other and the node."""
+    assert tightening([1, 2, 4], 8) == ()
+    assert tightening([1, 2, 4], 12) == ()
+    assert 1 in tightening([5], 8)
+
+
+def test_power_cap_counts_idle_gpus_once():
+    """A busy GPU replaces an idle one: 8 of 16 GPUs busy draw 1200 + 8 x 200 W."""
+    # idle cluster: 2 hosts x 200 + 16 GPUs x 50 = 1200 W; a job of 8 adds 8 x (250 - 50) = 1600 W
+    assert best(make_round([8, 8], power_cap_w=2800.0), [1.0, 2.0])[1] == [1]
+    assert best(make_round([8, 8], power_cap_w=2799.0), [1.0, 2.0])[1] == []
+    assert best(make_round([8, 8], power_cap_w=4400.0), [1.0, 2.0])[1] == [0, 1]
+
+
+def test_energy_window_is_a_power_limit_over_its_length():
+    """2800 W for half an hour are 5.04 MJ."""
+    fields = {"window_s": 1800.0}
+    assert best(make_round([8, 8], energy_j=5.04e6, **fields), [1.0, 2.0])[1] == [1]
+    assert best(make_round([8, 8], energy_j=5.03e6, **fields), [1.0, 2.0])[1] == []
+
+
+def test_sleeping_nodes_make_room_for_jobs():
+    """With one of two nodes asleep the cluster draws 600 + 10 W without jobs, not 1200 W."""
+    # 2210 W = 600 + 10 + 8 x 200: enough for one job of 8 on one node if the other one sleeps
+    asleep = make_round([8, 8], power_cap_w=2210.0, sleep_w=SLEEP_W)
+    assert may_sleep(asleep)
+    assert best(asleep, [1.0, 2.0])[1] == [1]
+    assert best(make_round([8, 8], power_cap_w=2209.0, sleep_w=SLEEP_W), [1.0, 2.0])[1] == []
+    # nodes that draw as much asleep stay awake
+    assert best(make_round([8, 8], power_cap_w=2210.0), [1.0, 2.0])[1] == []
+
+
+def test_without_a_power_limit_no_node_sleeps():
+    """Sleeping is a variable only where it can help."""
+    round_ = make_round([8], sleep_w=SLEEP_W)
+    table = build_options(round_)
+    assert not hasattr(build(round_, table, np.ones(len(table))), "awake")
+
+
+def test_racks_limit_their_subtree():
+    """A row that holds both racks and allows 2800 W lets one job of 8 run, 4400 W both."""
+    for cap, expected in ((2800.0, [1]), (4400.0, [0, 1])):
+        racks = (Rack(name="r0", parent="row"), Rack(name="r1", parent="row"))
+        round_ = make_round([8, 8], racks=racks)
+        cluster = msgspec.structs.replace(
+            round_.cluster, racks=(*racks, Rack(name="row", power_cap_w=cap))
+        )
+        assert best(msgspec.structs.replace(round_, cluster=cluster), [1.0, 2.0])[1] == expected
+
+
+def test_power_that_a_capped_rack_refuses_goes_to_another():
+    """A rack at its idle power takes no job, the other one does."""
+    racks = (Rack(name="r0", power_cap_w=600.0), Rack(name="r1"))
+    assert best(make_round([8, 8], racks=racks), [1.0, 2.0])[1] == [1]
+
+
+def test_jobs_that_must_run_do_even_at_a_loss():
+    """A job that may not be preempted runs whatever it is worth."""
+    round_ = make_round([8, 8, 8], must=[(2, 0)])
+    table = build_options(round_)
+    worth = np.array([-3.0, 1.0, 2.0])  # the running job comes first
+    assert table.must_run.tolist() == [True, False, False]
+    assert best(round_, worth)[1] == [0, 2]
+
+
+def test_nodes_that_gpus_keep_awake():
+    """Nine GPUs keep two nodes of 8 awake; frugal nodes come first."""
+    classes = node_classes(make_round([8], nodes=3, sleep_w=SLEEP_W).cluster)
+    assert awake_for(classes, [9]) == [2]
+    assert awake_for(classes, [0]) == [0]
+
+
+def test_prices_are_in_users_units():
+    """Duals of rows in kW and kWh become values per watt and joule."""
+    round_ = make_round([8], power_cap_w=5000.0, energy_j=1e8)
+    table = build_options(round_)
+    case = make_case(round_, table, np.full(len(table), 4.0))
+    found = prices(case, {"power_cap": 3.0, "energy_window": 3.6, "one_option[j0]": 1.0})
+    assert found == pytest.approx({"power_cap": 4 * 3.0 / 1e3, "energy_window": 4e-6})
+
+
+def test_shortages_are_said_in_words_with_numbers():
+    """Limits that must-run jobs break by themselves are named, with need and limit."""
+    # one node of 8 with a job of 8: 200 + 8 x 250 = 2200 W, and the other node idle 600 W
+    round_ = make_round([8], must=[(0, 0)], power_cap_w=2799.0)
+    (found,) = shortages(make_case(round_, table := build_options(round_), np.ones(len(table))))
+    assert found.constraints == ("one_option[j0]", "power_cap")
+    assert "2800 W" in found.message
+    assert "2799 W" in found.message
+    idle = make_round([8], energy_j=1199.0 * 3600)
+    (found,) = shortages(make_case(idle, table := build_options(idle), np.ones(len(table))))
+    assert found.constraints == ("energy_window",)
+    assert "without any job" in found.message

@@ -1,0 +1,226 @@
+"""The optimum of the allocation model: found by other methods too, symmetric, monotone, bounded."""
+
+from itertools import product
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ronda.formulations.allocation.candidates import option_losses
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.conflicts import (
+    chosen_rows,
+    warm_start,
+    within,
+)
+from ronda.formulations.allocation.greedy_fill import dual_bound
+from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.options.table import build as build_options
+from ronda.formulations.watts.nodes import may_sleep
+from ronda.instances.generate import tiny_round
+from ronda.solvers.exact.linear_form import linear_form
+from ronda.solvers.exact.model import solve
+
+
+def random_values(table, seed):
+    """Return values of every sign; equal ones occur."""
+    rng = np.random.default_rng([seed, 99])
+    drawn = np.round(rng.lognormal(0, 1, len(table)), 3)
+    return np.where(rng.random(len(table)) < 0.1, -drawn, drawn)
+
+
+def rows_by_job(table):
+    """Return what each job may choose: its rows, or -1 unless it must run."""
+    return [
+        [*range(table.start[j], table.start[j + 1]), *([] if table.must_run[j] else [-1])]
+        for j in range(len(table.jobs))
+    ]
+
+
+def least_power(round_, gpus):
+    """Return the least idle power in watts of nodes that hold so many GPUs in each pool.
+
+    By trying every set of nodes that stay awake.
+    """
+    t = round_.cluster.topology
+    n = len(t.node_gpus)
+    sleeps = round_.watts is not None
+    least = np.inf
+    for awake in product((True, False), repeat=n) if sleeps else [(True,) * n]:
+        room = [0] * len(gpus)
+        watts = 0.0
+        for node in range(n):
+            idle = t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node]
+            watts += idle if awake[node] else t.sleep_w[node]
+            room[t.node_pool[node]] += t.node_gpus[node] * awake[node]
+        if all(a <= b for a, b in zip(gpus, room, strict=True)):
+            least = min(least, watts)
+    return least
+
+
+def brute_force(round_, table, worth):
+    """Return the best value over all combinations of rows that break no limit."""
+    idle = [p.gpu_type.idle_w for p in table.pools]
+    choices = rows_by_job(table)
+    powers = {}
+    top = -np.inf
+    for rows in product(*choices):
+        rows = [k for k in rows if k >= 0]
+        gpus = [0] * len(table.pools)
+        extra = value = 0.0
+        for k in rows:
+            p = table.pool[k]
+            gpus[p] += int(table.gpus[k])
+            extra += table.power_w[k] - table.gpus[k] * idle[p]
+            value += worth[k]
+        if value <= top or any(g > p.gpus for g, p in zip(gpus, table.pools, strict=True)):
+            continue
+        if round_.watts is not None:
+            key = tuple(gpus)
+            if key not in powers:
+                powers[key] = least_power(round_, gpus)
+            drawn = powers[key] + extra
+            if round_.power_cap_w is not None and drawn > round_.power_cap_w * (1 + 1e-12):
+                continue
+            joules = drawn * round_.window_s
+            if round_.energy_j is not None and joules > round_.energy_j * (1 + 1e-12):
+                continue
+        top = value
+    return top
+
+
+def dynamic_programme(table, worth):
+    """Return the best value where only GPUs are limited: job by job, by GPUs used in each pool."""
+    states = {(0,) * len(table.pools): 0.0}
+    for choices in rows_by_job(table):
+        after = {}
+        for used, value in states.items():
+            for k in choices:
+                new, gain = list(used), 0.0
+                if k >= 0:
+                    new[table.pool[k]] += int(table.gpus[k])
+                    gain = worth[k]
+                    if new[table.pool[k]] > table.pools[table.pool[k]].gpus:
+                        continue
+                after[tuple(new)] = max(after.get(tuple(new), -np.inf), value + gain)
+        states = after
+    return max(states.values())
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_milp_equals_brute_force_and_dynamic_programming(block):
+    """On 200 random tiny rounds the MILP's optimum is that of two independent methods, to 1e-9."""
+    separable = 0
+    for seed in range(20 * block, 20 * block + 20):
+        round_ = tiny_round(seed)
+        table = build_options(round_)
+        worth = random_values(table, seed)
+        model = build(round_, table, worth)
+        outcome = solve(model, gap=0)
+        rows = chosen_rows(model)
+        found = float(worth[rows[rows >= 0]].sum())
+        expected = brute_force(round_, table, worth)
+        assert outcome.x is not None
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9), seed
+        if round_.watts is None:
+            separable += 1
+            assert found == pytest.approx(dynamic_programme(table, worth), rel=1e-9, abs=1e-9)
+    assert separable > 0
+
+
+def test_options_that_cannot_matter_get_no_variable():
+    """Worthless options, and those that another one of the job beats, are left out."""
+    round_ = tiny_round(3)
+    table = build_options(round_)
+    worth = np.where(np.arange(len(table)) % 2 == 0, -1.0, 1.0)
+    worth[table.must_run[table.job]] = -5.0
+    rows = make_case(round_, table, worth).rows
+    must = table.must_run[table.job]
+    assert (worth[rows[~must[rows]]] > 0).all()
+    assert set(np.flatnonzero(must)) <= set(rows)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.randoms(use_true_random=False))
+def test_the_order_of_jobs_changes_nothing(seed, random):
+    """Permuting the waiting jobs leaves the optimum where it is."""
+    round_ = tiny_round(seed)
+    table = build_options(round_)
+    worth = dict(zip(_keys(table), random_values(table, seed), strict=True))
+    waiting = list(round_.waiting)
+    random.shuffle(waiting)
+    other = msgspec.structs.replace(round_, waiting=tuple(waiting))
+    mixed = build_options(other)
+    values = [np.array([worth[k] for k in _keys(t)]) for t in (table, mixed)]
+    found = [
+        solve(build(r, t, v), gap=0).objective * make_case(r, t, v).scale
+        for r, t, v in zip((round_, other), (table, mixed), values, strict=True)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
+
+
+def _keys(table):
+    """Return what identifies each row, whatever the order of jobs."""
+    columns = (table.pool, table.gpus, table.span, table.clock, table.batch)
+    ids = [table.jobs[j].job.id for j in table.job]
+    return list(zip(ids, *(c.tolist() for c in columns), strict=True))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(1.0, 2.0))
+def test_more_of_a_resource_never_hurts(seed, factor):
+    """Raising the limits never lowers the optimum."""
+    round_ = tiny_round(seed)
+    table = build_options(round_)
+    worth = random_values(table, seed)
+    more = msgspec.structs.replace(
+        round_,
+        power_cap_w=None if round_.power_cap_w is None else factor * round_.power_cap_w,
+        energy_j=None if round_.energy_j is None else factor * round_.energy_j,
+    )
+    objectives = []
+    for r in (round_, more):
+        model = build(r, table, worth)
+        solve(model, gap=0)
+        rows = chosen_rows(model)
+        objectives.append(worth[rows[rows >= 0]].sum())
+    assert objectives[1] >= objectives[0] - 1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000))
+def test_losses_bound_every_plan(seed):
+    """No combination of options is worth more than the bound less the losses of its options."""
+    round_ = tiny_round(seed)
+    table = build_options(round_)
+    worth = random_values(table, seed)
+    _, named = dual_bound(round_, table, worth)
+    losses, bound = option_losses(round_, table, worth, named, sleeping=may_sleep(round_))
+    model = build(round_, table, worth)
+    assert solve(model, gap=0).x is not None
+    rows = chosen_rows(model)
+    rows = rows[rows >= 0]
+    assert worth[rows].sum() <= bound - losses[rows].sum() + 1e-9 * abs(bound)
+
+
+def test_warm_start_is_read_back_and_feasible():
+    """A choice put into the model comes out again, and meets every constraint."""
+    for seed in range(30):
+        round_ = tiny_round(seed)
+        table = build_options(round_)
+        worth = np.ones(len(table))
+        current = np.full(len(table.jobs), -1)
+        current[table.job[table.current]] = np.flatnonzero(table.current)
+        model = build(round_, table, worth)
+        known = np.isin(current, model.case.rows)
+        if not within(model.case, current) or not known[current >= 0].all():
+            continue
+        warm_start(model, current)
+        assert chosen_rows(model).tolist() == current.tolist()
+        form = linear_form(model)
+        x = np.array([v.value for v in form.columns], dtype=float)
+        lhs = np.add.reduceat(np.append(form.value * x[form.index], 0.0), form.start[:-1])
+        assert (lhs <= form.row_upper + 1e-9).all()
+        assert (lhs >= form.row_lower - 1e-9).all()

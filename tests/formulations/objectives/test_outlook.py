@@ -1,0 +1,124 @@
+"""What a switch costs over the time that an allocation lasts."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.options.table import build
+from ronda.instances.job import Costs
+from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
+
+
+def test_a_switch_costs_its_pause_over_the_horizon():
+    """Long job, horizon 600 s, restart 60 s: other options lose a tenth, the current none."""
+    round = snapshot(run(job("a", 1e6), 4, 2.0), costs=COSTS)
+    table, v = value_of(round, "density")
+    lost = v / (table.rate / 1e6)
+    np.testing.assert_allclose(lost[table.current], 1.0)
+    np.testing.assert_allclose(lost[~table.current], 0.9)
+
+
+def test_the_horizon_ends_with_the_job():
+    """80 s of work left at rate 2 on 4 GPUs: on 16, at rate 4, 20 s + 60 s pause, 1 unit/s."""
+    round = snapshot(run(job("a", 80.0), 4, 2.0), costs=COSTS)
+    table, v = value_of(round, "density", horizon_s=1e9)
+    rate = dict(zip(table.gpus.tolist(), (v * 80).tolist(), strict=True))
+    assert rate[4] == pytest.approx(2.0)
+    assert rate[16] == pytest.approx(80 / (20 + 60))
+
+
+def test_horizon_parameter():
+    """With a horizon of 120 s a restart of 60 s costs half."""
+    round = snapshot(run(job("a", 1e6), 4, 2.0), costs=COSTS)
+    table, v = value_of(round, "density", horizon_s=120.0)
+    np.testing.assert_allclose(v[~table.current] / (table.rate[~table.current] / 1e6), 0.5)
+
+
+def test_starting_costs_a_waiting_job_nothing():
+    """It must start some time; even a job shorter than its start delay keeps its full value."""
+    free, costly = (
+        value_of(snapshot(job("a", 5.0), costs=c))[1] for c in (Costs(), Costs(start_s=300.0))
+    )
+    np.testing.assert_allclose(costly, free)
+    assert (free > 0).all()
+
+
+def test_only_what_a_restart_costs_beyond_the_cheapest_counts():
+    """A stopped job restarts in 10 s on one GPU and 70 s on more: wide options lose 60 s."""
+    costs = Costs(restart_by_gpus=((1, 10.0), (64, 70.0)))
+    stopped = msgspec.structs.replace(job("a", 1e6), started=True)
+    table, v = value_of(snapshot(stopped, costs=costs), "density")
+    lost = v / (table.rate / 1e6)
+    np.testing.assert_allclose(lost, np.where(table.gpus == 1, 1.0, 0.9))
+
+
+def test_a_pause_that_is_under_way_is_not_lost_again():
+    """A job that is still starting (30 s left) loses 60 - 30 s by another restart."""
+    starting = run(job("a", 1e6), 4, 2.0, since_s=30.0)
+    table, v = value_of(snapshot(starting, costs=COSTS), "density")
+    lost = v / (table.rate / 1e6)
+    np.testing.assert_allclose(lost, np.where(table.current, 1.0, 0.95))
+
+
+def test_outlook_counts_the_pause_until_completion():
+    """left_s: pause and remaining work; nothing for the running option."""
+    round = snapshot(run(job("a", 80.0), 4, 2.0), job("b", 80.0), costs=COSTS)
+    table = build(round)
+    left = outlook(round, table, 600.0).left_s
+    expected = 80 / table.rate + np.where(table.job == 1, 20.0, np.where(table.current, 0.0, 60.0))
+    np.testing.assert_allclose(left, expected)
+
+
+def test_outlook_counts_the_work_left():
+    """100 - 60 units; a job that outlived its 100 needs 1 more; of unknown size: what it did."""
+    known, outlived = job("a", done=60.0), job("b", done=130.0)
+    round = snapshot(known, outlived)
+    assert outlook(round, build(round), 600.0).remaining.tolist() == [40.0, 1.0]
+    round = snapshot(known, job("c", None, done=7.0), job("d", None), length_s=30.0)
+    # d has done nothing yet: a round of 30 s at its rate on one GPU, 1 unit a second
+    assert outlook(round, build(round), 600.0).remaining.tolist() == [40.0, 30.0, 30.0]
+    assert outlook(snapshot(known), build(snapshot(known)), 600.0).remaining.tolist() == [40.0]
+
+
+def test_outlook_knows_the_span_of_options():
+    """Of several options with the fewest GPUs the best rate counts, one by one over the rows."""
+    states = (
+        run(job("a", 500.0), 2, 1.0),
+        rigid("too wide", 7.0, gpus=1000),
+        job("b"),
+        rigid("c", 9.0, gpus=3),
+    )
+    round = snapshot(*states)
+    several = 0
+    for prune in (True, False):  # without pruning several options have the same GPUs
+        table = build(round, prune=prune)
+        o = outlook(round, table, 600.0)
+        for j in range(len(states)):
+            own = slice(table.start[j], table.start[j + 1])
+            rows = list(zip(table.gpus[own].tolist(), table.rate[own].tolist(), strict=True))
+            found = [a[j] for a in (o.least_gpus, o.least_rate, o.most_gpus, o.most_rate)]
+            if not rows:
+                assert np.isnan(found).all()
+                continue
+            fewest, best = min(n for n, _ in rows), max(rate for _, rate in rows)
+            several += sum(n == fewest for n, _ in rows) > 1
+            slow = max(rate for n, rate in rows if n == fewest)
+            assert found == [fewest, slow, min(n for n, rate in rows if rate == best), best]
+    assert several
+
+
+def test_outlook_agrees_with_the_states():
+    """Work done and left are those of `JobState`, whether a job runs, pauses or waits."""
+    states = (
+        run(job("runs", 500.0, done=10.0), 2, 1.5),
+        run(job("pauses", 500.0, done=20.0), 4, 2.0, since_s=90.0),
+        run(job("outlived", 30.0, done=10.0), 2, 1.5),
+        job("waits", 80.0, done=5.0),
+    )
+    round = snapshot(*states, now_s=50.0)
+    o = outlook(round, build(round), 600.0)
+    assert o.done.tolist() == [state.done_at(50.0) for state in o.table.jobs]
+    assert o.remaining.tolist() == [state.remaining_at(50.0) for state in o.table.jobs]
+    assert o.done.tolist() == [85.0, 20.0, 85.0, 5.0]
+    assert o.remaining.tolist() == pytest.approx([415.0, 480.0, 0.3, 75.0])

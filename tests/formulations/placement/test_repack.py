@@ -1,0 +1,77 @@
+"""Which lists of jobs are tried, and that a list is not tried in vain."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ronda.formulations.placement import repack
+from ronda.formulations.placement.nodes import PoolNodes
+from ronda.formulations.placement.packing import Packing
+from ronda.formulations.placement.requests import Request
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+
+
+def pool(count, size=8):
+    """Return an empty pool of so many nodes."""
+    return PoolNodes(
+        Cluster(
+            gpu_types=(GpuType(name="v", memory_gib=16),),
+            node_groups=(NodeGroup(name="g", count=count, gpus_per_node=size, gpu_type="v"),),
+        ).topology,
+        0,
+    )
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Return a list to which every attempt adds how many jobs it tries to place."""
+    numbers, run = [], Packing.run
+
+    def noted(self, requests, **kwargs):
+        numbers.append(len(requests))
+        return run(self, requests, **kwargs)
+
+    monkeypatch.setattr(Packing, "run", noted)
+    return numbers
+
+
+def test_lists_beyond_the_bound_are_not_tried(tried):
+    """Twelve jobs of 5 GPUs, 60 of 64 GPUs, but each needs a node of its own: eight at most.
+
+    Of the bisection 6, 9, 7, 8 only 6, 7 and 8 are tried; all 12, and 9, would be in vain.
+    """
+    packing = repack.pack(pool(8), [Request(order=k, gpus=5) for k in range(12)])
+    assert tried == [6, 7, 8]
+    assert sorted(packing.at) == list(range(8))
+
+
+def test_sizes_that_divide_each_other_are_tried_at_once(tried):
+    """1 | 2 | 4 | 8: whatever GPUs suffice for is placed by the first attempt."""
+    gpus = [8, 4, 2, 1, 1, 16]
+    packing = repack.pack(pool(4), [Request(order=k, gpus=n) for k, n in enumerate(gpus)])
+    assert tried == [6]
+    assert len(packing.at) == 6
+
+
+@st.composite
+def asked(draw):
+    """Draw jobs for four nodes of 8 GPUs, of which some run, and few of those are pinned."""
+    free, requests = [8] * 4, []
+    for order in range(draw(st.integers(1, 14))):
+        gpus, node = draw(st.integers(1, 12)), draw(st.integers(0, 5))
+        held = ()
+        if node < 4 and gpus <= free[node]:
+            free[node] -= gpus
+            held = ((node, gpus),)
+        pinned = bool(held) and draw(st.integers(0, 3)) == 0
+        requests.append(Request(order=order, gpus=gpus, held=held, pinned=pinned))
+    return requests
+
+
+@given(asked())
+def test_the_bound_changes_no_plan(requests):
+    """The plan is the same as if every list of the bisection had been tried."""
+    quick = repack.pack(pool(4), requests)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repack, "at_most", lambda requests, nodes, whole: len(requests))
+        assert repack.pack(pool(4), requests).at == quick.at

@@ -1,0 +1,406 @@
+"""The packaged instances: complete, valid, as documented, and solved on paper where they say so."""
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from ronda.instances.errors import InputError
+from ronda.instances.files import catalogue
+from ronda.instances.files import json as files
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Rigid
+from ronda.instances.recipes.item import Item
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import problems
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "instances" / "data"
+SOURCE = ROOT / ".." / "shared" / "data"
+real = pytest.mark.skipif(not SOURCE.is_dir(), reason="the shared data are not beside the checkout")
+
+# name: (kind, jobs, nodes, GPUs), as the README and the issue document them.
+DOCUMENTED = {
+    "clock-or-gpus": ("round", 1, 1, 2),
+    "energy-hand": ("instance", 2, 2, 4),
+    "one-gpu": ("instance", 3, 1, 1),
+    "ones-50": ("instance", 50, 16, 64),
+    "ones-trace": ("instance", 400, 16, 64),
+    "philly-energy": ("instance", 2355, 16, 128),
+    "philly-energy-small": ("instance", 122, 8, 64),
+    "pollux-1": ("instance", 160, 16, 64),
+    "pollux-2": ("instance", 160, 16, 64),
+    "pollux-3": ("instance", 160, 16, 64),
+    "pollux-4": ("instance", 160, 16, 64),
+    "two-jobs": ("instance", 2, 1, 4),
+    "venus-vcvgl": ("instance", 1452, 20, 160),
+    "venus-vcvly": ("instance", 415, 2, 16),
+}
+NAMES = tuple(DOCUMENTED)
+POLLUX = tuple(name for name in NAMES if name.startswith("pollux"))
+
+
+@pytest.fixture(scope="module")
+def packaged():
+    """Return every packaged object by name."""
+    return {name: catalogue.load(name) for name in NAMES}
+
+
+def test_the_catalogue_holds_what_is_documented():
+    """Names, kinds and sizes."""
+    found = {e.name: (e.kind, e.jobs, e.nodes, e.gpus) for e in catalogue.entries()}
+    assert found == DOCUMENTED
+    assert list(found) == sorted(found)
+
+
+def test_index_and_files_agree(packaged):
+    """No file without entry, no entry without file, and every line says what its file says."""
+    on_disk = {path.name for path in FOLDER.glob("*.json.*")}
+    assert on_disk == {entry.file for entry in catalogue.entries()}
+    for entry in catalogue.entries():
+        obj = packaged[entry.name]
+        words = {f: getattr(entry, f) for f in ("description", "source", "licence", "reference")}
+        assert Item(obj=obj, **words).entry == entry  # an instance's own words win
+
+
+def test_the_package_is_small():
+    """Well below 5 MiB, licence texts included."""
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1 << 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_packaged_objects_are_valid(packaged, name):
+    """The validator finds nothing, and estimates are there for policies that need sizes."""
+    obj = packaged[name]
+    assert list(problems(obj)) == []
+    jobs = obj.jobs if isinstance(obj, Instance) else [state.job for state in obj.jobs]
+    assert all(job.estimate is not None for job in jobs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_packaged_objects_say_where_they_come_from(packaged, name):
+    """Source, licence, citation of published data, and how they were made."""
+    obj = packaged[name]
+    assert obj.source
+    if isinstance(obj, Round):
+        return
+    assert obj.licence
+    assert len(obj.description.splitlines()) >= 2
+    by_hand = obj.source.startswith("made for ronda")
+    assert bool(obj.citation) != by_hand
+    assert bool(obj.made) != by_hand
+
+
+def test_licence_texts_are_packaged():
+    """Every licence that an entry of published data names has its text in the folder."""
+    texts = [p.name for p in FOLDER.glob("LICENSE.*")]
+    assert all((FOLDER / text).stat().st_size > 10_000 for text in texts)
+    named = " ".join(e.licence for e in catalogue.entries())
+    for licence in set(re.findall(r"CC-BY-[\d.]+|Apache-[\d.]+|MIT", named)):
+        assert any(licence.rstrip(".") in text for text in texts), licence
+
+
+def test_listing_opens_no_instance_and_loads_nothing_heavy():
+    """`entries` reads the index alone: neither pandas nor a recipe is imported."""
+    code = (
+        "import json, sys; from ronda.instances.files import catalogue; catalogue.entries(); "
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(done.stdout))
+    assert not loaded & {"pandas", "scipy", "pyomo", "ronda.instances.recipes"}
+
+
+def test_unknown_names_are_answered_with_near_ones():
+    """One line with what was probably meant and where the list is."""
+    with pytest.raises(
+        InputError, match=r"such as venus-vcvgl or .*ronda instances list"
+    ) as caught:
+        catalogue.load("venus-vcvg1")
+    assert caught.value.exit_code == 2
+    with pytest.raises(InputError, match="a name \\(`ronda instances list`"):
+        catalogue.load("zzzzzzzz")
+
+
+def test_files_are_loaded_by_path(tmp_path, monkeypatch):
+    """A path works; a packaged name wins over a file that is called the same."""
+    one = structs.replace(catalogue.load("one-gpu"), name="mine")
+    files.write(one, tmp_path / "one.json")
+    assert catalogue.load(tmp_path / "one.json") == one
+    assert catalogue.load(str(tmp_path / "one.json")) == one
+    monkeypatch.chdir(tmp_path)
+    os.rename("one.json", "one-gpu")
+    assert catalogue.load("one-gpu").name == "one-gpu"
+    assert catalogue.load("./one-gpu").name == "mine"
+
+
+def test_plans_are_refused(tmp_path):
+    """A plan is no instance."""
+    files.write(Plan(policy="fifo"), tmp_path / "plan.json")
+    with pytest.raises(InputError, match="a plan; expected an instance or a round"):
+        catalogue.load(tmp_path / "plan.json")
+
+
+@real
+def test_recipes_rebuild_the_packaged_files(tmp_path):
+    """The command makes the very objects that are packaged, and the same index and licences."""
+    command = [sys.executable, "-m", "ronda.instances.recipes"]
+    command += ["--source", str(SOURCE), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == set(done.stdout.split())
+    # The fitted profiles are made by a recipe of their own, ronda.solvers.fitting.packaged.
+    assert made == {path.name for path in FOLDER.iterdir()} - {"README.md", "profiles.json"}
+    for name in made:
+        new, old = tmp_path / "out" / name, FOLDER / name
+        if name.endswith(".zst"):  # another zstandard may compress otherwise
+            assert files.read(new) == files.read(old)
+        else:
+            assert new.read_bytes() == old.read_bytes()
+
+
+def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path):
+    """Exit code 2, the missing file named, no output folder."""
+    command = [sys.executable, "-m", "ronda.instances.recipes"]
+    command += ["--source", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "jobs_canonical.csv.gz: found No such file" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# --- hand-made instances -------------------------------------------------------------------------
+
+
+def test_one_gpu_by_all_orders(packaged):
+    """FIFO and SJF as described, SRTF by stepping through the seconds; no order beats SRTF."""
+    one = packaged["one-gpu"]
+    jobs = [(j.submit_s, j.truth.work) for j in one.jobs]
+
+    def mean_jct(order):
+        now = total = 0.0
+        for k in order:
+            now = max(now, jobs[k][0]) + jobs[k][1]
+            total += now - jobs[k][0]
+        return total / 3
+
+    assert mean_jct((0, 1, 2)) == pytest.approx(one.reference["fifo"]["mean_jct_s"])
+    assert mean_jct((0, 2, 1)) == pytest.approx(one.reference["sjf"]["mean_jct_s"])
+
+    def least(left, now):  # over all assignments of whole seconds, which suffice here
+        live = [k for k in range(3) if left[k] > 0 and jobs[k][0] <= now]
+        if not any(left):
+            return 0
+        waiting = sum(left[k] > 0 and jobs[k][0] <= now for k in range(3))
+        choices = [tuple(x - (i == k) for i, x in enumerate(left)) for k in live] or [left]
+        return waiting + min(least(choice, now + 1) for choice in choices)
+
+    best = least(tuple(int(work) for _, work in jobs), 0) / 3
+    assert best == pytest.approx(one.reference["optimum"]["mean_jct_s"])
+    assert best == pytest.approx(one.reference["srtf(setup_s=0)"]["mean_jct_s"])
+
+
+def test_two_jobs_by_all_choices(packaged):
+    """All (GPUs of A, GPUs of B) until the first ends, then 4 GPUs: the least sum is 320 s.
+
+    The description proves that mixing choices before the first end gains nothing.
+    """
+    two = packaged["two-jobs"]
+    table = two.profiles["app"].throughput["GPU"]
+    rate = {0: 0.0, **{n: 8.0 / s for n, s in zip(table.gpus, table.step_s, strict=True)}}
+    assert rate == {0: 0, 1: 1, 2: 1.6, 4: 2}
+    a, b = (job.truth.work for job in two.jobs)
+    sums = {}
+    for x, y in itertools.product(rate, rate):
+        if 0 < x + y <= 4:
+            ends = [a / rate[x] if x else np.inf, b / rate[y] if y else np.inf]
+            first = min(ends)
+            rest = max(a - rate[x] * first, b - rate[y] * first)
+            sums[x, y] = 2 * first + rest / rate[4]
+    assert min(sums, key=sums.__getitem__) == (2, 2)
+    assert sums[2, 2] / 2 == pytest.approx(two.reference["optimum"]["mean_jct_s"]) == 160
+    assert sums[4, 0] / 2 == pytest.approx(two.reference["fifo"]["mean_jct_s"]) == 180
+
+
+def test_clock_or_gpus_by_all_options(packaged):
+    """Under 400 W: 1 GPU at full clock 400 W, 1 sample/s; 2 at 0.7: 387.2 W, 1.4 samples/s."""
+    round = packaged["clock-or-gpus"]
+    (gpu,), (group,) = round.cluster.gpu_types, round.cluster.node_groups
+    curve = round.profiles["app"].power["GPU"]
+    found = {}
+    for gpus, clock in itertools.product((1, 2), gpu.clocks):
+        busy_w = curve.a_w + curve.b_w * min(clock, curve.s0)
+        busy_w += curve.c_w * max(clock**3 - curve.s0**3, 0)
+        found[gpus, clock] = group.host_idle_w + (2 - gpus) * gpu.idle_w + gpus * busy_w
+    assert found[1, 1.0] == 400
+    assert found[2, 0.7] == pytest.approx(387.2)
+    allowed = {k: k[0] * k[1] for k, watts in found.items() if watts <= round.power_cap_w}
+    assert max(allowed, key=allowed.__getitem__) == (2, 0.7)
+    entry = next(e for e in catalogue.entries() if e.name == "clock-or-gpus")
+    best = {"rate": 1.4, "gpus": 2, "clock": 0.7, "power_w": 387.2}
+    assert entry.reference["optimum"] == pytest.approx(best)
+
+
+def test_energy_hand_by_addition(packaged):
+    """36,000 busy + 800 starting + 14,000 idle + 52,000 hosts = 102,800 J; asleep 33,800 less."""
+    hand = packaged["energy-hand"]
+    (group,), (gpu,) = hand.cluster.node_groups, hand.cluster.gpu_types
+    curve = hand.profiles["rigid"].power["GPU"]
+    start_s, busy_w = hand.costs.start_s, curve.a_w + curve.b_w
+    ends = [j.submit_s + start_s + j.truth.work for j in hand.jobs]
+    end = max(ends)
+    busy = sum(2 * busy_w * j.truth.work for j in hand.jobs)
+    starting = 2 * 2 * gpu.idle_w * start_s
+    held = sum(2 * (start_s + j.truth.work) for j in hand.jobs)
+    idle = (4 * end - held) * gpu.idle_w
+    hosts = 2 * group.host_idle_w * end
+    assert (busy, starting, idle, hosts) == (36_000, 800, 14_000, 52_000)
+    reference = hand.reference
+    assert busy + starting + idle + hosts == reference["fifo"]["energy_j"]
+    saved = (group.host_idle_w + 2 * gpu.idle_w - group.sleep_w) * end
+    asleep = reference["second node asleep"]["energy_j"]
+    assert reference["fifo"]["energy_j"] - asleep == saved == 33_800
+    jct = [e - j.submit_s for e, j in zip(ends, hand.jobs, strict=True)]
+    assert np.mean(jct) == reference["fifo"]["mean_jct_s"]
+
+
+# --- real instances ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "load"), [("venus-vcvgl", 1.09), ("venus-vcvly", None)])
+def test_venus(packaged, name, load):
+    """Rigid jobs, oracle sizes, the artifact's costs and golden results, events only."""
+    venus = packaged[name]
+    assert all(isinstance(t, Rigid) for t in venus.profiles["rigid"].throughput.values())
+    assert all(j.estimate.work == j.truth.work for j in venus.jobs)
+    assert [venus.costs.restart(n) for n in (1, 8, 9)] == [7, 30, 60]
+    assert (venus.cadence.period_s, venus.cadence.on_event) == (None, True)
+    assert all(j.user for j in venus.jobs)
+    if load is not None:  # offered GPU time over 26 days: facts give 1.09
+        gpu_s = sum(j.gpus * j.truth.work for j in venus.jobs)
+        assert gpu_s / (venus.cluster.gpus * 26 * 86_400) == pytest.approx(load, abs=0.005)
+        assert venus.reference["fifo"] == {
+            "mean_jct_s": 18497.011,
+            "mean_queue_s": 13891.121,
+            "queued_jobs": 933,
+        }
+        assert venus.reference["srtf"]["preemptions"] == 424
+    else:
+        assert venus.reference["fifo"]["mean_jct_s"] == 9667.019
+
+
+def run_time(instance, job):
+    """Return the seconds of a job on its requested GPUs, packed, at its requested batch."""
+    profile, curve = instance.profiles[job.profile], instance.curves[job.profile]
+    table = profile.throughput["T4"]
+    nodes = -(-job.gpus // 4)
+    rows = [
+        (b, step, sync)
+        for g, n, b, step, sync in zip(
+            table.gpus, table.nodes, table.local_batch, table.step_s, table.sync_s, strict=True
+        )
+        if (g, n) == (job.gpus, nodes)
+    ]
+    local, steps, syncs = np.array(rows).T
+    passes = int(np.ceil(job.batch / job.gpus / profile.max_local_batch - 1e-9))
+    batch = job.batch / job.gpus / passes
+    assert local[0] <= batch <= local[-1]  # nothing may be extrapolated
+    step, sync = np.interp(batch, local, steps), np.interp(batch, local, syncs)
+    seconds = step + (passes - 1) * (step - sync)
+    base, scale = profile.base_batch, [np.interp(job.batch, curve.batches, s) for s in curve.scale]
+    efficiency = (np.array(scale) + base) / (np.array(scale) + job.batch)
+    work = np.diff([0.0, *curve.until])
+    assert curve.until[-1] == job.truth.work == job.estimate.work
+    return float((work * seconds / (job.batch * efficiency)).sum())
+
+
+@pytest.mark.parametrize("name", POLLUX)
+def test_pollux_profiles_cover_what_schedulers_ask_for(packaged, name):
+    """Powers of two up to 64 GPUs and the requested sizes, on any number of nodes they can span."""
+    instance = packaged[name]
+    for job in instance.jobs:
+        assert job.max_gpus == (1 if job.profile == "ncf" else 64)
+    for profile in instance.profiles.values():
+        table = profile.throughput["T4"]
+        shapes = set(zip(table.gpus, table.nodes, strict=True))
+        for gpus in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64):
+            assert {(gpus, n) for n in range(-(-gpus // 4), min(gpus, 16) + 1)} <= shapes
+        assert all(sync < step for sync, step in zip(table.sync_s, table.step_s, strict=True))
+
+
+@pytest.mark.parametrize(("name", "within"), [("pollux-1", 0.003), ("pollux-4", 0.003)])
+def test_pollux_tiresias_meets_the_published_mean_jct(packaged, name, within):
+    """A clone of the artifact's Tiresias (60-s ticks, two queues at 16 GPU-h) on the packaged data.
+
+    It ignores where GPUs lie, so only workloads without a long backlog come this close.
+    """
+    instance = packaged[name]
+    jobs = instance.jobs
+    left = np.array([run_time(instance, job) for job in jobs])
+    gpus = np.array([job.gpus for job in jobs])
+    submit = np.array([job.submit_s for job in jobs])
+    service, delay = np.zeros(len(jobs)), np.zeros(len(jobs))
+    running, end, now = np.zeros(len(jobs), bool), np.full(len(jobs), np.nan), 0.0
+    while np.isnan(end).any():
+        paused = np.where(running, np.minimum(delay, 60.0), 0.0)
+        worked = np.where(running, np.minimum(60.0 - paused, left), 0.0)
+        done = running & (worked == left)
+        end[done] = (now + paused + worked)[done]
+        left, delay = left - worked, delay - paused
+        service += running * gpus * 60.0
+        running &= ~done
+        now += 60.0
+        live = np.flatnonzero(np.isnan(end) & (submit <= now))
+        free, before = 64, running.copy()
+        for k in live[np.lexsort((submit[live], service[live] > 16 * 3600))]:
+            running[k] = gpus[k] <= free
+            free -= gpus[k] if running[k] else 0
+        delay[running & ~before] = 30.0
+    published = instance.reference["tiresias (its own simulator)"]["mean_jct_s"]
+    assert np.mean(end - submit) == pytest.approx(published, rel=within)
+
+
+@pytest.mark.parametrize("name", ["philly-energy", "philly-energy-small"])
+def test_philly_energy(packaged, name):
+    """Load, sizes, run times and limits are as documented."""
+    instance = packaged[name]
+    energy, cap = instance.budget.energy, instance.budget.power_cap_w.values[0]
+    gpu_s = 0.0
+    for job in instance.jobs:
+        table = instance.profiles[job.profile].throughput["A100"]
+        batch = instance.profiles[job.profile].base_batch
+        rate = {n: batch / s for n, s in zip(table.gpus, table.step_s, strict=True)}
+        assert job.max_gpus == max(rate, key=rate.__getitem__) >= job.gpus
+        seconds = job.truth.work / rate[job.gpus]
+        assert seconds == pytest.approx(round(seconds), rel=1e-7)  # Philly has whole seconds
+        assert 60 <= round(seconds) <= 4 * 86_400
+        gpu_s += seconds * job.gpus
+        assert job.submit_s < energy.horizon_s
+    assert gpu_s / (instance.cluster.gpus * energy.horizon_s) == pytest.approx(0.85, abs=0.01)
+    idle_w = instance.cluster.topology.idle_w
+    assert idle_w < energy.sustained_w < cap
+    # The budget binds: 85 % of the draw with all GPUs busy, of which the cap allows 95 %.
+    assert energy.sustained_w / cap == pytest.approx(0.85 / 0.95, rel=0.001)
+
+
+def test_philly_energy_tables_split_steps_by_the_fits(packaged):
+    """ResNet-50, batch 256, 8 GPUs: 1 / 10.3787 s a step, 7.41 + 2.133 x 32 ms of it computing."""
+    table = packaged["philly-energy"].profiles["resnet50-256"].throughput["A100"]
+    k = table.gpus.index(8)
+    assert table.step_s[k] == pytest.approx(1 / 10.378702644353233, rel=1e-5)
+    assert table.sync_s[k] == pytest.approx(1 / 10.378702644353233 - 0.075666, rel=1e-4)
+    assert table.sync_s[0] == 0
+    curve = packaged["philly-energy"].profiles["resnet50-256"].power["A100"]
+    # 26 and 140 W of a 250-W V100, stretched to 400 W: 41.6 and 224; at half speed 153.6 W.
+    assert (curve.a_w, curve.b_w, curve.s0, curve.sync_w) == (41.6, 224, 0.88, 153.6)

@@ -1,0 +1,251 @@
+"""Generated rounds and horizons: valid, reproducible, and as hard as asked for."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ronda.formulations.models.efficiency import efficiency, scale_at
+from ronda.formulations.models.power import job_power_w
+from ronda.formulations.models.throughput import work_rate
+from ronda.instances import generate
+from ronda.instances.errors import InputError
+from ronda.instances.files import canonical
+from ronda.instances.generate import applications
+from ronda.instances.generate.tiny import COMBINATIONS, options_at_most
+from ronda.instances.rules.validate import problems
+
+LEVELS = ("loose", "balanced", "tight")
+sizes = st.integers(1, 200)
+seeds = st.integers(0, 2**40)
+levels = st.sampled_from(LEVELS)
+gpus = st.one_of(st.none(), st.integers(1, 100))
+quick = settings(max_examples=40, deadline=None)
+
+
+def watts(round):
+    """Return what the cluster draws as it runs now (all nodes awake)."""
+    pools = round.cluster.topology.pools
+    total = round.cluster.topology.idle_w
+    for state in round.running:
+        option = state.allocation.option
+        total += option.power_w - option.gpus * pools[option.pool].gpu_type.idle_w
+    return total
+
+
+@quick
+@given(jobs=sizes, gpus=gpus, severity=levels, seed=seeds)
+def test_rounds_are_valid_and_feasible(jobs, gpus, severity, seed):
+    """A round of any size has its jobs, no problem, and runs within its limits."""
+    made = generate.round(jobs, gpus, severity, seed)
+    assert problems(made) == []
+    assert len(made.jobs) == jobs
+    assert gpus is None or made.cluster.gpus == gpus
+    assert watts(made) <= made.watts
+    for state in made.running:
+        expected = state.job.estimate.work
+        assert 0.1 <= state.done_at(made.now_s) / expected <= 0.9 + 1e-6
+
+
+@quick
+@given(jobs=sizes, gpus=st.integers(1, 100), severity=levels, seed=seeds)
+def test_horizons_are_valid_and_have_the_load(jobs, gpus, severity, seed):
+    """A horizon of any size has its jobs, no problem, and brings the severity's load."""
+    made = generate.horizon(jobs, gpus, severity, seed)
+    assert problems(made) == []
+    assert (len(made.jobs), made.cluster.gpus) == (jobs, gpus)
+    span_s = made.budget.energy.horizon_s
+    speeds = {a.profile.name: a.samples_per_gpu_s() for a in applications.APPLICATIONS}
+    gpu_s = sum(
+        j.truth.work * j.gpus if j.profile == "rigid" else j.truth.work / speeds[j.profile]
+        for j in made.jobs
+    )
+    load = generate.SEVERITIES[severity].load
+    assert gpu_s / (span_s * gpus) == pytest.approx(load, rel=1e-4)
+    assert made.jobs[-1].submit_s <= span_s + 0.001
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=seeds)
+def test_tiny_rounds_are_valid_and_tiny(seed):
+    """A tiny round has 2 to 5 jobs, 1 to 3 pools, and few enough combinations for brute force."""
+    made = generate.tiny_round(seed)
+    assert problems(made) == []
+    assert 2 <= len(made.jobs) <= 5
+    assert 1 <= len(made.cluster.topology.pools) <= 3
+    combinations = 1
+    for state in made.jobs:
+        combinations *= 1 + options_at_most(state.job, made.cluster, made.profiles)
+    assert combinations <= COMBINATIONS
+    if made.watts is not None:
+        assert watts(made) <= made.watts
+
+
+def test_tiny_rounds_cover_all_features():
+    """Two hundred of them hold every combination of limits, pools, and jobs that must go on."""
+    made = [generate.tiny_round(seed) for seed in range(200)]
+    assert {(r.power_cap_w is None, r.energy_j is None) for r in made} == {
+        (a, b) for a in (True, False) for b in (True, False)
+    }
+    assert {len(r.cluster.topology.pools) for r in made} == {1, 2, 3}
+    assert {len(r.jobs) for r in made} == {2, 3, 4, 5}
+    assert {any(not s.job.preemptible for s in r.running) for r in made} == {True, False}
+    assert {s.job.profile for r in made for s in r.jobs} == {"e", "f", "rigid"}
+    assert {len(t.clocks) for r in made for t in r.cluster.gpu_types} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: generate.round(50, seed=seed),
+        lambda seed: generate.horizon(50, seed=seed),
+        generate.tiny_round,
+    ],
+    ids=["round", "horizon", "tiny_round"],
+)
+def test_same_seed_same_bytes(make):
+    """The seed decides everything, and the global random state nothing."""
+    np.random.seed(1)
+    one = canonical.encode(make(7))
+    np.random.seed(2)
+    assert canonical.encode(make(7)) == one
+    assert canonical.encode(make(8)) != one
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_severity_orders_rounds(seed):
+    """The tighter, the fewer GPUs for the same jobs, and the fewer watts for a GPU."""
+    made = [generate.round(200, severity=level, seed=seed) for level in LEVELS]
+    assert len({tuple((s.job.id, s.job.gpus) for s in sorted_jobs(r)) for r in made}) == 1
+    asked = sum(s.job.gpus for s in made[0].jobs)
+    demand = [asked / r.cluster.gpus for r in made]
+    assert demand == sorted(demand)
+    assert demand[0] < 1 < demand[1] < 2 < demand[2]
+    per_gpu = [(r.watts - r.cluster.topology.idle_w) / r.cluster.gpus for r in made]
+    assert per_gpu[0] > 1.3 * per_gpu[1] > 1.3 * 1.3 * per_gpu[2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_severity_decides_what_can_run(seed):
+    """In order of submission, at the request and full clock: all, some, few jobs fit."""
+    share = []
+    for level in LEVELS:
+        made = generate.round(200, severity=level, seed=seed)
+        free, left_w = made.cluster.gpus, made.watts - made.cluster.topology.idle_w
+        fit = 0
+        for state in sorted_jobs(made):
+            n = state.job.gpus
+            extra = n * (applications.busy_w(made.profiles[state.job.profile], "A100") - 50.0)
+            if n <= free and extra <= left_w:
+                free, left_w, fit = free - n, left_w - extra, fit + 1
+        share.append(fit / 200)
+    assert share[0] == 1.0
+    assert share[0] > share[1] + 0.1
+    assert share[1] > share[2] + 0.1
+
+
+def sorted_jobs(round):
+    """Return the live jobs in order of submission."""
+    return sorted(round.jobs, key=lambda state: state.job.id)
+
+
+def test_severity_orders_horizons():
+    """The tighter, the sooner the same jobs arrive, on less power and energy."""
+    made = [generate.horizon(100, severity=level) for level in LEVELS]
+    assert len({tuple(j.truth.work for j in m.jobs) for m in made}) == 1
+    for soft, hard in pairwise(made):
+        assert soft.jobs[-1].submit_s > hard.jobs[-1].submit_s
+        assert soft.budget.power_cap_w.values[0] > hard.budget.power_cap_w.values[0]
+        assert soft.budget.energy.sustained_w > hard.budget.energy.sustained_w
+
+
+def test_estimates_are_unbiased_and_say_how_wrong_they_are():
+    """Over many jobs estimate / truth has mean 1, and its spread is what `sd` claims (about)."""
+    jobs = generate.horizon(20_000).jobs
+    ratio = np.array([j.estimate.work / j.truth.work for j in jobs])
+    claimed = np.array([j.estimate.sd / j.estimate.work for j in jobs])
+    # Lognormal with sigma 0.4: mean 1, standard deviation sqrt(exp(0.16) - 1) = 0.417.
+    assert ratio.mean() == pytest.approx(1.0, abs=4 * 0.417 / 20_000**0.5)
+    assert ratio.std() == pytest.approx(0.417, rel=0.05)
+    assert np.allclose(claimed, 0.4, rtol=1e-3)
+
+
+def test_seven_in_ten_jobs_of_a_horizon_are_elastic():
+    """Rigid jobs keep their size; elastic ones may shrink to one GPU and grow eightfold."""
+    jobs = generate.horizon(5000).jobs
+    rigid = [j for j in jobs if j.profile == "rigid"]
+    assert len(rigid) / 5000 == pytest.approx(0.3, abs=0.03)
+    assert all(j.min_gpus is None and j.max_gpus is None for j in rigid)
+    elastic = [j for j in jobs if j.profile != "rigid"]
+    assert all((j.min_gpus, j.max_gpus) == (1, min(8 * j.gpus, 64)) for j in elastic)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rates_and_power_of_running_jobs_are_those_of_the_models(seed):
+    """The layer below has its own short formulas; the models of formulations/ agree with them."""
+    for made in (generate.round(40, seed=seed), generate.tiny_round(seed)):
+        pools = made.cluster.topology.pools
+        for state in made.running:
+            profile, option = made.profiles[state.job.profile], state.allocation.option
+            gpu_type = pools[option.pool].gpu_type
+            place = option.gpus, len(state.allocation.placement), option.batch, option.clock
+            rate = work_rate(profile, gpu_type, *place, state.noise)
+            assert option.rate == pytest.approx(rate, rel=1e-12)
+            power_w = job_power_w(profile, gpu_type, *place)
+            assert option.power_w == pytest.approx(power_w, rel=1e-12)
+
+
+@pytest.mark.parametrize("application", applications.APPLICATIONS, ids=lambda a: a.profile.name)
+def test_applications_are_worth_scheduling(application):
+    """A second GPU helps, 64 do not help 64 times; slower clocks save energy; busy is not idle."""
+    profile = application.profile
+    base = profile.base_batch
+    one, two, many = (work_rate(profile, "A100", n, 1 + (n > 8), base) for n in (1, 2, 64))
+    assert one < two < 2 * one
+    assert many < 32 * one
+    assert application.samples_per_gpu_s() == pytest.approx(one)
+    joules = [
+        job_power_w(profile, applications.GPU, 1, 1, base, clock)
+        / work_rate(profile, "A100", 1, 1, base, clock)
+        for clock in applications.GPU.clocks
+    ]
+    assert min(joules) < 0.95 * joules[-1]
+    assert min(applications.busy_w(profile, "A100"), 400.0) > 2 * applications.GPU.idle_w
+    early, late = application.noise
+    assert efficiency(early, 4 * base, base) < efficiency(late, 4 * base, base)
+
+
+def test_noise_curves_grow():
+    """The later, the larger the batch that pays; the first stage ends after half a GPU-hour."""
+    for application in applications.APPLICATIONS:
+        curve = application.curve()
+        scales = [row[0] for row in curve.scale]
+        assert scales == sorted(scales)
+        assert (scales[0], scales[-1]) == application.noise
+        assert curve.until[0] == pytest.approx(1800.0 * application.samples_per_gpu_s())
+
+
+def test_a_sample_is_worth_what_efficiency_says():
+    """`worth` is the efficiency of formulations/ for a noise scale of one number."""
+    noise = generate.round(5, seed=1).jobs[0].noise
+    expected = float(efficiency(scale_at(noise, 300.0), 300.0, 64.0))
+    assert applications.worth(noise, 300.0, 64.0) == pytest.approx(expected, rel=1e-15)
+    assert applications.worth(None, 300.0, 64.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"jobs": 0}, "jobs: found 0"),
+        ({"gpus": 0}, "gpus: found 0"),
+        ({"seed": -1}, "seed: found -1"),
+        ({"severity": "mild"}, 'severity: found "mild"; expected one of "loose"'),
+    ],
+)
+@pytest.mark.parametrize("make", [generate.round, generate.horizon])
+def test_arguments_out_of_range_are_refused(make, arguments, word):
+    """A wrong argument is named, with what would do."""
+    with pytest.raises(InputError, match=word):
+        make(**arguments)

@@ -1,0 +1,67 @@
+"""Readers of public traces: the real files, where present."""
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ronda.instances.rules.validate import problems
+from ronda.instances.traces import helios, philly
+from ronda.instances.traces.helios import read_helios
+from ronda.instances.traces.itp import read_itp
+from ronda.instances.traces.philly import read_philly
+from ronda.instances.traces.table import Filters, read_columns
+
+DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+real = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are not beside the checkout")
+
+
+@real
+def test_real_helios_slice():
+    """1,452 jobs of vcvGl and 415 of vcvlY; the header's comments do not shift the rows."""
+    path = DATA / "helios" / "helios_venus_2vc_sept.csv"
+    instance = read_helios(path, nodes={"vcvGl": 20, "vcvlY": 2}, filters=Filters(start_s=0))
+    assert Counter(j.partition for j in instance.jobs) == {"vcvGl": 1452, "vcvlY": 415}
+    assert instance.jobs[0].submit_s == 5835.0
+    assert list(problems(instance)) == []
+
+
+@real
+def test_real_venus_agrees_with_the_slice():
+    """Arrival 14,414,301 s after 2020-04-01 is in September: the slice's jobs are in both files."""
+    whole = read_helios(DATA / "helios_venus" / "venus_jobs_canonical.csv.gz", nodes=200)
+    assert len(whole.jobs) == 101_574
+    cut = read_helios(DATA / "helios" / "helios_venus_2vc_sept.csv", nodes=22)
+    known = {j.id: j.gpus for j in whole.jobs}
+    assert all(known[j.id] == j.gpus for j in cut.jobs)
+    quotas = DATA / "helios" / "Venus_cluster_gpu_number.csv"
+    nodes = helios.vc_nodes(quotas, date(2020, 9, 10))
+    assert (nodes["vcvGl"], nodes["vcvlY"], nodes["vcJsw"]) == (20, 2, 32)
+
+
+@real
+def test_real_philly_and_itp():
+    """73,279 rows in all; the Pollux filters leave what a plain count leaves."""
+    path = DATA / "philly" / "jobs_canonical.csv.gz"
+    nodes = philly.vc_nodes(DATA / "philly" / "philly_vc.csv")
+    assert sum(nodes.values()) == 352
+    raw = pd.read_csv(path)
+    long = (raw.duration_s >= 60) & (raw.num_gpus * raw.duration_s < 3.6e6)
+    late = raw.submit_s >= 21 * 86_400
+    assert len(raw) == 73_279
+    instance = read_philly(path, nodes=400)
+    assert len(instance.jobs) == int((long & late).sum())
+    assert len(read_philly(path, nodes=nodes).jobs) < len(instance.jobs)
+    annotated = DATA / "ms_itp2021" / "elasticflow_annotated.csv.gz"
+    testbed = read_itp(annotated, cluster="195job")
+    assert Counter(j.gpus for j in testbed.jobs) == {1: 118, 4: 45, 8: 28, 16: 3, 2: 1}
+    assert all(j.deadline_s > j.submit_s for j in testbed.jobs)
+
+
+@real
+def test_real_columns_are_text_until_checked():
+    """Ids such as 01-00000 and placements such as 11 must not become numbers."""
+    frame = read_columns(DATA / "ms_itp2021" / "jobs_canonical.csv.gz", {"job_id": ("job_id",)})
+    assert frame.job_id.iloc[0] == "01-00000"

@@ -1,0 +1,197 @@
+"""Dask clusters that are started here or by hand, and addresses where there is none."""
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from threading import Thread
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from ronda.bench.speed.reference import reference
+from ronda.instances.errors import InputError
+from ronda.solvers.dask.cluster import connect
+from ronda.solvers.prices.dask_jobs import ClusterError, DaskJobs
+from ronda.solvers.prices.engine import solve_separable
+
+
+def test_workers_below_one_are_refused():
+    """A cluster of nobody answers nothing."""
+    with pytest.raises(InputError, match="workers"), connect(workers=0):
+        pass
+
+
+@contextmanager
+def listener():
+    """Listen at a free port of the loopback device and never say a word."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server
+
+
+def refused(address):
+    """Return the error of connecting to an address, and the seconds it took."""
+    begin = time.monotonic()
+    with pytest.raises(InputError) as caught, connect(address):
+        pass
+    return str(caught.value), time.monotonic() - begin
+
+
+def test_unreachable_address_is_an_error_within_five_seconds():
+    """Nobody listens at a port that was just given back: the error names it."""
+    with listener() as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    message, seconds = refused(address)
+    assert address in message
+    assert "\n" not in message
+    assert seconds < 5
+
+
+def test_silent_listener_is_an_error_within_five_seconds():
+    """Something that accepts connections but is no scheduler must not hang the program."""
+    with listener() as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        message, seconds = refused(address)
+    assert address in message
+    assert seconds < 5
+
+
+def test_listener_of_another_protocol_is_an_error_within_five_seconds():
+    """A web server's answer read as a message would be of exabytes."""
+    with listener() as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def speak():
+            while True:
+                try:
+                    peer, _ = server.accept()
+                except OSError:  # closed: the test is over
+                    return
+                with peer:
+                    peer.sendall(b"HTTP/1.0 400 Bad request\r\n\r\n")
+
+        thread = Thread(target=speak, daemon=True)
+        thread.start()
+        message, seconds = refused(address)
+    assert address in message
+    assert seconds < 5
+
+
+@pytest.mark.parametrize("address", ["", "here", "http://127.0.0.1:80", "tcp://127.0.0.1:99999"])
+def test_what_is_no_address_is_refused_at_once(address):
+    """No time is spent on waiting for an answer."""
+    message, seconds = refused(address)
+    assert address in message
+    assert seconds < 1
+
+
+@contextmanager
+def started(*arguments):
+    """Run a `dask` command in a process of its own."""
+    command = [sys.executable, "-m", "dask", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def outside(workers):
+    """Run a scheduler and workers as a user starts them; give its address and process."""
+    with listener() as server:
+        port = server.getsockname()[1]
+    host = ("--host", "127.0.0.1")
+    quiet = ("--dashboard-address", "127.0.0.1:0", "--no-dashboard")
+    address = f"tcp://127.0.0.1:{port}"
+    with started("scheduler", *host, "--port", str(port), *quiet) as scheduler:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        if not workers:
+            yield address, scheduler
+            return
+        with started("worker", address, *host, "--nthreads", "1", "--nworkers", str(workers)):
+            with Client(address, timeout=60, set_as_default=False) as probe:
+                probe.wait_for_workers(workers, timeout=60)
+            yield address, scheduler
+
+
+def test_outside_cluster_without_workers_is_an_error():
+    """The error says how to start one."""
+    with outside(workers=0) as (address, _):
+        message, seconds = refused(address)
+    assert message == (
+        f"Dask scheduler {address}: found no worker; expected at least one, "
+        f"started by: dask worker {address} --nthreads 1"
+    )
+    assert seconds < 5
+
+
+def test_outside_cluster_gives_the_same_plan_and_its_loss_is_one_line():
+    """A scheduler and two workers started by hand; then the scheduler is killed."""
+    problem = reference(12000)
+    expected = solve_separable(problem)
+    with outside(workers=2) as (address, scheduler):
+        with connect(address) as client:
+            answer = solve_separable(problem, jobs=lambda own: DaskJobs(own, client))
+        assert (answer.chosen == expected.chosen).all()
+        assert (answer.objective, answer.bound) == (expected.objective, expected.bound)
+        with connect(address) as client:  # leaving it did not end it
+            jobs = DaskJobs(problem, client)
+            jobs.reply(np.zeros(2))
+            scheduler.kill()
+            scheduler.wait()
+            with pytest.raises(ClusterError, match="no scheduler any more") as caught:
+                jobs.reply(np.zeros(2))
+            assert "\n" not in str(caught.value)
+            client.close()  # as it does itself a few seconds after it lost its scheduler
+            with pytest.raises(ClusterError, match="no scheduler any more"):
+                jobs.reply(np.zeros(2))
+
+
+QUIET = """
+import os, signal
+import numpy as np
+from ronda.bench.speed.reference import reference
+from ronda.solvers.dask.cluster import connect
+from ronda.solvers.prices.dask_jobs import DaskJobs
+
+if __name__ == "__main__":
+    with connect(workers=2) as client:
+        jobs = DaskJobs(reference(70000), client)
+        for i in range(40):
+            jobs.reply(np.full(2, 1e-3 * i))
+            if i == 10:
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        addresses = [str(c.laddr.ip) for c in CONNECTIONS()]
+    print(sorted(set(addresses)), len(LEFT()))
+"""
+
+
+def test_nothing_is_said_nobody_else_can_connect_and_no_process_is_left(tmp_path):
+    """A program that loses a worker on the way prints nothing but its own line."""
+    script = tmp_path / "program.py"
+    head = """
+import psutil
+
+def LEFT():
+    below = psutil.Process().children(recursive=True)
+    return [p for p in below if "spawn_main" in str(p.cmdline())]
+
+def CONNECTIONS():
+    return [
+        c for p in (psutil.Process(), *LEFT()) for c in p.net_connections() if c.status == "LISTEN"
+    ]
+"""
+    script.write_text(head + QUIET, encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "['127.0.0.1'] 0\n"

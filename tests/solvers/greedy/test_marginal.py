@@ -1,0 +1,149 @@
+"""The marginal greedy: steps, priorities, and the same answer as a priority queue gives."""
+
+import heapq
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.options.table import build
+from ronda.instances import generate
+from ronda.solvers.greedy.marginal import admit, climb, ladder, priced, relative, used
+
+
+def snapshot_of(round_):
+    """Return a round's options without pruning, seconds and joules until completion, and steps."""
+    table = build(round_, prune=False, mind_power=True)
+    left_s = outlook(round_, table, horizon_s(round_)).left_s
+    energy_j = table.power_w * left_s
+    return table, left_s, energy_j, ladder(table, left_s, energy_j)
+
+
+def queue_climb(bounds, start, up, worth):
+    """Climb as a priority queue does, one step at a time."""
+    now = start.copy()
+    heap = []
+
+    def push(job):
+        at = now[job]
+        kinds = sorted((0, 1), key=lambda kind: -worth[kind, at])
+        for kind in kinds:
+            if up[kind, at] >= 0 and worth[kind, at] > -np.inf and (kind, at) not in struck:
+                heapq.heappush(heap, (-worth[kind, at], job, at, kind))
+                return
+
+    struck = set()
+    for job in np.flatnonzero(now >= 0).tolist():
+        push(job)
+    while heap:
+        _, job, at, kind = heapq.heappop(heap)
+        trial = now.copy()
+        trial[job] = up[kind, at]
+        if (used(bounds, trial[trial >= 0]) <= bounds.capacity * (1 + 1e-9)).all():
+            now = trial
+        else:
+            struck.add((kind, at))
+        push(job)
+    return now
+
+
+def test_priorities_by_hand():
+    """One job, three rows: 100 s and 10 kJ; 50 s and 12 kJ; 40 s and 9 kJ.
+
+    Relative, first step: (50/100) / (2/10) = 2.5. The second saves 10 s and energy: infinite. Back
+    from 40 s to 100 s nothing is saved: never.
+    """
+    left_s, energy_j = np.array([100.0, 50.0, 40.0]), np.array([10e3, 12e3, 9e3])
+    up = np.array([[1, 2, 0], [-1, -1, -1]])
+    assert relative(up, left_s, energy_j)[0].tolist() == [2.5, np.inf, -np.inf]
+    assert relative(up, left_s, energy_j)[1].tolist() == [-np.inf] * 3
+    # At a budget of 20 kJ and 8 GPUs, from one GPU to two: 50 s / (2/20 + 1/8) = 222.2 s.
+    cost = energy_j / 20e3 + np.array([1.0, 2.0, 4.0]) / 8
+    assert priced(up, -left_s, cost)[0, 0] == pytest.approx(50 / 0.225)
+
+
+def test_two_jobs_by_hand():
+    """Four GPUs, 13 watts; one step a job: A saves most but B's is the better bargain.
+
+    Rows 0, 1 of job A: 1 GPU 4 W, 2 GPUs 10 W; rows 2, 3 of job B: 1 GPU 3 W, 2 GPUs 5 W. Both
+    start with 7 W; A's step takes 6 W, B's 2 W. Worth 3 and 4: B first, then A no longer fits
+    (5 + 10 > 13). With 15 W both do.
+    """
+    up = np.array([[1, -1, 3, -1], [-1] * 4])
+    worth = np.array([[3.0, 0.0, 4.0, 0.0], [0.0] * 4])
+    for watts, expected in ((13.0, [0, 3]), (15.0, [1, 3]), (7.0, [0, 2])):
+        bounds = Limits(
+            ("gpus[p]", "watts"),
+            np.array([4.0, watts]),
+            np.array([[1.0, 2.0, 1.0, 2.0], [4.0, 10.0, 3.0, 5.0]]),
+        )
+        assert climb(bounds, np.array([0, 2]), up, worth).tolist() == expected
+
+
+def test_a_step_that_does_not_fit_makes_room_for_the_other():
+    """Two GPUs are not there, but the next clock is."""
+    up = np.array([[1, -1, -1], [2, -1, -1]])
+    worth = np.array([[9.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    bounds = Limits(("gpus[p]",), np.array([1.0]), np.array([[1.0, 2.0, 1.0]]))
+    assert climb(bounds, np.array([0]), up, worth).tolist() == [2]
+
+
+def test_nodes_that_wake_take_watts():
+    """Nodes of two GPUs that draw 5 W awake: three jobs of one GPU and 1 W need 3 + 10 W."""
+    node_w = (np.array([0.0, 5.0, 5.0, 10.0, 10.0]),)
+    for watts, count in ((6.9, 1), (7.0, 2), (12.9, 2), (13.0, 3)):
+        bounds = Limits(
+            ("gpus[p]", "watts"), np.array([4.0, watts]), np.ones((2, 3)), node_w=node_w
+        )
+        assert len(admit(bounds, np.zeros(0, dtype=int), np.arange(3))) == count
+
+
+def test_who_does_not_fit_is_passed_over():
+    """Of 4, 3 and 1 GPUs on 5, the first and the last are admitted."""
+    bounds = Limits(("gpus[p]",), np.array([5.0]), np.array([[4.0, 3.0, 1.0]]))
+    assert admit(bounds, np.zeros(0, dtype=int), np.arange(3)).tolist() == [0, 2]
+
+
+def test_steps_double_the_gpus_or_raise_the_clock():
+    """Every step of a generated round does one of both, to the next level, in the same pool."""
+    table, _, energy_j, steps = snapshot_of(generate.round(40, 128, "balanced", 3))
+    assert (steps.up >= 0).any(axis=1).all()
+    for kind, at in np.argwhere(steps.up >= 0).tolist():
+        to = steps.up[kind, at]
+        assert table.job[to] == table.job[at]
+        assert table.pool[to] == table.pool[at]
+        if kind == 0:
+            assert table.gpus[to] == 2 * table.gpus[at]
+            assert table.clock[to] == table.clock[at]
+        else:
+            assert table.gpus[to] == table.gpus[at]
+            assert table.clock[to] > table.clock[at]
+    for j, start in enumerate(steps.start.tolist()):
+        own = slice(table.start[j], table.start[j + 1])
+        fewest = table.gpus[own] == table.gpus[own].min()
+        assert table.gpus[start] == table.gpus[own].min()
+        assert energy_j[start] == energy_j[own][fewest].min()
+        assert table.power_w[steps.frugal[j]] == table.power_w[own][fewest].min()
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), severity=st.sampled_from(["balanced", "tight"]))
+def test_same_as_a_priority_queue(seed, severity):
+    """Sorting whole paths gives what taking one best step after the other gives, and fits."""
+    round_ = generate.round(12, 40, severity, seed)
+    table, left_s, energy_j, steps = snapshot_of(round_)
+    bounds = limits(round_, table)
+    fit = admit(bounds, np.zeros(0, dtype=int), steps.start)
+    start = np.full(len(table.jobs), -1)
+    start[table.job[fit]] = fit
+    for worth in (
+        relative(steps.up, left_s, energy_j),
+        priced(steps.up, -left_s, table.gpus / 40 + table.power_w / 1e4),
+    ):
+        chosen = climb(bounds, start, steps.up, worth)
+        assert chosen.tolist() == queue_climb(bounds, start, steps.up, worth).tolist()
+        total = used(bounds, chosen[chosen >= 0])
+        assert (total <= bounds.capacity * (1 + 1e-9)).all()

@@ -1,0 +1,53 @@
+"""Waiting is priced so that nobody starves, however long the overload lasts."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from ronda.instances.check.answer import check
+from ronda.solvers.horizon.driver import run
+from ronda.solvers.policies.optimising.prices import Prices
+
+
+@dataclass(frozen=True)
+class Patient(Prices):
+    """`prices` with another patience."""
+
+    patience: float = 100.0
+
+    @property
+    def parameters(self):
+        """The objective's."""
+        return {"patience": self.patience}
+
+
+def overloaded(make_instance, count):
+    """Return a big job, and small ones that keep all GPUs busy from the same time on."""
+    small = [(f"s{k}", 10 * k, 4, 10) for k in range(count)]
+    return make_instance([("big", 0, 4, 200), *small])
+
+
+def wait_s(make_instance, count, policy):
+    """Return how long the big job waited before it first ran."""
+    instance = overloaded(make_instance, count)
+    schedule = run(instance, policy)
+    assert check(instance, schedule) == []
+    return schedule.jobs[0].segments[0].start_s
+
+
+def test_without_ageing_a_large_job_waits_as_long_as_the_overload_lasts(make_instance):
+    """Smallest first is best for the mean, and starves the big job; FIFO starts it at once."""
+    never = Patient(patience=float("inf"))
+    assert [wait_s(make_instance, n, never) for n in (40, 80)] == [400, 800]
+    assert wait_s(make_instance, 40, "fifo") == 0
+
+
+def test_with_ageing_the_wait_is_bounded(make_instance):
+    """It does not grow with the length of the overload, and is what the formula says."""
+    # At a decision the big job (200 s alone) and a new small one (10 s) wait: tau is 2 x 105 s.
+    # The big one has weight w = 2^(age/tau - 1) and size 200/w, the small one 1 and 10. Until w is
+    # 20 the big one is the larger: rank w, value w/200 a second, against (w + 1)/10. Then it is
+    # the smaller: rank w + 1 and (w + 1)/200 against rank 1 and 1/10, and w + 1 > 20 suffices.
+    # So it starts when w >= 20: age 210 (1 + log2 20) = 1,117.6 s, at the next decision.
+    waits = [wait_s(make_instance, n, Patient(patience=2.0)) for n in (120, 160)]
+    assert waits == [pytest.approx(1120.0)] * 2
