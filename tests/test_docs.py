@@ -1,0 +1,108 @@
+"""What README and docs show must run, and what follows from the code must follow from it."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from ronda.cli.app import cli
+from ronda.solvers.registry import POLICIES
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+PAGES.sort()
+
+
+def blocks(page, language):
+    """Return the blocks of a language on a page."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def make():
+    """Return the module that makes parts of the docs."""
+    spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")])
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """Every Python block of a page runs, in order and in one namespace."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "cli.md"])
+def test_made_parts_follow_from_the_code(make, page):
+    """Run ``python docs/make.py`` if this fails."""
+    assert make.made(page) == (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    """Every relative link and picture exists."""
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
+        if not target.startswith("http"):
+            assert (path.parent / target).exists(), target
+
+
+def commands(page):
+    """Return the command lines of ronda on a page, as words."""
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    shown = re.findall(r"^ {4,}((?:[A-Z_]+=\S+ )*(?:python -m )?ronda[ .].*)$", text, re.MULTILINE)
+    for block in re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL):
+        shown += re.findall(r"^(?:\$ )?((?:python -m )?ronda[ .].*)$", block, re.MULTILINE)
+    shown += re.findall(r"`((?:python -m ronda\.|ronda )[^`]+)`", text)
+    return [words for line in shown if (words := split(line))]
+
+
+def split(line):
+    """Return the words of a command line without variables and comments; none for a pattern."""
+    if re.search(r"[…\[\\|*]", line.replace("\\|", "|")) or line.count("'") % 2:
+        return []
+    words = [w for w in shlex.split(line, comments=True) if not re.match(r"[A-Z_]+=", w)]
+    return words if len(words) > 1 else []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_exist(page):
+    """Every command that a page shows exists, with the options that it shows."""
+    for words in commands(page):
+        if words[0] == "python":
+            assert importlib.util.find_spec(words[2]) is not None, words
+            continue
+        command, context = cli, click.Context(cli)
+        rest = words[1:]
+        while isinstance(command, click.Group) and rest:
+            found = command.get_command(context, rest[0])
+            if found is None:
+                break
+            command, rest = found, rest[1:]
+        assert command is not cli or rest[0].startswith("-"), words
+        known = {o for p in command.get_params(context) for o in (*p.opts, *p.secondary_opts)}
+        asked = {w.partition("=")[0] for w in rest if re.match(r"--[a-z]", w)}
+        assert asked <= known | {"--help"}, words
+
+
+@pytest.mark.parametrize("policy", sorted({name.partition("+")[0] for name in POLICIES}))
+def test_every_policy_is_described(policy):
+    """The page of policies has a row for each."""
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/policies.md").read_text(), re.MULTILINE)
+    assert any(f"`{policy}`" in row for row in rows)
+
+
+def test_the_picture_shows_every_room(make):
+    """A new room cannot be forgotten: it is found by its folder."""
+    shown = set(make.imports())
+    for layer in make.LAYERS:
+        folder = ROOT / ("ronda/cli" if layer == "cli" else layer)
+        for init in folder.glob("*/__init__.py"):
+            assert f"{layer}/{init.parent.name}" in shown
