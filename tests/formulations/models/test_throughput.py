@@ -28,7 +28,7 @@ from ronda.instances.profile import (
     rigid_profile,
 )
 
-DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 V100 = GpuType(name="V100", memory_gib=16)
 
 PARAMETRIC = Parametric(
@@ -273,8 +273,6 @@ FITS = {
 def test_fits_to_measured_a100_tables(app):
     """The fitted constants give the measured iterations per second within the stated errors."""
     path = DATA / "elasticflow" / "throughputs_A100.csv"
-    if not path.exists():
-        pytest.skip("the shared data is not beside the checkout")
     constants, gamma, mean_error, largest = FITS[app]
     names = ("alpha_c_s", "beta_c_s", "alpha_r_s", "beta_r_s", "alpha_n_s", "beta_n_s")
     seconds = dict(zip(names, (c / 1e3 for c in constants), strict=True))
@@ -294,8 +292,6 @@ def test_fits_to_measured_a100_tables(app):
 def test_pollux_table_is_reproduced_where_it_was_measured():
     """At measured placements and local batches the table gives the measured step time."""
     path = DATA / "pollux" / "placements_aws_t4.csv.gz"
-    if not path.exists():
-        pytest.skip("the shared data is not beside the checkout")
     with gzip.open(path, "rt", newline="") as file:
         rows = [r for r in csv.DictReader(file) if r["app"] == "bert" and r["placement"] == "24"]
     columns = {name: tuple(float(r[name]) for r in rows) for name in ("local_bsz", "step_time")}

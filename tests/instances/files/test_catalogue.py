@@ -24,8 +24,7 @@ from ronda.instances.rules.validate import problems
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "instances" / "data"
-SOURCE = ROOT / ".." / "shared" / "data"
-real = pytest.mark.skipif(not SOURCE.is_dir(), reason="the shared data are not beside the checkout")
+SOURCE = ROOT / "tests" / "data"
 
 # name: (kind, jobs, nodes, GPUs), as the README and the issue document them.
 DOCUMENTED = {
@@ -151,7 +150,6 @@ def test_plans_are_refused(tmp_path):
         catalogue.load(tmp_path / "plan.json")
 
 
-@real
 def test_recipes_rebuild_the_packaged_files(tmp_path):
     """The command makes the very objects that are packaged, and the same index and licences."""
     command = [sys.executable, "-m", "ronda.instances.recipes"]

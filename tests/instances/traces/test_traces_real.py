@@ -1,4 +1,4 @@
-"""Readers of public traces: the real files, where present."""
+"""Readers of public traces: the real files."""
 
 from collections import Counter
 from datetime import date
@@ -14,11 +14,10 @@ from ronda.instances.traces.itp import read_itp
 from ronda.instances.traces.philly import read_philly
 from ronda.instances.traces.table import Filters, read_columns
 
-DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
-real = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are not beside the checkout")
+DATA = Path(__file__).resolve().parents[2] / "data"
+BESIDE = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 
 
-@real
 def test_real_helios_slice():
     """1,452 jobs of vcvGl and 415 of vcvlY; the header's comments do not shift the rows."""
     path = DATA / "helios" / "helios_venus_2vc_sept.csv"
@@ -28,20 +27,22 @@ def test_real_helios_slice():
     assert list(problems(instance)) == []
 
 
-@real
+def test_real_venus_quotas():
+    """Nodes of virtual clusters by day: 8 GPUs each."""
+    nodes = helios.vc_nodes(DATA / "helios" / "Venus_cluster_gpu_number.csv", date(2020, 9, 10))
+    assert (nodes["vcvGl"], nodes["vcvlY"], nodes["vcJsw"]) == (20, 2, 32)
+
+
+@pytest.mark.skipif(not BESIDE.is_dir(), reason="the whole Venus trace may not be packaged")
 def test_real_venus_agrees_with_the_slice():
     """Arrival 14,414,301 s after 2020-04-01 is in September: the slice's jobs are in both files."""
-    whole = read_helios(DATA / "helios_venus" / "venus_jobs_canonical.csv.gz", nodes=200)
+    whole = read_helios(BESIDE / "helios_venus" / "venus_jobs_canonical.csv.gz", nodes=200)
     assert len(whole.jobs) == 101_574
     cut = read_helios(DATA / "helios" / "helios_venus_2vc_sept.csv", nodes=22)
     known = {j.id: j.gpus for j in whole.jobs}
     assert all(known[j.id] == j.gpus for j in cut.jobs)
-    quotas = DATA / "helios" / "Venus_cluster_gpu_number.csv"
-    nodes = helios.vc_nodes(quotas, date(2020, 9, 10))
-    assert (nodes["vcvGl"], nodes["vcvlY"], nodes["vcJsw"]) == (20, 2, 32)
 
 
-@real
 def test_real_philly_and_itp():
     """73,279 rows in all; the Pollux filters leave what a plain count leaves."""
     path = DATA / "philly" / "jobs_canonical.csv.gz"
@@ -60,7 +61,6 @@ def test_real_philly_and_itp():
     assert all(j.deadline_s > j.submit_s for j in testbed.jobs)
 
 
-@real
 def test_real_columns_are_text_until_checked():
     """Ids such as 01-00000 and placements such as 11 must not become numbers."""
     frame = read_columns(DATA / "ms_itp2021" / "jobs_canonical.csv.gz", {"job_id": ("job_id",)})
