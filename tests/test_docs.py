@@ -1,5 +1,6 @@
 """What README and docs show must run, and what follows from the code must follow from it."""
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -90,6 +91,27 @@ def test_commands_exist(page):
         known = {o for p in command.get_params(context) for o in (*p.opts, *p.secondary_opts)}
         asked = {w.partition("=")[0] for w in rest if re.match(r"--[a-z]", w)}
         assert asked <= known | {"--help"}, words
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_modules_exist(page):
+    """Every module that a page names, by path or by dots, is there."""
+    text = (ROOT / page).read_text()
+    for path in re.findall(r"`((?:instances|formulations|solvers|bench|ronda)/[\w/]+\.py)`", text):
+        assert (ROOT / path).exists(), path
+    for dotted in re.findall(r"`(?:python -m )?(ronda(?:\.[a-z_]\w*)+)", text):
+        assert named(dotted), dotted
+
+
+def named(dotted):
+    """Tell whether a dotted name is a module, or a name in one."""
+    module, _, name = dotted.rpartition(".")
+    try:
+        if importlib.util.find_spec(dotted) is not None:
+            return True
+    except ModuleNotFoundError:
+        pass
+    return hasattr(importlib.import_module(module), name)
 
 
 @pytest.mark.parametrize("policy", sorted({name.partition("+")[0] for name in POLICIES}))
