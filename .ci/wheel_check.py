@@ -70,7 +70,7 @@ def layout() -> dict[str, Path]:
 
 def expected_files() -> set[str]:
     """Return the archive names of all that the wheel must hold."""
-    names = {"ronda/py.typed"}
+    names = {"ronda/py.typed", "ronda/__init__.pyi"}
     folders = layout()
     for package, folder in folders.items():
         prefix = package.replace(".", "/")
