@@ -1,13 +1,11 @@
 """Marginal greedy: give the next GPUs or clock level to the job that gains most by it.
 
-Each job starts small and climbs: twice the GPUs, or the next clock level. What a step is worth
-depends on the job alone, so each job climbs its own path in the order of its own preference, and
-the greedy order of all steps is that of the least priority on the path so far. That makes a pass
-a matter of sorting and summing; a step that no longer fits is struck out, the job tries its other
-step, and the next pass goes on. Resources only shrink, so a step that was struck out never fits
-later. The result is that of a priority queue of steps, to the last one.
+Each job starts small and climbs: twice the GPUs, or the next clock level. A priority queue holds
+the best step of every job. A step that does not fit is struck out, and the job tries its other one:
+resources only shrink, so it would never fit later.
 """
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.options.running import running_rows
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.arrays import Floats, Rows
 
 ROUNDING = 1e-9
 """Sums in another order differ by rounding."""
@@ -114,7 +112,7 @@ def relative(up: Rows, left_s: Floats, energy_j: Floats) -> Floats:
     ``(dJCT / JCT) / (dE / E)``: the share of the job's time that the step saves for each share by
     which it raises the job's energy; infinite for a step that costs no energy, and -infinite for
     one that saves no time. As the port of Algorithm 1 in chikoneuru/hasagi-parallelism has it;
-    the paper itself was not to be had.
+    we could not obtain the paper itself.
     """
     saved = (left_s - left_s[up]) / left_s
     more = (energy_j[up] - energy_j) / np.where(energy_j > 0, energy_j, 1.0)
@@ -137,12 +135,24 @@ def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
     return np.where((up >= 0) & (gain > 0), worth, -np.inf)
 
 
-def used(limits: Limits, rows: Rows) -> Floats:
-    """Return (R,) what rows use together, the watts of nodes kept awake included."""
-    found = limits.demand[:, rows].sum(axis=1)
-    for p, node_w in enumerate(limits.node_w):
-        found[-1] += node_w[min(round(float(found[p])), len(node_w) - 1)]
-    return np.asarray(found)
+class _Load:
+    """What some rows of a table use together, and whether another change still fits."""
+
+    def __init__(self, limits: Limits, rows: Rows) -> None:
+        self._limits = limits
+        self._use = np.asarray(limits.demand[:, rows].sum(axis=1))
+        self._most = limits.capacity + ROUNDING * np.maximum(1.0, np.abs(limits.capacity))
+
+    def take(self, more: Floats) -> bool:
+        """Use (R,) more of each resource if that fits; tell whether it did."""
+        use = self._use + more
+        total = use.copy()
+        for p, node_w in enumerate(self._limits.node_w):  # the nodes that the GPUs keep awake
+            total[-1] += node_w[min(round(float(use[p])), len(node_w) - 1)]
+        fits = bool((total <= self._most).all())
+        if fits:
+            self._use = use
+        return fits
 
 
 def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
@@ -151,20 +161,14 @@ def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
     Parameters
     ----------
     limits
-        What there is.
+        What rows may use together.
     now
         Rows that are there.
     queue
         (Q,) rows of other jobs, the most urgent first.
     """
-    taken = now
-    while len(queue):
-        free = limits.capacity - used(limits, taken)
-        queue = queue[_alone(limits, taken, free, limits.demand[:, queue])]
-        count = _prefix(limits, taken, limits.demand[:, queue])
-        taken = np.concatenate([taken, queue[:count]])
-        queue = queue[count + 1 :]
-    return taken[len(now) :]
+    load = _Load(limits, now)
+    return queue[[load.take(limits.demand[:, row]) for row in queue.tolist()]]
 
 
 def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
@@ -173,95 +177,30 @@ def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
     Parameters
     ----------
     limits
-        What there is; rows that `start` holds are within it, or no step is taken.
+        What rows may use together; rows that `start` holds are within it, or no step is taken.
     start
         (J,) rows to start from.
     up, worth
         (2, K) rows that steps lead to, and their priority; -infinite: never.
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
-    jobs = np.flatnonzero(now >= 0)
-    while True:
-        steps = _paths(limits, now, jobs, up, worth)
-        if not len(steps.job):
-            return now
-        jobs = np.unique(steps.job)
-        steps = steps.sorted()
-        more = limits.demand[:, steps.to] - limits.demand[:, steps.of]
-        count = _prefix(limits, now[now >= 0], more)
-        now[steps.job[:count]] = steps.to[:count]  # of a job's steps the last one stays
-        if count < len(steps.job):
-            worth[steps.kind[count], steps.of[count]] = -np.inf
+    load = _Load(limits, now[now >= 0])
+    queue: list[tuple[float, int, int]] = []
 
+    def offer(j: int) -> None:
+        """Queue the best step of a job, if it has one."""
+        kind = int(worth[1, now[j]] > worth[0, now[j]])
+        if worth[kind, now[j]] > -np.inf:
+            heapq.heappush(queue, (-float(worth[kind, now[j]]), j, kind))
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Steps of jobs: which, from and to which row, of which kind, and the least worth so far."""
-
-    job: Rows
-    of: Rows
-    to: Rows
-    kind: Rows
-    level: Rows
-    least: Floats
-
-    def sorted(self) -> "_Steps":
-        """Return the steps in the order in which a priority queue takes them."""
-        order = np.lexsort((self.level, self.job, -self.least))
-        return _Steps(*(getattr(self, name)[order] for name in _Steps.__slots__))
-
-
-def _paths(limits: Limits, now: Rows, jobs: Rows, up: Rows, worth: Floats) -> _Steps:
-    """Return each job's path of best steps from where it is, without those that cannot fit."""
-    here = now[now >= 0]
-    free = limits.capacity - used(limits, here)
-    at, least = now[jobs], np.full(len(jobs), np.inf)
-    levels: list[tuple[NDArray[np.generic], ...]] = []
-    while len(jobs):
-        both = worth[:, at]
-        for kind in (0, 1):
-            live = np.flatnonzero(both[kind] > -np.inf)
-            more = limits.demand[:, up[kind, at[live]]] - limits.demand[:, at[live]]
-            both[kind, live[~_alone(limits, here, free, more)]] = -np.inf
-        way = np.where(both[1] > both[0], 1, 0)
-        best = both[way, np.arange(len(at))]
-        go = best > -np.inf
-        jobs, at, way, least = jobs[go], at[go], way[go], np.minimum(least[go], best[go])
-        to = up[way, at]
-        levels.append((jobs, at, to, way, np.full(len(jobs), len(levels)), least))
-        at = to
-    columns = zip(*levels, strict=True) if levels else [(np.zeros(0, dtype=np.int64),)] * 6
-    return _Steps(*(np.concatenate(column) for column in columns))
-
-
-def _alone(limits: Limits, there: Rows, free: Floats, more: Floats) -> Mask:
-    """Tell for each of (R, S) additions whether it fits for itself beside what is there."""
-    slack = free + ROUNDING * np.maximum(1.0, np.abs(limits.capacity))
-    load = more
-    if limits.node_w:
-        load = more.copy()
-        load[-1] += _node_w(limits, limits.demand[:, there].sum(axis=1)[:, None], more)
-    return np.asarray((load <= slack[:, None]).all(axis=0))
-
-
-def _prefix(limits: Limits, there: Rows, more: Floats) -> int:
-    """Return how many of (R, S) additions fit one after the other beside what is there."""
-    before = limits.demand[:, there].sum(axis=1)[:, None]
-    total = np.cumsum(more, axis=1)
-    load = before + total
-    if limits.node_w:
-        load[-1] += _node_w(limits, before, total) + _node_w(limits, before * 0.0, before)
-    slack = limits.capacity + ROUNDING * np.maximum(1.0, np.abs(limits.capacity))
-    over = (load > slack[:, None]).any(axis=0)
-    return int(over.argmax()) if over.any() else len(over)
-
-
-def _node_w(limits: Limits, before: Floats, more: Floats) -> Floats:
-    """Return the watts of nodes that additions to the GPUs in use wake."""
-    watts = np.zeros(more.shape[1])
-    for p, node_w in enumerate(limits.node_w):
-        most = len(node_w) - 1
-        first = np.rint(before[p]).astype(np.int64)
-        last = np.rint(before[p] + more[p]).astype(np.int64)
-        watts = watts + node_w[np.minimum(last, most)] - node_w[np.minimum(first, most)]
-    return watts
+    for j in np.flatnonzero(now >= 0).tolist():
+        offer(j)
+    while queue:
+        _, j, kind = heapq.heappop(queue)
+        row = now[j]
+        if load.take(limits.demand[:, up[kind, row]] - limits.demand[:, row]):
+            now[j] = up[kind, row]
+        else:
+            worth[kind, row] = -np.inf
+        offer(j)
+    return now
