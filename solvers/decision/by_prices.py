@@ -20,7 +20,6 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.choice import Choice
-from ronda.solvers.decision.one_pool import allocate_in_one_pool
 from ronda.solvers.prices.answer import ALONE, CORES, DUAL_GAP, LABELS, Answer
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.jobs import Jobs, LocalJobs
@@ -72,9 +71,6 @@ def allocate_by_prices(
     jobs
         Makes whoever answers for the jobs (`ronda.solvers.prices.engine.solve_separable`).
     """
-    small = allocate_in_one_pool(round, table, values, deadline) if ready is None else None
-    if small is not None:
-        return small
     case = make_case(round, table, values)
     if ready is not None:
         case = with_waking(case, ready)

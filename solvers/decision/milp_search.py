@@ -103,7 +103,6 @@ class Search:
             seed=self.seed,
             reserve_s=self.reserve_s,
             options=HIGHS,
-            first=list(model.awake.values()) if core.sleeps else (),
         )
         done = replace(
             best,

@@ -4,8 +4,7 @@ The dual may wake half a node, and its bound is then above what any plan is wort
 node's worth: far more than what undecided jobs cost. So the range of such a block is cut in two,
 and each part has a dual of its own, in which that block is at an end of its range. The part with
 the best bound comes first; a part whose bound is not better than the best answer by more than the
-gap needs no search. (Branch and bound by the Lagrangian dual; `ronda.solvers.exact.branching` does
-the same for a MILP.)
+gap needs no search. (Branch and bound by the Lagrangian dual.)
 """
 
 import heapq
