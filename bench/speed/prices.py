@@ -23,12 +23,13 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
     """Time the price engine on the reference round of a number of jobs."""
     from ronda.bench.speed.reference import reference
     from ronda.solvers.prices.engine import solve_separable
+    from ronda.solvers.prices.search import Search
 
     tell(f"prices: {ask.jobs:,} jobs ...")
     began, began_cpu = time.perf_counter(), time.process_time()
     problem = reference(ask.jobs, ask.seed)
     built = time.perf_counter()
-    answer = solve_separable(problem, gap=ask.gap, seed=ask.seed)
+    answer = solve_separable(problem, Search(gap=ask.gap, seed=ask.seed))
     ended, ended_cpu = time.perf_counter(), time.process_time()
     memory_mib = peak_rss_mib()
     assert answer.chosen is not None  # to run nothing is always possible here

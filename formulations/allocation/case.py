@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.candidates import undominated
 from ronda.formulations.allocation.dual_functions import node_shares, tightening
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
+from ronda.formulations.options.dominance import unbeaten
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
@@ -121,7 +121,7 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     """Gather what the model of a round is made from.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
-    run, and those that another one of the same job beats (`undominated`). Only options of jobs
+    run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
     that must run stay in any case.
 
     Parameters
@@ -149,7 +149,7 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
-    rows = rows[undominated(group, values[rows], np.array(costs))]
+    rows = rows[unbeaten(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)

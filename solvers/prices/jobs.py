@@ -89,6 +89,10 @@ class LocalJobs:
         """Return the `most` alternatives of least loss, none above `limit`."""
         return join_losses([b.losses(prices, limit, most) for b in self._blocks], most)
 
+    def option_losses(self, prices: Floats) -> Floats:
+        """Return (K,) by how much any plan with an option falls short of the dual bound."""
+        return np.concatenate([block.option_losses(prices) for block in self._blocks])
+
 
 def cut_blocks(problem: Separable) -> "list[Block]":
     """Return the jobs of a problem in blocks, the same ones whoever answers for them."""
@@ -183,6 +187,11 @@ class Block:
         """Return what the jobs of the block take."""
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use[:, best[best >= 0]].sum(axis=1))
+
+    def option_losses(self, prices: Floats) -> Floats:
+        """Return (K,) what each option loses against its job's best one."""
+        reduced = self._reduced(prices)
+        return np.asarray(np.repeat(self._best(reduced)[1], np.diff(self.start)) - reduced)
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss in the block, none above `limit`."""

@@ -8,7 +8,6 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
@@ -20,7 +19,8 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice, Setting, price_of_a_watt, reserve_s, to_plan
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, price_of_a_watt, reserve_s, to_plan
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.checkpoint import Checkpoint
 from ronda.solvers.genetic.engine import Outcome, evolve
@@ -105,7 +105,7 @@ class Evolve(Genetic):
         measures = Measures.of(
             pool, of_row, float(table.power_w[pool.fixed[pool.fixed >= 0]].sum())
         )
-        starts = [fill(round, table, setting.values), running_rows(table)]
+        starts = [case.greedy, running_rows(table)]
         stop = stopping.first_of(
             stopping.generations(self.generations),
             stopping.deadline(deadline, self.population * reserve_s(table)),

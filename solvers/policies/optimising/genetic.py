@@ -8,7 +8,6 @@ import numpy as np
 
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.greedy_fill import dual_bound, fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.genome import Genes, favourites, within
@@ -21,7 +20,9 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers import stopping
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
-from ronda.solvers.decision.choice import Choice, Setting, named_prices, reserve_s, to_plan
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, reserve_s, to_plan
 from ronda.solvers.genetic.engine import Outcome, evolve
 from ronda.solvers.genetic.island import Settings, check_settings
 
@@ -36,6 +37,8 @@ class Case:
         The round, its options and values.
     pool
         The genes.
+    greedy
+        (J,) the rows of a greedy choice.
     bound, prices
         What no plan exceeds, and the value of one more unit of each resource.
     losses
@@ -44,6 +47,7 @@ class Case:
 
     setting: Setting
     pool: Genes
+    greedy: Rows
     bound: float
     prices: dict[str, float]
     losses: Floats
@@ -104,7 +108,7 @@ class Genetic:
         starts = [wishes] if within(setting.table, wishes, bounds) else []
         case = self.case(setting, bounds, unlimited=bool(starts))
         if not starts:
-            starts = [fill(setting.round, setting.table, setting.values)]
+            starts = [case.greedy]
         starts.append(running_rows(setting.table))
         if initial is not None:
             starts.append(rows_of(setting.table, initial))
@@ -114,13 +118,13 @@ class Genetic:
     def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
         table, values = setting.table, setting.values
-        named: dict[str, float] = {}
-        bound = _worth(favourites(table, values), values)
+        greedy, prices = favourites(table, values), dict[str, float]()
+        bound = _worth(greedy, values)
         if not unlimited:
-            bound, named = dual_bound(setting.round, table, values, sleeping=bool(bounds.node_w))
-        pool = genes(table, values, bounds, named)
-        prices = named_prices(setting.round, named)
-        return Case(setting, pool, bound, prices, np.zeros(len(table.jobs)))
+            filled = allocate_by_fill(setting.round, table, values)
+            greedy, bound, prices = filled.chosen, filled.bound, filled.prices
+        pool = genes(table, values, bounds, unit_prices(setting.round, prices))
+        return Case(setting, pool, greedy, bound, prices, np.zeros(len(table.jobs)))
 
     @property
     def settings(self) -> Settings:

@@ -11,10 +11,12 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.choice import Choice, Setting, reserve_s
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, reserve_s
 from ronda.solvers.policies.optimising.base import Optimising
 from ronda.solvers.prices.answer import DUAL_GAP
 from ronda.solvers.prices.jobs import BLOCK, Jobs, LocalJobs
+from ronda.solvers.prices.search import Search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +63,17 @@ class Prices(Optimising):
             setting.round,
             setting.table,
             setting.values,
-            deadline=deadline,
-            gap=self.gap,
-            seed=setting.seed,
-            start={} if initial is None else initial.prices,
-            within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
-            reserve_s=reserve_s(setting.table),
+            Search(
+                gap=self.gap,
+                deadline=deadline,
+                seed=setting.seed,
+                start={} if initial is None else initial.prices,
+                within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
+                reserve_s=reserve_s(setting.table),
+                jobs=self._answerers(len(setting.table.jobs)),
+            ),
             joint=self.joint,
             ready=self.ready(setting.round, initial),
-            jobs=self._answerers(len(setting.table.jobs)),
         )
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:

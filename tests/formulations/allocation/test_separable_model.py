@@ -10,6 +10,7 @@ from ronda.formulations.allocation.units import normalise
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.model import solve
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
 def problem_of(jobs, capacity, *, must=None, blocks=(), names=None):
@@ -59,7 +60,7 @@ def test_optimum_and_infeasibility_equal_the_price_engine(first):
         problem = random_problem(seed)
         model = build(problem)
         outcome = solve(model, gap=1e-9)
-        engine = solve_separable(problem, gap=1e-9)
+        engine = solve_separable(problem, Search(gap=1e-9))
         verdicts.add(outcome.stop)
         if outcome.x is None:
             assert outcome.stop is StopReason.INFEASIBLE, seed
@@ -81,7 +82,7 @@ def test_scaled_reference_round_gives_the_engines_objective():
     outcome = solve(model, gap=1e-7)
     worth = problem.objective(*answer(model, problem))
     assert worth == pytest.approx(outcome.objective * units.value, rel=1e-7)
-    assert worth == pytest.approx(solve_separable(problem, gap=1e-7).objective, rel=2e-7)
+    assert worth == pytest.approx(solve_separable(problem, Search(gap=1e-7)).objective, rel=2e-7)
 
 
 def test_every_row_has_its_name():

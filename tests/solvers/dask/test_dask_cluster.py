@@ -16,6 +16,7 @@ from ronda.instances.errors import InputError
 from ronda.solvers.dask.cluster import connect
 from ronda.solvers.prices.dask_jobs import ClusterError, DaskJobs
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
 def test_workers_below_one_are_refused():
@@ -141,7 +142,7 @@ def test_outside_cluster_gives_the_same_plan_and_its_loss_is_one_line():
     expected = solve_separable(problem)
     with outside(workers=2) as (address, scheduler):
         with connect(address) as client:
-            answer = solve_separable(problem, jobs=lambda own: DaskJobs(own, client))
+            answer = solve_separable(problem, Search(jobs=lambda own: DaskJobs(own, client)))
         assert (answer.chosen == expected.chosen).all()
         assert (answer.objective, answer.bound) == (expected.objective, expected.bound)
         with connect(address) as client:  # leaving it did not end it

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
@@ -20,6 +19,7 @@ from ronda.instances.errors import InputError
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.dask.cluster import connect
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.genetic.checkpoint import Checkpoint
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.island import Settings
@@ -39,7 +39,7 @@ def pool_of(jobs=24, *, severity="tight", seed=3, round_=None):
     table = build(round_)
     worth = values(round_, table)
     bounds = limits(round_, table)
-    _, prices = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
+    prices = unit_prices(round_, allocate_by_fill(round_, table, worth).prices)
     losses = move_losses(round_, table, worth)
     return settle(genes(table, worth, bounds, prices), round_, table, losses)
 

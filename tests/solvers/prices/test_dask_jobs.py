@@ -21,6 +21,7 @@ from ronda.solvers.prices import dask_jobs
 from ronda.solvers.prices.dask_jobs import ClusterError, DaskJobs
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.jobs import LocalJobs
+from ronda.solvers.prices.search import Search
 
 PRICES = (np.zeros(2), np.array([0.3, 2e-3]), np.array([1.0, 0.0]), np.array([7.0, 0.05]))
 
@@ -93,7 +94,9 @@ def test_same_plan_for_any_number_of_shards(client, jobs):
     """One, two or three shards or none at all: the same plan, prices and bound, bit for bit."""
     problem, expected = in_process(jobs)
     for shards in (1, 2, 3):
-        answer = solve_separable(problem, jobs=lambda own, n=shards: DaskJobs(own, client, n))
+        answer = solve_separable(
+            problem, Search(jobs=lambda own, n=shards: DaskJobs(own, client, n))
+        )
         assert_same(answer, expected)
 
 
@@ -161,7 +164,7 @@ def test_killed_worker_does_not_change_the_answer(client, at, delay_s, everyone)
         )
         return made[0]
 
-    answer = solve_separable(problem, jobs=killing)
+    answer = solve_separable(problem, Search(jobs=killing))
     assert_same(answer, expected)
     assert made[0].killed
     for pid in made[0].killed:
