@@ -4,10 +4,9 @@
 is noted with its time, and islands exchange individuals.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from deap import tools
@@ -16,21 +15,11 @@ from numpy.typing import NDArray
 from ronda.formulations.genes.genome import Genes, Population
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.island import Island, Settings, advance
+from ronda.solvers.genetic.island import Island, Settings
 from ronda.solvers.stopping import Criterion, Status
 
 EMIGRANTS = 2
 """Individuals that each island sends to the next."""
-
-
-class Spread(Protocol):
-    """Where islands evolve: the built-in `map`, or one over a cluster that keeps the order."""
-
-    def __call__(
-        self, function: Callable[[Island], Island], islands: Iterable[Island], /
-    ) -> Iterable[Island]:
-        """Return the islands after the function."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +61,11 @@ def evolve(
     seed: int,
     deadline: Deadline,
     on_generation: Callable[[Status], None] | None = None,
-    spread: Spread = map,
 ) -> Outcome:
     """Search for the genome of the greatest worth within all limits.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock; so does any
-    `spread`. The caller's global `random` is neither used nor changed. With islands, `stop` is
+    The same arguments give the same trajectory, unless `stop` looks at the clock. The
+    caller's global `random` is neither used nor changed. With islands, `stop` is
     asked and individuals wander every `Settings.interval` generations.
 
     Parameters
@@ -94,14 +82,12 @@ def evolve(
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
     on_generation
         Called after every generation; what it raises ends the search.
-    spread
-        Where islands evolve.
     """
     search = _Search(genes, settings, seed, deadline, on_generation)
     search.begin(seeds)
     steps = settings.interval if settings.islands > 1 else 1
     while (told := stop(search.status))[0] < 1.0:
-        search.go_on(spread, steps)
+        search.go_on(steps)
     return search.outcome(told[1])
 
 
@@ -142,9 +128,11 @@ class _Search:
             island.begin(seeds)
         self._record(1)
 
-    def go_on(self, spread: Spread, steps: int) -> None:
+    def go_on(self, steps: int) -> None:
         """Make some more generations; afterwards each island's best ones visit the next."""
-        self.islands = list(spread(partial(advance, steps=steps), self.islands))
+        for island in self.islands:
+            for _ in range(steps):
+                island.step()
         self._record(steps)
         if len(self.islands) > 1:
             leaving = [(i.population[:EMIGRANTS], i.worth[:EMIGRANTS]) for i in self.islands]

@@ -11,7 +11,6 @@ from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
 from ronda.instances.arrays import Floats, Rows
-from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
@@ -19,7 +18,6 @@ from ronda.solvers.decision.choice import Setting, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import Outcome, evolve
 from ronda.solvers.genetic.island import Settings, check_settings
-from ronda.solvers.genetic.spread import islands_on
 from ronda.solvers.genetic.starts import priced, shortest_first
 from ronda.solvers.policies.optimising.genetic import Case, Genetic
 
@@ -44,10 +42,6 @@ class Evolve(Genetic):
         Exchanges of two jobs tried for each child.
     islands
         Populations that evolve apart and exchange their best individuals every five generations.
-    workers
-        Processes on which islands evolve; 0: this one.
-    scheduler
-        Address of a Dask scheduler on whose workers islands evolve, instead of `workers`.
     """
 
     name: ClassVar[str] = "evolve"
@@ -58,15 +52,11 @@ class Evolve(Genetic):
     stagnation: int = 25
     exchanges: int = 2
     islands: int = 1
-    workers: int = 0
-    scheduler: str = ""
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no sense."""
         super().__post_init__()
         check_settings(self.name, self)
-        if self.workers < 0:
-            raise InputError(f"{self.name}: workers", f"{self.workers}", "at least 0")
 
     @property
     def settings(self) -> Settings:
@@ -83,23 +73,14 @@ class Evolve(Genetic):
         return replace(case, pool=pool, losses=losses)
 
     def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
-        """Run the engine, on a cluster if there is one."""
+        """Run the engine from two more genomes: best response to the prices, and SRPT."""
         pool, table = case.pool, case.setting.table
         left_s = outlook(case.setting.round, table, case.setting.round.length_s).left_s
         shortest = np.full(len(table.jobs), np.inf)
         np.minimum.at(shortest, table.job, left_s)
         more = [priced(pool), shortest_first(pool, shortest[pool.column])]
         seeds = np.unique(np.vstack([seeds, *more]), axis=0)
-        with islands_on(self.workers, self.scheduler) as spread:
-            return evolve(
-                pool,
-                seeds,
-                self.settings,
-                stop,
-                seed=case.setting.seed,
-                deadline=at,
-                spread=spread,
-            )
+        return evolve(pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
 
     def pick(
         self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline

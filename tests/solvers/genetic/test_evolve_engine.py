@@ -1,4 +1,4 @@
-"""The engine's trajectory: Dask workers, islands, callbacks; and its operators."""
+"""The engine's trajectory: islands, callbacks; and its operators."""
 
 import random
 from dataclasses import replace
@@ -18,14 +18,12 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.dask.cluster import connect
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.island import Settings
 from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.operators import crossover_groups, draw, revert
 from ronda.solvers.genetic.rates import FLOOR, Rates
 from ronda.solvers.genetic.repair import repair
-from ronda.solvers.genetic.spread import over
 from ronda.solvers.genetic.starts import priced, shortest_first
 
 MEMETIC = Settings(population=16, exchanges=1, adaptive=True)
@@ -56,17 +54,6 @@ def search(pool, seed=7, *, generations=10, given=MEMETIC, **more):
 def trajectory(outcome):
     """Return each generation's record."""
     return [dict(record.items()) for record in outcome.logbook]
-
-
-def test_one_or_two_dask_workers_make_no_difference(pool):
-    """Three islands in this process, on one worker and on two: the same generations."""
-    given = replace(MEMETIC, islands=3, interval=3)
-    here = search(pool, generations=6, given=given)
-    for workers in (1, 2):
-        with connect(workers=workers) as client:
-            there = search(pool, generations=6, given=given, spread=over(client))
-        assert trajectory(there) == trajectory(here)
-        assert (there.genome == here.genome).all()
 
 
 def test_islands_exchange_their_best(pool):

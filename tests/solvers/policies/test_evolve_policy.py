@@ -100,7 +100,6 @@ def test_stops_in_time():
         {"crossover": -0.1},
         {"exchanges": -1},
         {"islands": 0},
-        {"workers": -1},
         {"objective": "rnak"},
         {"gap": 2.0},
     ],
