@@ -47,14 +47,7 @@ def _best_response(genes: Genes, size: int, spread: float, rng: Generator) -> Po
     prices = genes.prices * np.exp(spread * rng.standard_normal((size, len(genes.prices))))
     favour = np.exp(spread * rng.standard_normal((size, len(genes))))
     surplus = genes.value * np.repeat(favour, genes.count, axis=1) - prices @ genes.burden
-    return favourites(genes, surplus)
-
-
-def favourites(genes: Genes, worth: Floats) -> Population:
-    """Return (..., n) the first of each gene's rows of the greatest worth (..., k)."""
-    best = np.repeat(np.maximum.reduceat(worth, genes.first, axis=-1), genes.count, axis=-1)
-    index = np.where(worth == best, np.arange(len(genes.row)), len(genes.row))
-    return np.asarray(np.minimum.reduceat(index, genes.first, axis=-1))
+    return genes.favourites(surplus)
 
 
 def crossover(

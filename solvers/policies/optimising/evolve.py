@@ -8,17 +8,16 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.limits import Limits
+from ronda.formulations.genes.genome import Population
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus
-from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.choice import Setting, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
-from ronda.solvers.genetic.engine import Outcome, evolve
-from ronda.solvers.genetic.island import Settings, check_settings
-from ronda.solvers.genetic.starts import priced, shortest_first
+from ronda.solvers.genetic.engine import Outcome
+from ronda.solvers.genetic.evolution import Settings, check_settings, shortest_first
 from ronda.solvers.policies.optimising.genetic import Case, Genetic
 
 JUDGED = 3
@@ -40,8 +39,6 @@ class Evolve(Genetic):
         As of `genetic`.
     exchanges
         Exchanges of two jobs tried for each child.
-    islands
-        Populations that evolve apart and exchange their best individuals every five generations.
     """
 
     name: ClassVar[str] = "evolve"
@@ -51,7 +48,6 @@ class Evolve(Genetic):
     generations: int = 100
     stagnation: int = 25
     exchanges: int = 2
-    islands: int = 1
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no sense."""
@@ -61,9 +57,7 @@ class Evolve(Genetic):
     @property
     def settings(self) -> Settings:
         """The engine's parameters."""
-        return replace(
-            super().settings, exchanges=self.exchanges, adaptive=True, islands=self.islands
-        )
+        return replace(super().settings, exchanges=self.exchanges, adaptive=True)
 
     def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes that know where jobs run."""
@@ -72,15 +66,14 @@ class Evolve(Genetic):
         pool = settle(case.pool, setting.round, setting.table, losses)
         return replace(case, pool=pool, losses=losses)
 
-    def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
-        """Run the engine from two more genomes: best response to the prices, and SRPT."""
+    def seeds(self, case: Case, genomes: Population) -> Population:
+        """Return the genomes with two more: best response to the prices, and SRPT."""
         pool, table = case.pool, case.setting.table
         left_s = outlook(case.setting.round, table, case.setting.round.length_s).left_s
         shortest = np.full(len(table.jobs), np.inf)
         np.minimum.at(shortest, table.job, left_s)
-        more = [priced(pool), shortest_first(pool, shortest[pool.column])]
-        seeds = np.unique(np.vstack([seeds, *more]), axis=0)
-        return evolve(pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
+        served = shortest_first(pool, shortest[pool.column])
+        return np.vstack([genomes, pool.favourites(pool.surplus), served])
 
     def pick(
         self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline

@@ -1,7 +1,6 @@
-"""The engine's trajectory: islands, callbacks; and its operators."""
+"""The engine's trajectory: callbacks, the global random; and its operators."""
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,12 +18,10 @@ from ronda.instances.errors import InputError
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.island import Settings
+from ronda.solvers.genetic.evolution import FLOOR, Rates, Settings, shortest_first
 from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.operators import crossover_groups, draw, revert
-from ronda.solvers.genetic.rates import FLOOR, Rates
 from ronda.solvers.genetic.repair import repair
-from ronda.solvers.genetic.starts import priced, shortest_first
 
 MEMETIC = Settings(population=16, exchanges=1, adaptive=True)
 
@@ -54,17 +51,6 @@ def search(pool, seed=7, *, generations=10, given=MEMETIC, **more):
 def trajectory(outcome):
     """Return each generation's record."""
     return [dict(record.items()) for record in outcome.logbook]
-
-
-def test_islands_exchange_their_best(pool):
-    """After a migration every island has an individual as good as its neighbour's best before."""
-    given = replace(MEMETIC, islands=2, interval=5)
-    found = search(pool, given=given)
-    assert found.evaluations == 2 * 16 * 11
-    alone = [search(pool, given=MEMETIC, seed=s).objective for s in (1, 2)]
-    assert found.objective >= min(alone) * 0.98
-    best = [record["best"] for record in trajectory(found)]
-    assert best == sorted(best)
 
 
 def test_callback_sees_every_generation_and_may_draw_at_random(pool):
@@ -109,7 +95,7 @@ def test_operators_stay_within_limits_and_never_lose(k, seed):
     assert ((mixed == population) | (mixed == population[::-1])).all()
     back = revert(pool, population, pool.held, rng)
     assert ((back == population) | (back == pool.held)).all()
-    for genome in (priced(pool), shortest_first(pool, rng.random(len(pool)))):
+    for genome in (pool.favourites(pool.surplus), shortest_first(pool, rng.random(len(pool)))):
         assert (genome >= pool.first).all()
         assert (genome < pool.first + pool.count).all()
     assert pool.feasible(shortest_first(pool, rng.random(len(pool)))[None])[0]
@@ -164,7 +150,7 @@ def test_problems_that_are_none_are_refused(usage, value, message):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"population": 3}, {"mutation": 1.5}, {"crossover": -0.1}, {"islands": 0}, {"interval": 0}],
+    [{"population": 3}, {"mutation": 1.5}, {"crossover": -0.1}],
 )
 def test_settings_out_of_range_are_refused(wrong):
     """The parameter, its value and what is possible are named."""

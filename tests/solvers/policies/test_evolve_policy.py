@@ -99,7 +99,6 @@ def test_stops_in_time():
         {"mutation": 1.5},
         {"crossover": -0.1},
         {"exchanges": -1},
-        {"islands": 0},
         {"objective": "rnak"},
         {"gap": 2.0},
     ],
@@ -115,4 +114,4 @@ def test_parameters_out_of_range_are_refused(wrong):
 
 def test_is_found_by_its_name():
     """The registry makes it from text."""
-    assert by_name("evolve(islands=2, exchanges=1)") == Evolve(islands=2, exchanges=1)
+    assert by_name("evolve(exchanges=1)") == Evolve(exchanges=1)
