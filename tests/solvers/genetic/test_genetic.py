@@ -19,7 +19,7 @@ from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.island import Settings
+from ronda.solvers.genetic.evolution import Settings
 from ronda.solvers.genetic.operators import draw, mutate, swap
 from ronda.solvers.genetic.repair import fill as fill_up
 from ronda.solvers.genetic.repair import repair
