@@ -22,7 +22,7 @@ from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.jobs import LocalJobs
+from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
 
 SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
@@ -66,7 +66,7 @@ def allocate(
     answer = first_answer(problem, search)
     best = _started(case, values, filled(case, problem, answer, search), starts)
     if not (best.incumbents and best.closed(PROOF)):
-        losses = LocalJobs(problem).option_losses(answer.dual.prices)
+        losses = Jobs(problem).option_losses(answer.dual.prices)
         best = _searched(case, values, best, losses, search)
     return _judged(best, search.gap)
 

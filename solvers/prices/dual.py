@@ -18,7 +18,7 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats
-from ronda.solvers.prices.jobs import Jobs, LocalJobs, Reply
+from ronda.solvers.prices.jobs import Jobs, Reply
 from ronda.solvers.prices.planes import Line, Model, Planes
 from ronda.solvers.prices.search import Search
 
@@ -187,4 +187,4 @@ def bound_at(problem: Separable, prices: Floats) -> float:
     """Return D(p): no plan is worth more than this, whatever the prices (>= 0)."""
     gain = problem.block_value - prices @ problem.block_use
     blocks = float((np.maximum(gain, 0.0) * problem.block_count).sum())
-    return float(prices @ problem.capacity) + LocalJobs(problem).reply(prices).value + blocks
+    return float(prices @ problem.capacity) + Jobs(problem).reply(prices).value + blocks

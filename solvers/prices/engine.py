@@ -93,7 +93,7 @@ def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs,
     """Return a problem in units of its own, these units, its jobs, and the dual."""
     problem.validate()
     own, units = normalise(problem)
-    jobs = search.jobs(own)
+    jobs = Jobs(own)
     start = None
     if any(search.start.get(name) for name in problem.names):
         named = np.array([search.start.get(name, np.nan) for name in problem.names])

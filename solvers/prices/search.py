@@ -1,12 +1,10 @@
 """How a search by prices begins and ends: one record that every step is given whole."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ronda.formulations.allocation.separable import Separable
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Deadline
-from ronda.solvers.prices.jobs import Jobs, LocalJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +29,6 @@ class Search:
         and a further evaluation costs much less than a wider core.
     reserve_s
         Seconds that must be left of the deadline on return.
-    jobs
-        Makes what answers for the jobs of a (normalised) problem; by default this process.
     """
 
     gap: float = 1e-4
@@ -42,7 +38,6 @@ class Search:
     within: float = 0.0
     tolerance: float = 1e-8
     reserve_s: float = 0.0
-    jobs: Callable[[Separable], Jobs] = LocalJobs
 
     def __post_init__(self) -> None:
         """Refuse a gap that makes no sense."""

@@ -21,7 +21,7 @@ from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.linear_form import linear_form
 from ronda.solvers.exact.model import solve
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.jobs import LocalJobs
+from ronda.solvers.prices.jobs import Jobs
 
 
 def random_values(table, seed):
@@ -200,7 +200,7 @@ def test_losses_bound_every_plan(seed):
     problem = separable(case)
     answer = first_answer(problem)
     losses = np.full(len(table), np.inf)
-    losses[case.rows] = LocalJobs(problem).option_losses(answer.dual.prices)
+    losses[case.rows] = Jobs(problem).option_losses(answer.dual.prices)
     model = build(round_, table, worth)
     assert solve(model, gap=0).x is not None
     rows = chosen_rows(model)
