@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.candidates import option_losses
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.conflicts import awake_for, shortages, within
+from ronda.formulations.allocation.conflicts import shortages, within
 from ronda.formulations.allocation.greedy_fill import dual_bound, fill
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import by_pool
+from ronda.formulations.watts.nodes import awake_for, by_pool
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round

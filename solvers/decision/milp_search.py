@@ -89,13 +89,12 @@ class Search:
     def _improve(self, best: Choice, core: Case, elsewhere: float) -> Choice:
         """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
         # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
-        from ronda.formulations.allocation.conflicts import chosen_rows, prices, warm_start
-        from ronda.formulations.allocation.pyomo_model import build_case
+        from ronda.formulations.allocation import pyomo_model as allocation
         from ronda.solvers.exact import model as exact
 
         began = self.deadline.elapsed()
-        model = build_case(core)
-        warm_start(model, best.chosen)
+        model = allocation.build_case(core)
+        allocation.warm_start(model, best.chosen)
         outcome = exact.solve(
             model,
             deadline=self.deadline,
@@ -123,11 +122,14 @@ class Search:
             done = replace(done, bound=max(bound, best.objective) if self.sure else bound)
         if outcome.x is None:
             return done
-        if outcome.stop is not StopReason.TIME_LIMIT and (core.racks or len(model.whole_nodes)):
+        if outcome.stop is not StopReason.TIME_LIMIT and (
+            core.racks or model.component("whole_nodes") is not None
+        ):
             # The prices of the dual know nothing of these constraints.
             duals = exact.shadow_prices(model, deadline=self.deadline)
-            done = replace(done, prices=prices(core, duals) if duals is not None else done.prices)
-        chosen = chosen_rows(model)
+            if duals is not None:
+                done = replace(done, prices=allocation.prices(model, duals))
+        chosen = allocation.chosen_rows(model)
         objective = float(self.values[chosen[chosen >= 0]].sum())
         if self.sure and objective <= best.objective:
             return done

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.dual_functions import tightening
 from ronda.formulations.allocation.units import kept
+from ronda.formulations.dual_feasible import tightening
 from ronda.formulations.options.grid import RACK
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import rack_caps

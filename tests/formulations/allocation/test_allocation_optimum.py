@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.candidates import option_losses
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import (
-    chosen_rows,
-    warm_start,
-    within,
-)
+from ronda.formulations.allocation.conflicts import within
 from ronda.formulations.allocation.greedy_fill import dual_bound
-from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
 from ronda.formulations.options.table import build as build_options
 from ronda.formulations.watts.nodes import may_sleep
 from ronda.instances.generate import tiny_round
