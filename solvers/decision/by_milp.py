@@ -139,8 +139,7 @@ def _core(losses: Floats, size: int) -> tuple[Mask, float]:
 def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
     """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
     # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
-    from ronda.formulations.allocation.conflicts import chosen_rows, warm_start
-    from ronda.formulations.allocation.pyomo_model import build_case
+    from ronda.formulations.allocation.pyomo_model import build_case, chosen_rows, warm_start
     from ronda.solvers.exact import model as exact
 
     deadline = search.deadline

@@ -12,7 +12,7 @@ from ronda.bench.study.energy_snapshot import (
     exact_problem,
     full_speed_j,
 )
-from ronda.formulations.allocation.separable_model import answer, build
+from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.model import solve
@@ -36,9 +36,9 @@ def test_rules_keep_to_the_limits_and_are_no_better_than_the_optimum(seed, share
     found = solve_separable(problem, Search(gap=1e-4))
     assert found.chosen is not None
     best = rows[found.chosen]
-    model = build(problem)
+    model = build_separable(problem)
     solve(model, gap=1e-5)
-    exact = case.mean_s(rows[answer(model, problem)[0]])
+    exact = case.mean_s(rows[answer(model)[0]])
     assert case.mean_s(best) == pytest.approx(exact, rel=2e-4)
     for chosen in (best, by_relative_rule(case, budget_j), by_two_prices(case, budget_j)):
         assert chosen is not None

@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import (
-    chosen_rows,
-    warm_start,
-    within,
-)
-from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.allocation.conflicts import within
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.options.table import build as build_options
 from ronda.instances.generate import tiny_round

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.separable_model import build
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.model import solve
@@ -70,7 +70,9 @@ def test_same_optimum_as_in_one_piece(first):
     for seed in range(first, first + 20):
         problem = random_problem(seed)
         answer = solve_separable(problem, Search(gap=1e-9))
-        assert solve(build(problem), gap=0).objective == pytest.approx(answer.objective, rel=1e-7)
+        assert solve(build_separable(problem), gap=0).objective == pytest.approx(
+            answer.objective, rel=1e-7
+        )
         assert answer.bound >= answer.objective * (1 - 1e-12)
         assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all()
         assert (answer.blocks == np.rint(answer.blocks)).all()
