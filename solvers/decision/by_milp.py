@@ -36,10 +36,6 @@ FEWEST = 50
 IMPORT_S = 0.5
 """Seconds to import Pyomo and HiGHS, once in a process."""
 
-HIGHS = {"presolve": "off", "mip_allow_restart": False}
-"""Options that halve the time of these models: dominated options are gone already, the first
-relaxation says nearly all, and to presolve (again) costs more than it gives."""
-
 PROOF = 1e-10
 """Relative gaps below this are rounding: the solution is the optimum."""
 
@@ -152,7 +148,6 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
         gap=search.gap,
         seed=search.seed,
         reserve_s=search.reserve_s,
-        options=HIGHS,
     )
     done = replace(
         best,

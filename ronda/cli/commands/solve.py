@@ -19,7 +19,7 @@ from ronda.cli.options import (
 if TYPE_CHECKING:
     from ronda.instances.plan import Plan
     from ronda.instances.round import Round
-    from ronda.solvers.decision.explanation import Explanation
+    from ronda.solvers.decision.explain_job import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""

@@ -141,7 +141,10 @@ def test_generated_rounds_are_solved_to_the_gap(severity):
         assert plan.gap <= 1e-3
         assert plan.status is SolutionStatus.OPTIMAL
         assert plan.record.options == len(build(round_))
-        assert {"gpus[default/A100]", "power_cap", "energy_window"} == set(plan.prices)
+        assert set(plan.prices) in (  # the tighter limit on power
+            {"gpus[default/A100]", "power_cap"},
+            {"gpus[default/A100]", "energy_window"},
+        )
         assert all(price >= 0 for price in plan.prices.values())
 
 
