@@ -18,7 +18,6 @@ import numpy as np
 from deap import algorithms, base, tools
 
 from ronda.bench.runs.runner import peak_rss_mib
-from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.genome import Genes
@@ -28,6 +27,7 @@ from ronda.formulations.options.table import build
 from ronda.instances import generate
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.operators import draw
 from ronda.solvers.policies.optimising.evolve import Evolve
@@ -156,7 +156,8 @@ def compare(
     table = build(round_)
     worth = values(round_, table)
     bounds = limits(round_, table)
-    bound, prices = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
+    greedy = allocate_by_fill(round_, table, worth)
+    bound, prices = greedy.bound, unit_prices(round_, greedy.prices)
     losses = move_losses(round_, table, worth)
     pool = settle(genes(table, worth, bounds, prices), round_, table, losses)
 

@@ -23,12 +23,13 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
     """Time the price engine on the reference round of a number of jobs."""
     from ronda.bench.speed.reference import reference
     from ronda.solvers.prices.engine import solve_separable
+    from ronda.solvers.prices.search import Search
 
     tell(f"prices: {ask.jobs:,} jobs ...")
     began, began_cpu = time.perf_counter(), time.process_time()
     problem = reference(ask.jobs, ask.seed)
     built = time.perf_counter()
-    answer = solve_separable(problem, gap=ask.gap, seed=ask.seed)
+    answer = solve_separable(problem, Search(gap=ask.gap, seed=ask.seed))
     ended, ended_cpu = time.perf_counter(), time.process_time()
     memory_mib = peak_rss_mib()
     assert answer.chosen is not None  # to run nothing is always possible here
@@ -68,7 +69,7 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
 
 def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
     """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
-    from ronda.formulations.allocation.separable_model import answer, build
+    from ronda.formulations.allocation.pyomo_model import answer, build_separable
     from ronda.formulations.allocation.units import normalise
     from ronda.solvers.contract import Deadline
     from ronda.solvers.exact.model import solve
@@ -76,7 +77,7 @@ def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
     tell(f"prices: {ask.jobs:,} jobs: monolithic model, at most {ask.limit_s:g} s ...")
     began, began_cpu = time.perf_counter(), time.process_time()
     scaled, units = normalise(problem)
-    model = build(scaled)
+    model = build_separable(scaled)
     built = time.perf_counter()
     outcome = solve(model, deadline=Deadline(ask.limit_s), gap=ask.gap, seed=ask.seed)
     ended, ended_cpu = time.perf_counter(), time.process_time()
@@ -84,7 +85,7 @@ def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
     if outcome.bound is not None:
         bound = outcome.bound * units.value
     if outcome.x is not None:
-        objective = problem.objective(*answer(model, problem))
+        objective = problem.objective(*answer(model))
     if objective is not None and bound is not None:
         gap = max(0.0, bound - objective) / max(abs(bound), 1e-300)
     tell(f"prices: {ask.jobs:,} jobs: monolithic model: {ended - began:.3f} s, {outcome.message}")

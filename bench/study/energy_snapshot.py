@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.allocation.candidates import undominated
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.options.dominance import unbeaten
 from ronda.formulations.options.table import OptionTable, build
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
@@ -136,7 +136,7 @@ def exact_problem(case: EnergySnapshot, budget_j: float) -> tuple[Separable, Row
     rows = np.flatnonzero(kept)
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     costs = np.array([table.gpus[rows], case.energy_j[rows]], dtype=float)
-    rows = rows[undominated(group, -case.left_s[rows], costs)]
+    rows = rows[unbeaten(group, -case.left_s[rows], costs)]
     jobs = len(table.jobs)
     none = np.zeros(0)
     problem = Separable(

@@ -18,7 +18,6 @@ import numpy as np
 
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.study.moving_bound import bound_with_moves
-from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.neighbourhood import move_losses, settle
@@ -32,6 +31,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.registry import policy
 
 FINISHED = 1.0 / 3.0
@@ -162,7 +162,7 @@ def measure(
         plan = policy(name).plan(round, deadline=deadline, seed=seed)
         plans.append((plan, deadline.elapsed()))
     bound = min(plan.bound for plan, _ in plans if plan.bound is not None)
-    _, prices = dual_bound(round, table, worth)
+    prices = unit_prices(round, allocate_by_fill(round, table, worth).prices)
     losses = move_losses(round, table, worth)
     pool = settle(genes(table, worth, limits(round, table), prices), round, table, losses)
     tight = min(bound, bound_with_moves(pool))

@@ -36,6 +36,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 from ronda.solvers.versions import versions
 
 GAP = 1e-4
@@ -87,7 +88,7 @@ def _exact(
     """
     problem, rows = exact_problem(case, budget_j)
     began = time.perf_counter()
-    found = solve_separable(problem, gap=GAP, deadline=Deadline(limit_s))
+    found = solve_separable(problem, Search(gap=GAP, deadline=Deadline(limit_s)))
     line: dict[str, Any] = {"options": len(rows), "solve_s": time.perf_counter() - began}
     if found.chosen is None:
         infeasible = found.stop is StopReason.INFEASIBLE

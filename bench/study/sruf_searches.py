@@ -16,8 +16,7 @@ from ronda.formulations.ones.genome import IDLE, counts
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.island import Settings
-from ronda.solvers.genetic.starts import priced
+from ronda.solvers.genetic.evolution import Settings
 from ronda.solvers.ones.tick import Tick, generation
 
 Search = Callable[[SrufSnapshot, int, float], tuple[Counts, int]]
@@ -85,7 +84,7 @@ def by_evolve(problem: SrufSnapshot, seed: int, seconds: float) -> tuple[Counts,
     stop = stopping.first_of(stopping.stagnation(100), stopping.deadline(deadline))
     found = evolve(
         pool,
-        np.unique([filled, priced(pool)], axis=0),
+        np.unique([filled, pool.favourites(pool.surplus)], axis=0),
         Settings(population=100, exchanges=2, adaptive=True),
         stop,
         seed=seed,

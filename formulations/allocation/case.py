@@ -1,13 +1,12 @@
 """What the allocation model of a round is made from: the options that matter, nodes and limits."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.candidates import undominated
-from ronda.formulations.allocation.dual_functions import node_shares, tightening
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
+from ronda.formulations.options.dominance import unbeaten
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
@@ -47,12 +46,10 @@ class Case:
         (n,) the rack that each must be in, if racks are chosen with the options; else -1.
     value
         (n,) what each is worth.
-    scale
-        The largest value: one unit of the model's objective.
     classes, sleeps
         The nodes, and whether the model may put some to sleep.
-    racks
-        The racks with a power cap.
+    racks, most_rack_kw
+        The racks with a power cap, and the kilowatts that jobs can add at most by pool and rack.
     joint
         Whether racks are chosen with the options.
     waking
@@ -65,12 +62,17 @@ class Case:
     rows: Rows
     rack: Rows
     value: Floats
-    scale: float
     classes: tuple[NodeClass, ...]
     sleeps: bool
-    racks: tuple[RackCap, ...]
+    racks: tuple[RackCap, ...] = ()
+    most_rack_kw: dict[tuple[str, str], float] = field(default_factory=dict)
     joint: bool = False
     waking: Waking | None = None
+
+    @property
+    def scale(self) -> float:
+        """The largest value: one unit of the model's objective."""
+        return float(np.abs(self.value).max(initial=0.0)) or 1.0
 
     @property
     def job(self) -> Rows:
@@ -92,21 +94,6 @@ class Case:
         """(n,) watts that each variable adds to those of its GPUs idle."""
         return self.table.extra_w[self.rows]
 
-    def node_shares(self, pool: int, gpus: Rows) -> dict[int, Floats]:
-        """Return what jobs of so many GPUs take of whole nodes, by number of the dual function.
-
-        A job of n GPUs on nodes of G takes ``floor(n/G) + f_k((n mod G)/G)`` of them. Empty where
-        counting GPUs says it all, and in pools of unequal nodes.
-        """
-        size = self.table.pools[pool].gpus_per_node
-        if any(c.pool == pool and c.gpus_per_node != size for c in self.classes):
-            return {}
-        rest = gpus % size
-        return {
-            k: gpus // size + node_shares(rest, size, k)
-            for k in tightening(rest[rest > 0].tolist(), size)
-        }
-
 
 def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
@@ -117,11 +104,24 @@ def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
     return replace(case, waking=waking, **columns)
 
 
+def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
+    """Return the case of some rows, ascending and worth nothing, on nodes without rack caps."""
+    return Case(
+        round=round,
+        table=table,
+        rows=rows,
+        rack=np.full(len(rows), ANYWHERE),
+        value=np.zeros(len(rows)),
+        classes=node_classes(round.cluster, round.asleep),
+        sleeps=may_sleep(round),
+    )
+
+
 def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool = False) -> Case:
     """Gather what the model of a round is made from.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
-    run, and those that another one of the same job beats (`undominated`). Only options of jobs
+    run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
     that must run stay in any case.
 
     Parameters
@@ -149,39 +149,26 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
-    rows = rows[undominated(group, values[rows], np.array(costs))]
+    rows = rows[unbeaten(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)
     if joint:
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
-    value = values[rows]
-    largest = float(np.abs(value).max(initial=0.0))
-    return Case(
-        round=round,
-        table=table,
-        rows=rows,
-        rack=rack,
-        value=value,
-        scale=largest if 0 < largest < np.inf else 1.0,
-        classes=node_classes(round.cluster, round.asleep),
-        sleeps=may_sleep(round),
-        racks=racks,
-        joint=joint,
-    )
+    case = replace(case_of(round, table, rows), rack=rack, value=values[rows], joint=joint)
+    return replace(case, racks=racks, most_rack_kw=_most_rack_kw(case)) if racks else case
 
 
-def most_extra_w(case: Case) -> dict[tuple[str, str], float]:
-    """Return the most watts that jobs can add, by pool and rack; the rest of a pool is one rack."""
+def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
+    """Return the most that jobs can add, by pool and rack; racks without a cap are one."""
     racks = (*case.round.cluster.topology.racks, "elsewhere")
-    each = case.extra_w / np.maximum(case.gpus, 1)
+    each_kw = case.extra_w / np.maximum(case.gpus, 1) / 1e3
     most: dict[tuple[str, str], float] = {}
     for kind in case.classes:
         pair = (case.table.pools[kind.pool].name, racks[kind.rack])
-        densest = float(each[case.pool == kind.pool].max(initial=0.0))
-        there = kind.count * kind.gpus_per_node
-        most[pair] = most.get(pair, 0.0) + max(0.0, densest) * there
+        densest = float(each_kw[case.pool == kind.pool].max(initial=0.0))
+        most[pair] = most.get(pair, 0.0) + densest * kind.count * kind.gpus_per_node
     return most
 
 
@@ -191,15 +178,14 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
     Infinite for options of several nodes, which may spread over racks.
     """
     classes, sleeps = node_classes(round.cluster, round.asleep), may_sleep(round)
+    idle_w = [c.idle_w(0 if sleeps else c.count) for c in classes]
     most = np.full(len(table.pools), -np.inf)
     for kind in classes:
         room = np.inf
         for cap in racks:
-            if kind.rack not in cap.racks:
-                continue
-            below = [c for c in classes if c.rack in cap.racks]
-            idle_w = sum(c.count * (c.sleep_w if sleeps else c.awake_w) for c in below)
-            room = min(room, cap.cap_w - idle_w - (kind.saves_w if sleeps else 0.0))
+            if kind.rack in cap.racks:
+                below = (w for w, c in zip(idle_w, classes, strict=True) if c.rack in cap.racks)
+                room = min(room, cap.cap_w - sum(below) - (kind.saves_w if sleeps else 0.0))
         most[kind.pool] = max(most[kind.pool], room)
     sizes = np.array([pool.gpus_per_node for pool in table.pools])
     one_node = table.gpus <= sizes[table.pool]

@@ -4,8 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ronda.formulations.allocation.case import case_of
+from ronda.formulations.allocation.rows import gpus
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import NodeClass, may_sleep, node_classes, rack_caps
+from ronda.formulations.watts.nodes import (
+    NodeClass,
+    least_node_w,
+    may_sleep,
+    node_classes,
+    rack_caps,
+)
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.round import Round
@@ -28,7 +36,7 @@ class Limits:
     demand
         (R, K) what each option of the table takes.
     node_w
-        For each pool p (gpus_p + 1,) the watts, beyond their sleep, of the nodes that so many GPUs
+        For each pool p (gpus_p + 1,) the watts, beyond their sleep, of the nodes that g GPUs
         keep awake; empty if no node may sleep.
     """
 
@@ -46,19 +54,19 @@ def limits(round: Round, table: OptionTable) -> Limits:
     taken to be packed into as few nodes as their GPUs need, which sizes that divide each other
     always allow.
     """
-    pools = range(len(table.pools))
-    names = [f"gpus[{pool.name}]" for pool in table.pools]
+    rows = list(gpus(case_of(round, table, np.arange(len(table)))))
+    names, demand = [row.name for row in rows], [row.use for row in rows]
     capacity = [float(pool.gpus) for pool in table.pools]
-    demand = [np.where(table.pool == p, table.gpus, 0.0) for p in pools]
     watts = [w for w in (round.watts, capped_w(round.cluster)) if w is not None]
     node_w: tuple[Floats, ...] = ()
     if watts:
-        classes = node_classes(round.cluster)
-        base = sum(c.count * c.awake_w for c in classes)
+        base = float(round.cluster.topology.awake_w.sum())
         if may_sleep(round):
-            base = sum(c.count * min(c.sleep_w, c.awake_w) for c in classes)
+            base = float(least_node_w(round.cluster.topology).sum())
+            classes = node_classes(round.cluster)
             node_w = tuple(
-                _node_w([c for c in classes if c.pool == p], *_waking(round, p)) for p in pools
+                _node_w([c for c in classes if c.pool == p], *_waking(round, p))
+                for p in range(len(table.pools))
             )
         names.append("watts")
         capacity.append(min(watts) - base)

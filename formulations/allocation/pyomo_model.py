@@ -1,16 +1,11 @@
 """The allocation MILP of a round, in Pyomo: which option every job gets.
 
-The page ``docs/formulations.md`` lists every constraint with its name; here each family is one
-function whose docstring is the sentence of mathematics that it adds. Symbols: x_k is 1 if option
-(row of the `OptionTable`) k is chosen, a_c the number of nodes of class c that are awake, y_pr the
-kilowatts that jobs of pool p add in rack r.
-
-Powers are in kilowatts and values are divided by the largest of them, so that all coefficients
-are of the order of one; `ronda.formulations.allocation.conflicts` reads solutions and prices back
-in watts, joules and the objective's unit.
+The rows are those of `ronda.formulations.allocation.rows`, in the units of
+`ronda.formulations.allocation.units`, so that all coefficients are of the order of one; prices are
+read back in the user's. Any other `Separable` problem becomes a model in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +13,18 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ronda.formulations.allocation.case import Case, make_case, most_extra_w
+from ronda.formulations.allocation.case import Case, make_case
+from ronda.formulations.allocation.conflicts import gpus_by_pool
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.units import normalise
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import NodeClass
-from ronda.instances.arrays import Floats
+from ronda.formulations.watts.nodes import awake_for
+from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
-KILO = 1e3
-"""Watts in the model's unit of power."""
+Blocks = Sequence[tuple[str, Hashable]]
+"""The variable of each block, and its index."""
 
 
 def build(round: Round, table: OptionTable, values: Floats) -> Any:
@@ -41,234 +40,177 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
     Returns
     -------
     pyomo.environ.ConcreteModel
-        With the `Case` as attribute ``case``.
+        As of `build_case`.
     """
     return build_case(make_case(round, table, values))
 
 
 def build_case(case: Case) -> Any:
-    """Return the Pyomo model of a case."""
-    # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
-    with PauseGC():
-        model = pyo.ConcreteModel("allocation")
-        model.case = case
-        variables(model, case)
-        objective(model, case)
-        for family in (
-            one_option,
-            gpus,
-            ready_gpus,
-            whole_nodes,
-            power_cap,
-            energy_window,
-            rack_share,
-            rack_power,
-        ):
-            family(model, case)
+    """Return the Pyomo model of a case, with the `Case` as its attribute ``case``."""
+    problem, units = normalise(separable(case, both_limits=True))
+    options = case.rows
+    if case.waking is not None:  # K more for the same option after waking
+        options = options + case.waking.late * len(case.table)
+    model = build_separable(
+        problem,
+        options=options.tolist(),
+        jobs=[state.job.id for state in case.table.jobs],
+        blocks=[
+            *(("awake", c.name) for c in case.classes if case.sleeps),
+            *(("rack_kw", pair) for pair in case.most_rack_kw),
+        ],
+    )
+    model.case, model.units = case, units
     return model
 
 
-def variables(model: Any, case: Case) -> None:
-    """x_k ∈ {0, 1}; a_c ∈ {0, …, nodes of class c}; 0 ≤ y_pr ≤ what the rack's GPUs can add."""
-    keys = case.rows
-    if case.waking is not None:  # K more for the same option after waking
-        keys = keys + case.waking.late * len(case.table)
-    model.x = pyo.Var(keys.tolist(), domain=pyo.Binary)
+def build_separable(
+    problem: Separable,
+    *,
+    options: Sequence[int] | None = None,
+    jobs: Sequence[Hashable] | None = None,
+    blocks: Blocks | None = None,
+) -> Any:
+    """Return the Pyomo model of a separable problem, with the problem as attribute ``problem``.
+
+    Parameters
+    ----------
+    problem
+        A problem that `Separable.validate` accepts.
+    options, jobs, blocks
+        Indices of x and of ``one_option``, and what the blocks are called; default: x[k], job j,
+        z[b].
+    """
+    # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
+    with PauseGC():
+        model = pyo.ConcreteModel("allocation")
+        model.problem = problem
+        variables(model, options, blocks)
+        objective(model)
+        one_option(model, jobs)
+        resources(model)
+    return model
+
+
+def variables(model: Any, options: Sequence[int] | None, blocks: Blocks | None) -> None:
+    """x_k ∈ {0, 1}; 0 ≤ z_b ≤ n_b, in whole numbers where blocks are whole."""
+    problem: Separable = model.problem
+    model.x = pyo.Var(range(len(problem.value)) if options is None else options, domain=pyo.Binary)
+    most, whole = problem.block_count.tolist(), problem.block_integer.tolist()
+    named = [("z", b) for b in range(len(most))] if blocks is None else blocks
+    for kind in dict.fromkeys(kind for kind, _ in named):
+        model.add_component(kind, pyo.Var([index for one, index in named if one == kind]))
+    model.blocks = [getattr(model, kind)[index] for kind, index in named]
+    for variable, count, integer in zip(model.blocks, most, whole, strict=True):
+        variable.domain = pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals
+        variable.setub(count)
+    model.all = [*model.x.values(), *model.blocks]
+    if not model.all:
+        model.nothing = pyo.Var(bounds=(0, 0))  # rows need a variable, to be broken or not
+        model.all = [model.nothing]
+
+
+def objective(model: Any) -> None:
+    """Max Σ_k v_k x_k + Σ_b v_b z_b."""
+    worth = np.concatenate([model.problem.value, model.problem.block_value])
+    model.value = pyo.Objective(expr=_linear(model, worth), sense=pyo.maximize)
+
+
+def one_option(model: Any, jobs: Sequence[Hashable] | None) -> None:
+    """Σ_{k of job j} x_k ≤ 1; = 1 if the job must run. No row where x_k ≤ 1 says as much."""
+    problem: Separable = model.problem
+    x, start, must = list(model.x.values()), problem.start.tolist(), problem.must.tolist()
+    model.one_option = pyo.Constraint(pyo.Any)
+    for j in range(problem.jobs):
+        own = x[start[j] : start[j + 1]]
+        if own and (must[j] or len(own) > 1):
+            body = LinearExpression(linear_coefs=[1.0] * len(own), linear_vars=own)
+            model.one_option[j if jobs is None else jobs[j]] = (1 if must[j] else None, body, 1)
+
+
+def resources(model: Any) -> None:
+    """Σ_k a_rk x_k + Σ_b a_rb z_b ≤ c_r for each resource r, under its name ``family[index]``."""
+    problem: Separable = model.problem
+    model.rows = []
+    for r, name in enumerate(problem.names):
+        family, bracket, index = name.removesuffix("]").partition("[")
+        used = _linear(model, np.concatenate([problem.use[r], problem.block_use[r]]))
+        row = (None, used, float(problem.capacity[r]))
+        if not bracket:
+            model.add_component(family, pyo.Constraint(expr=row))
+            model.rows.append(getattr(model, family))
+            continue
+        if model.component(family) is None:
+            model.add_component(family, pyo.Constraint(pyo.Any))
+        key = _index(index)
+        getattr(model, family)[key] = row
+        model.rows.append(getattr(model, family)[key])
+
+
+def _index(text: str) -> Hashable:
+    """Return what stands in brackets as Pyomo writes it back: numbers without quotes."""
+    keys = [int(key) if key.isdecimal() else key for key in text.split(",")]
+    return tuple(keys) if len(keys) > 1 else keys[0]
+
+
+def warm_start(model: Any, chosen: Rows) -> None:
+    """Give the model's variables the values of a choice: the warm start of the next solve.
+
+    Parameters
+    ----------
+    model
+        As `build_case` returns it.
+    chosen
+        (J,) row of each job, -1 for none. Rows that are not in the model are left out.
+    """
+    case: Case = model.case
+    taken = np.isin(case.rows, chosen[chosen >= 0])
+    for variable, number in zip(model.x.values(), taken.astype(float).tolist(), strict=True):
+        variable.set_value(number, skip_validation=True)
     if case.sleeps:
-        model.awake = pyo.Var([c.name for c in case.classes], domain=pyo.NonNegativeIntegers)
-        for kind, variable in zip(case.classes, model.awake.values(), strict=True):
-            variable.setub(kind.count)
-    if case.racks:
-        most = {pair: watts / KILO for pair, watts in most_extra_w(case).items()}
-        model.rack_kw = pyo.Var(list(most), domain=pyo.NonNegativeReals)
-        for pair, variable in model.rack_kw.items():
-            variable.setub(most[pair])
+        counts = awake_for(case.classes, gpus_by_pool(case.table, chosen[chosen >= 0]))
+        for variable, count in zip(model.awake.values(), counts, strict=True):
+            variable.set_value(count, skip_validation=True)
 
 
-def objective(model: Any, case: Case) -> None:
-    """Max Σ_k v_k x_k / max v."""
-    model.value = pyo.Objective(
-        expr=_linear(case.value / case.scale, list(model.x.values())), sense=pyo.maximize
+def answer(model: Any) -> tuple[Rows, Floats]:
+    """Return (J,) the option of each job, -1 for none, and (B,) the blocks of a solved model."""
+    problem: Separable = model.problem
+    taken = np.array([v.value for v in model.x.values()], dtype=float)
+    options = np.flatnonzero(taken > 0.5)
+    chosen = np.full(problem.jobs, -1, dtype=np.int64)
+    chosen[np.searchsorted(problem.start, options, side="right") - 1] = options
+    return chosen, np.array([v.value for v in model.blocks], dtype=float)
+
+
+def chosen_rows(model: Any) -> Rows:
+    """Return (J,) the row of the table that a round's model chooses for each job, -1 for none."""
+    chosen, _ = answer(model)
+    runs = chosen >= 0
+    chosen[runs] = model.case.rows[chosen[runs]]
+    return chosen
+
+
+def prices(model: Any, duals: Mapping[str, float]) -> dict[str, float]:
+    """Return what one more GPU, node, watt or joule is worth, by constraint name.
+
+    Parameters
+    ----------
+    model
+        As `build_case` returns it.
+    duals
+        Duals of the model's rows, by name.
+    """
+    found = np.array([max(0.0, duals.get(row.name, 0.0)) for row in model.rows])
+    return dict(zip(model.problem.names, model.units.prices(found).tolist(), strict=True))
+
+
+def _linear(model: Any, numbers: Floats) -> Any:
+    """Return Σ number × variable over options and blocks."""
+    used = np.flatnonzero(numbers).tolist()
+    if not used:
+        return LinearExpression(linear_coefs=[0.0], linear_vars=model.all[:1])
+    every = model.all
+    return LinearExpression(
+        linear_coefs=numbers[used].tolist(), linear_vars=[every[i] for i in used]
     )
-
-
-def one_option(model: Any, case: Case) -> None:
-    """Σ_{k of job j} x_k ≤ 1; = 1 if the job must run."""
-    x = list(model.x.values())
-    jobs, first = np.unique(case.job, return_index=True)
-    end = np.append(first, len(x))[1:].tolist()
-    begin, must = first.tolist(), case.table.must_run[jobs].tolist()
-    states = case.table.jobs
-    spans = {
-        states[j].job.id: (b, e, m)
-        for j, b, e, m in zip(jobs.tolist(), begin, end, must, strict=True)
-        if m or e - b > 1
-    }
-
-    def rule(_: Any, job: str) -> Any:
-        b, e, m = spans[job]
-        return (1 if m else None, _sum(x[b:e]), 1)
-
-    model.one_option = pyo.Constraint(list(spans), rule=rule)
-
-
-def gpus(model: Any, case: Case) -> None:
-    """Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c, where a_c = nodes of c if none may sleep."""
-    x = list(model.x.values())
-    used = {p: np.flatnonzero(case.pool == p) for p in range(len(case.table.pools))}
-    names = {case.table.pools[p].name: p for p, rows in used.items() if len(rows)}
-
-    def rule(_: Any, name: str) -> Any:
-        p = names[name]
-        terms, there = _capacity(model, case, p, [c.gpus_per_node for c in case.classes])
-        rows = used[p]
-        return (None, _linear(case.gpus[rows], [x[i] for i in rows.tolist()], *terms), there)
-
-    model.gpus = pyo.Constraint(list(names), rule=rule)
-
-
-def ready_gpus(model: Any, case: Case) -> None:
-    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for what waits for nodes."""
-    if case.waking is None:
-        return
-    x, use = list(model.x.values()), case.waking.use
-    limits = case.waking.gpus.tolist()
-    names = {case.table.pools[p].name: p for p, most in enumerate(limits) if np.isfinite(most)}
-
-    def rule(_: Any, name: str) -> Any:
-        p = names[name]
-        rows = np.flatnonzero((case.pool == p) & (use > 0))
-        if not len(rows):
-            return pyo.Constraint.Skip
-        return (None, _linear(use[rows], [x[i] for i in rows.tolist()]), limits[p])
-
-    model.ready_gpus = pyo.Constraint(list(names), rule=rule)
-
-
-def whole_nodes(model: Any, case: Case) -> None:
-    """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
-
-    f_i are dual feasible functions of bin packing (`dual_functions`). Only in pools of equal nodes,
-    and only those f_i that say more than the count of GPUs does (none for powers of two).
-    """
-    x = list(model.x.values())
-    rows: dict[tuple[str, int], tuple[int, Floats, list[Any]]] = {}
-    for p, pool in enumerate(case.table.pools):
-        own = np.flatnonzero(case.pool == p)
-        for k, shares in case.node_shares(p, case.gpus[own]).items():
-            used = np.flatnonzero(shares)
-            rows[pool.name, k] = (p, shares[used], [x[i] for i in own[used].tolist()])
-
-    def rule(_: Any, name: str, k: int) -> Any:
-        p, shares, chosen = rows[name, k]
-        terms, there = _capacity(model, case, p, [1] * len(case.classes))
-        return (None, _linear(shares, chosen, *terms), there)
-
-    model.whole_nodes = pyo.Constraint(list(rows), rule=rule)
-
-
-def power_cap(model: Any, case: Case) -> None:
-    """Σ_k extra_k x_k + Σ_c (awake_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c, in kW."""
-    if case.round.power_cap_w is not None:
-        model.power_cap = pyo.Constraint(expr=_draw(model, case, case.round.power_cap_w, 1.0))
-
-
-def energy_window(model: Any, case: Case) -> None:
-    """Window × (the power of `power_cap`) ≤ the energy that is left for the window, in kWh."""
-    if case.round.energy_j is not None:
-        window_s = case.round.window_s
-        watts = case.round.energy_j / window_s
-        model.energy_window = pyo.Constraint(expr=_draw(model, case, watts, window_s / 3600))
-
-
-def rack_share(model: Any, case: Case) -> None:
-    """Σ_{k in p} extra_k x_k ≤ Σ_r y_pr: jobs draw their power in the racks of their pool."""
-    if not case.racks:
-        return
-    x = list(model.x.values())
-    pools = {case.table.pools[p].name: p for p in np.unique(case.pool).tolist()}
-
-    def rule(_: Any, name: str) -> Any:
-        rows = np.flatnonzero(case.pool == pools[name])
-        shares = [v for (pool, _), v in model.rack_kw.items() if pool == name]
-        terms = ([-1.0] * len(shares), shares)
-        watts = case.extra_w[rows] / KILO
-        return (None, _linear(watts, [x[i] for i in rows.tolist()], *terms), 0)
-
-    model.rack_share = pyo.Constraint(list(pools), rule=rule)
-
-
-def rack_power(model: Any, case: Case) -> None:
-    """Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R, for each capped rack R.
-
-    Necessary only: a job is not tied to the racks that its power is counted in. Placement decides.
-    """
-    if not case.racks:
-        return
-    caps = {cap.name: cap for cap in case.racks}
-    names = case.round.cluster.topology.racks
-
-    def rule(_: Any, name: str) -> Any:
-        cap = caps[name]
-        below = {names[r] for r in cap.racks}
-        shares = [v for (_, rack), v in model.rack_kw.items() if rack in below]
-        kinds = [c for c in case.classes if c.rack in cap.racks]
-        return _within(model, case, kinds, cap.cap_w, shares, np.ones(len(shares)), 1.0)
-
-    model.rack_power = pyo.Constraint(list(caps), rule=rule)
-
-
-def _draw(model: Any, case: Case, watts: float, hours: float) -> Any:
-    """Return the constraint that cluster power stays within `watts`, for so many hours."""
-    drawing = np.flatnonzero(case.extra_w)
-    x = list(model.x.values())
-    chosen = [x[i] for i in drawing.tolist()]
-    extra = case.extra_w[drawing] / KILO
-    return _within(model, case, case.classes, watts, chosen, extra, hours)
-
-
-def _within(
-    model: Any,
-    case: Case,
-    kinds: Sequence[NodeClass],
-    watts: float,
-    chosen: list[Any],
-    extra_kw: Floats,
-    hours: float,
-) -> Any:
-    """Return: jobs' extra power + power of nodes, awake or asleep, ≤ `watts`, times hours."""
-    terms: tuple[list[float], list[Any]] = ([], [])
-    if case.sleeps:
-        terms = (
-            [hours * c.saves_w / KILO for c in kinds],
-            [model.awake[c.name] for c in kinds],
-        )
-    base_w = sum(c.count * (c.sleep_w if case.sleeps else c.awake_w) for c in kinds)
-    body = _linear(hours * extra_kw, chosen, *terms)
-    if not body.nargs():
-        # Nothing to decide: the row stays in the model, so that `explain` finds it.
-        model.nothing = pyo.Var(bounds=(0, 0))
-        body = _linear(np.ones(1), [model.nothing])
-    return (None, body, hours * (watts - base_w) / KILO)
-
-
-def _capacity(
-    model: Any, case: Case, pool: int, weights: list[int]
-) -> tuple[tuple[list[float], list[Any]], float]:
-    """Return −Σ w_c a_c over a pool's classes, as terms if nodes may sleep, else as a limit."""
-    own = [(c, w) for c, w in zip(case.classes, weights, strict=True) if c.pool == pool]
-    if not case.sleeps:
-        return ([], []), float(sum(w * c.count for c, w in own))
-    return ([-float(w) for _, w in own], [model.awake[c.name] for c, _ in own]), 0.0
-
-
-def _linear(
-    coefficients: Any, variables: list[Any], more: Sequence[float] = (), others: Sequence[Any] = ()
-) -> Any:
-    """Return Σ coefficient × variable."""
-    numbers = np.asarray(coefficients, dtype=float).tolist()
-    return LinearExpression(linear_coefs=[*numbers, *more], linear_vars=[*variables, *others])
-
-
-def _sum(variables: list[Any]) -> Any:
-    return LinearExpression(linear_coefs=[1.0] * len(variables), linear_vars=variables)

@@ -1,179 +1,198 @@
-"""From a round's case to the separable problem that the price engine solves.
+"""The constraint families of a round, each stated once.
 
-Row by row the same constraints, under the same names, as the Pyomo model in
-`ronda.formulations.allocation.pyomo_model`; a test holds the two together.
+A family is a function of the `Case` that yields its rows. The Pyomo model, the arrays of the price
+engine, the limits of populations and the words for what cannot be met all read them; names and
+formulas are those of ``docs/formulations.md``. Decisions: x_k is 1 if option k is chosen, a_c the
+number of nodes of class c that are awake, y_pr the kilowatts that jobs of pool p add in rack r.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ronda.formulations.allocation.case import Case, most_extra_w
+from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.watts.nodes import NodeClass
+from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.instances.arrays import Floats
 
 UNNAMED = "(unnamed)"
 """How the rack of nodes without one is called."""
 
+KILO = 1e3
+"""Watts in a unit of y_pr."""
 
-def separable(case: Case) -> Separable:
-    """Return the separable problem of a round.
+PowerAt = tuple[str, str]
+"""Names of a pool and of a rack."""
 
-    Parameters
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity.
+
+    Attributes
     ----------
-    case
-        Options, values and nodes, as for the model. Option k of the problem is the table's row
-        ``case.rows[k]``.
-
-    Returns
-    -------
-    Separable
-        Resources ``gpus[pool]``, ``whole_nodes[pool,k]``, ``power_cap`` or ``energy_window`` (the
-        tighter of the two: they are multiples of each other), ``ready_gpus[pool]`` where nodes
-        take time to wake, ``rack_share[pool]`` and
-        ``rack_power[rack]``, and ``gpus[pool,rack]`` of pools whose options are tied to racks;
-        blocks are the nodes that may be awake and the power of racks.
+    name
+        Name in the model: ``family[index]``.
+    use
+        (n,) of the options.
+    capacity
+        Right-hand side.
+    nodes
+        (C,) of the nodes awake; () for none.
+    racks
+        Of the power in racks.
     """
-    made = _Rows(case)
-    _gpu_rows(made)
-    _in_rack_rows(made)
-    _ready_rows(made)
-    _power_row(made)
-    _rack_rows(made)
-    awake = [float(c.count) for c in case.classes] if case.sleeps else []
-    counts = np.array([*awake, *made.racks.values()])
-    block_use = np.zeros((len(made.names), len(counts)))
-    for (row, block), amount in made.block_use.items():
-        block_use[row, block] = amount
-    return Separable(
-        start=np.searchsorted(case.rows, case.table.start),
-        value=case.value,
-        use=np.array(made.use) if made.use else np.zeros((0, len(case.rows))),
-        capacity=np.array(made.capacity),
-        names=tuple(made.names),
-        must=case.table.must_run,
-        block_value=np.zeros(len(counts)),
-        block_use=block_use,
-        block_count=counts,
-        block_integer=np.arange(len(counts)) < len(awake),
-    )
+
+    name: str
+    use: Floats
+    capacity: float
+    nodes: tuple[float, ...] = ()
+    racks: dict[PowerAt, float] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The name without its index."""
+        return self.name.partition("[")[0]
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows under construction."""
-
-    case: Case
-    names: list[str] = field(default_factory=list)
-    use: list[Floats] = field(default_factory=list)
-    capacity: list[float] = field(default_factory=list)
-    block_use: dict[tuple[int, int], float] = field(default_factory=dict)
-    racks: dict[tuple[str, str], float] = field(default_factory=dict)  # watts, at most
-
-    def add(self, name: str, use: Floats, capacity: float) -> int:
-        """Add a row; returns its index."""
-        self.names.append(name)
-        self.use.append(use)
-        self.capacity.append(capacity)
-        return len(self.names) - 1
-
-    def provide(self, row: int, weights: list[tuple[int, float]]) -> None:
-        """Let nodes provide for a row: those that are awake, or all if none may sleep."""
-        for c, weight in weights:
-            if self.case.sleeps:
-                self.block_use[row, c] = -weight
-            else:
-                self.capacity[row] += weight * self.case.classes[c].count
-
-    def draw(self, row: int, kinds: list[tuple[int, NodeClass]], scale: float = 1.0) -> None:
-        """Let nodes use a power row: asleep at the least, and more awake."""
-        for c, kind in kinds:
-            if self.case.sleeps:
-                self.block_use[row, c] = kind.saves_w * scale
-                self.capacity[row] -= kind.count * kind.sleep_w * scale
-            else:
-                self.capacity[row] -= kind.count * kind.awake_w * scale
-
-
-def _gpu_rows(made: _Rows) -> None:
-    """Add the GPUs of each pool, and its whole nodes where that says more."""
-    case = made.case
-    pools, gpus = case.pool, case.gpus
+def gpus(case: Case) -> Iterator[Row]:
+    """Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c."""
+    pools, asked = case.pool, case.gpus
     for p, pool in enumerate(case.table.pools):
-        own = pools == p
-        asked = gpus[own]
-        if not len(asked):
-            continue
-        classes = [(c, kind) for c, kind in enumerate(case.classes) if kind.pool == p]
-        row = made.add(f"gpus[{pool.name}]", np.where(own, gpus, 0.0), 0.0)
-        made.provide(row, [(c, float(kind.gpus_per_node)) for c, kind in classes])
-        for k, shares in case.node_shares(p, asked).items():
-            use = np.zeros(len(case.rows))
-            use[own] = shares
-            row = made.add(f"whole_nodes[{pool.name},{k}]", use, 0.0)
-            made.provide(row, [(c, 1.0) for c, _ in classes])
+        nodes = tuple(-float(c.gpus_per_node) * (c.pool == p) for c in case.classes)
+        yield Row(f"gpus[{pool.name}]", np.where(pools == p, asked, 0.0), 0.0, nodes)
 
 
-def _in_rack_rows(made: _Rows) -> None:
-    """Add the GPUs in each rack of the pools where options are tied to racks.
+def whole_nodes(case: Case) -> Iterator[Row]:
+    """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
 
-    Nodes that may sleep count: those that are awake may be any, and the pool's row counts them.
+    f_i are dual feasible functions of bin packing (`node_shares`). Only in pools of equal nodes,
+    and only those f_i that say more than the count of GPUs does (none for powers of two).
     """
-    case, topology = made.case, made.case.round.cluster.topology
+    pools, asked = case.pool, case.gpus
+    for p, pool in enumerate(case.table.pools):
+        size = pool.gpus_per_node
+        if any(c.pool == p and c.gpus_per_node != size for c in case.classes):
+            continue
+        own = pools == p
+        whole, rest = np.divmod(asked[own], size)
+        nodes = tuple(-float(c.pool == p) for c in case.classes)
+        for i in tightening(rest[rest > 0].tolist(), size):
+            use = np.zeros(len(pools))
+            use[own] = whole + node_shares(rest, size, i)
+            yield Row(f"whole_nodes[{pool.name},{i}]", use, 0.0, nodes)
+
+
+def gpus_in_racks(case: Case) -> Iterator[Row]:
+    """Σ_{k in p, tied to r} GPUs_k x_k + Σ_{k stays} GPUs_kr x_k ≤ GPUs of p in rack r.
+
+    Only where racks are chosen with the options. Nodes that may sleep count: those that are awake
+    may be any, and the pool's row counts them.
+    """
     if not case.joint:
         return
-    tied = case.rack != ANYWHERE
+    topology, tied = case.round.cluster.topology, case.rack != ANYWHERE
     there, held = rack_gpus(topology), held_gpus(topology, case.table, case.rows)
     for p in np.unique(case.pool[tied]).tolist():
         for r in np.flatnonzero(there[p]).tolist():
             use = np.where(case.rack == r, case.gpus, held[:, r]) * (case.pool == p)
             name = f"gpus[{case.table.pools[p].name},{topology.racks[r] or UNNAMED}]"
-            made.add(name, use.astype(float), float(there[p, r]))
+            yield Row(name, use.astype(float), float(there[p, r]))
 
 
-def _ready_rows(made: _Rows) -> None:
-    """Add the GPUs of nodes that are ready, in pools where some are not."""
-    case = made.case
+def ready_gpus(case: Case) -> Iterator[Row]:
+    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for what waits for nodes."""
     if case.waking is None:
         return
     for p in np.flatnonzero(np.isfinite(case.waking.gpus)).tolist():
         use = np.where(case.pool == p, case.waking.use, 0.0)
-        made.add(f"ready_gpus[{case.table.pools[p].name}]", use, float(case.waking.gpus[p]))
+        yield Row(f"ready_gpus[{case.table.pools[p].name}]", use, float(case.waking.gpus[p]))
 
 
-def _power_row(made: _Rows) -> None:
-    """Add the tighter of power cap and energy window, in watts or joules."""
-    round_ = made.case.round
-    if round_.watts is None:
-        return
-    cap, energy_j = round_.power_cap_w, round_.energy_j
-    by_cap = energy_j is None or (cap is not None and cap <= energy_j / round_.window_s)
-    name, scale = ("power_cap", 1.0) if by_cap else ("energy_window", round_.window_s)
-    row = made.add(name, made.case.extra_w * scale, round_.watts * scale)
-    made.draw(row, list(enumerate(made.case.classes)), scale)
+def power(case: Case) -> Iterator[Row]:
+    """Σ_k extra_k x_k + Σ_c (awake_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c, in watts.
+
+    `energy_window` is the same times the window, in joules; the tighter of the two comes first.
+    """
+    round_ = case.round
+    limits = {}
+    if round_.power_cap_w is not None:
+        limits["power_cap"] = (round_.power_cap_w, 1.0)
+    if round_.energy_j is not None:
+        limits["energy_window"] = (round_.energy_j / round_.window_s, round_.window_s)
+    for name, (watts, scale) in sorted(limits.items(), key=lambda item: item[1][0]):
+        nodes = tuple(c.saves_w * scale for c in case.classes)
+        asleep_w = sum(c.idle_w(0) for c in case.classes)
+        yield Row(name, case.extra_w * scale, (watts - asleep_w) * scale, nodes)
 
 
-def _rack_rows(made: _Rows) -> None:
-    """Let jobs draw in the racks of their pool; each capped rack bounds what is drawn below it."""
-    case = made.case
-    if not case.racks:
-        return
-    made.racks = most_extra_w(case)
-    first = len(case.classes) if case.sleeps else 0
-    blocks = {pair: first + b for b, pair in enumerate(made.racks)}
-    for p in np.unique(case.pool).tolist():
-        name = case.table.pools[p].name
-        row = made.add(f"rack_share[{name}]", np.where(case.pool == p, case.extra_w, 0.0), 0.0)
-        for (pool, _), block in blocks.items():
-            if pool == name:
-                made.block_use[row, block] = -1.0
-    racks = case.round.cluster.topology.racks
+def rack_share(case: Case) -> Iterator[Row]:
+    """Σ_{k in p} extra_k x_k ≤ Σ_r y_pr: jobs draw their power in the racks of their pool."""
+    pools, extra_w = case.pool, case.extra_w
+    for p, pool in enumerate(case.table.pools) if case.racks else ():
+        shares = {pair: -KILO for pair in case.most_rack_kw if pair[0] == pool.name}
+        yield Row(f"rack_share[{pool.name}]", np.where(pools == p, extra_w, 0.0), 0.0, (), shares)
+
+
+def rack_power(case: Case) -> Iterator[Row]:
+    """Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R, for each capped rack R.
+
+    Necessary only: a job is not tied to the racks that its power is counted in. Placement decides.
+    """
+    names = case.round.cluster.topology.racks
     for cap in case.racks:
-        row = made.add(f"rack_power[{cap.name}]", np.zeros(len(case.rows)), cap.cap_w)
-        below = {racks[r] for r in cap.racks}
-        for (_, rack), block in blocks.items():
-            if rack in below:
-                made.block_use[row, block] = 1.0
-        made.draw(row, [(c, kind) for c, kind in enumerate(case.classes) if kind.rack in cap.racks])
+        below = [c.rack in cap.racks for c in case.classes]
+        nodes = tuple(c.saves_w * inside for c, inside in zip(case.classes, below, strict=True))
+        racks = {names[r] for r in cap.racks}
+        shares = {pair: KILO for pair in case.most_rack_kw if pair[1] in racks}
+        asleep_w = sum(c.idle_w(0) for c, inside in zip(case.classes, below, strict=True) if inside)
+        none = np.zeros(len(case.rows))
+        yield Row(f"rack_power[{cap.name}]", none, cap.cap_w - asleep_w, nodes, shares)
+
+
+FAMILIES = (gpus, whole_nodes, gpus_in_racks, ready_gpus, power, rack_share, rack_power)
+
+
+def separable(case: Case, *, both_limits: bool = False) -> Separable:
+    """Return all rows of a round as arrays, but for those that nothing can break.
+
+    Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
+    if some may sleep, and the kilowatts of pools in racks.
+
+    Parameters
+    ----------
+    case
+        Options, values and nodes.
+    both_limits
+        Whether both of ``power_cap`` and ``energy_window`` have a row, though they are multiples
+        of each other; else the tighter one.
+    """
+    found = [row for family in FAMILIES for row in family(case)]
+    if not both_limits:
+        looser = [row.name for row in found if row.name in ("power_cap", "energy_window")][1:]
+        found = [row for row in found if row.name not in looser]
+    counts = np.array([c.count for c in case.classes], dtype=float)
+    most_kw = case.most_rack_kw if case.racks else {}
+    rows = []
+    for row in found:
+        nodes = np.array(row.nodes or np.zeros(len(counts)))
+        capacity = row.capacity if case.sleeps else row.capacity - float(nodes @ counts)
+        blocks = [*(nodes if case.sleeps else ()), *(row.racks.get(pair, 0.0) for pair in most_kw)]
+        if capacity < 0 or max(blocks, default=0.0) > 0 or (row.use > 0).any():
+            rows.append((row, capacity, blocks))
+    counts = np.array([*(counts if case.sleeps else ()), *most_kw.values()])
+    shape = len(rows), len(case.rows)
+    return Separable(
+        start=np.searchsorted(case.rows, case.table.start),
+        value=case.value,
+        use=np.array([row.use for row, _, _ in rows]).reshape(shape),
+        capacity=np.array([capacity for _, capacity, _ in rows], dtype=float),
+        names=tuple(row.name for row, _, _ in rows),
+        must=case.table.must_run,
+        block_value=np.zeros(len(counts)),
+        block_use=np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts)),
+        block_count=counts,
+        block_integer=np.arange(len(counts)) < len(counts) - len(most_kw),
+    )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.bounds.modes import Kind, Modes, kind_of, modes
+from ronda.formulations.watts.nodes import least_node_w
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Topology
 from ronda.instances.instance import Instance
@@ -159,7 +160,7 @@ def cheapest_idling(topology: Topology, *, may_sleep: bool = True) -> Idle:
     more than its floor, as u <= n.
     """
     awake = topology.awake_w
-    floor = np.minimum(awake, topology.sleep_w) if may_sleep else awake
+    floor = least_node_w(topology) if may_sleep else awake
     per_gpu = (awake - floor) / topology.node_gpus
     pools = range(len(topology.pools))
     return Idle(

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.bounds.ascent import Ascent, Resource
 from ronda.formulations.bounds.needs import Alike, Needs
+from ronda.formulations.options.dominance import unbeaten
 from ronda.instances.arrays import Floats
 
 CELLS = 300_000
@@ -111,19 +112,6 @@ def _mean_prices(prices: Floats, times: Floats) -> Floats:
     return np.asarray(prices @ weight / weight.sum() if weight.sum() > 0 else prices[:, 0])
 
 
-def _undominated(use: Floats, rate: Floats) -> NDArray[np.bool_]:
-    """Return the ways (N,) that no other way beats on every use (M, N) and every rate (S, N)."""
-    less = np.concatenate([use, -rate]).T  # (N, M + S), to be small
-    order = np.lexsort(less.T[::-1])
-    kept: list[int] = []
-    for n in order.tolist():
-        if not (less[kept] <= less[n]).all(axis=1).any():
-            kept.append(n)
-    mask = np.zeros(len(less), dtype=bool)
-    mask[kept] = True
-    return mask
-
-
 class _Market:
     """Jobs of one kind, looking for their cheapest time under given prices."""
 
@@ -139,7 +127,8 @@ class _Market:
         ]
         use = np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)])
         reached = alike.share.sum(axis=0) > 0
-        keep = _undominated(use, some.rate[reached])
+        same = np.zeros(use.shape[1])
+        keep = unbeaten(same.astype(int), same, np.concatenate([use, -some.rate[reached]]))
         self.use = use[:, keep]  # (M, N)
         self.rate = some.rate[reached][:, keep]  # (S, N)
         self.share = alike.share[:, reached]  # (j, S)

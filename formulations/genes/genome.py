@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.genes.moving import Moving
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Mask, Rows
 
 Population = NDArray[np.int64]
 
@@ -135,10 +135,27 @@ class Genes:
         """Return what `sums` of demands load the resources with, node steps included."""
         return charged(sums, self.step_w)
 
-    def feasible(self, population: Population) -> NDArray[np.bool_]:
+    def inside(self, sums: Sequence[Floats]) -> Mask:
+        """Tell where `sums` of demands, of any shape, respect every limit."""
+        loads = self.loads(sums)
+        inside = [load <= top for load, top in zip(loads, self.limit, strict=True)]
+        return np.asarray(np.logical_and.reduce(inside))
+
+    def feasible(self, population: Population) -> Mask:
         """Tell (P,) which individuals respect every limit."""
-        loads = np.array(self.loads(self.sums(population)))
-        return np.asarray((loads <= self.limit[:, None]).all(axis=0))
+        return self.inside(self.sums(population))
+
+    @property
+    def surplus(self) -> Floats:
+        """Return (k,) the value of every row less its price."""
+        return np.asarray(self.value - self.prices @ self.burden)
+
+    def favourites(self, worth: Floats) -> Population:
+        """Return (..., n) the first of each gene's rows of the greatest worth (..., k).
+
+        With worth = surplus these are the best responses to the prices.
+        """
+        return _favourites(worth, self.first, self.count)
 
     def rows(self, genome: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the (J,) table row of every job, -1 where it waits."""
@@ -179,11 +196,20 @@ def favourites(table: OptionTable, values: Floats) -> NDArray[np.int64]:
     only one.
     """
     worth = np.where(table.must_run[table.job], np.inf, np.where(values > 0, values, -np.inf))
-    order = np.lexsort((np.arange(len(worth)), -worth, table.job))
-    jobs, first = np.unique(table.job[order], return_index=True)
+    count = np.diff(table.start)
+    some = np.flatnonzero(count)
     rows = np.full(len(table.jobs), -1)
-    rows[jobs] = np.where(worth[order[first]] > 0, order[first], -1)
+    if len(some):
+        best = _favourites(worth, table.start[some], count[some])
+        rows[some] = np.where(worth[best] > 0, best, -1)
     return rows
+
+
+def _favourites(worth: Floats, first: Rows, count: Rows) -> Rows:
+    """Return (..., n) the first row of the greatest worth (..., k) of each segment of rows."""
+    best = np.repeat(np.maximum.reduceat(worth, first, axis=-1), count, axis=-1)
+    index = np.where(worth == best, np.arange(worth.shape[-1]), worth.shape[-1])
+    return np.asarray(np.minimum.reduceat(index, first, axis=-1))
 
 
 def within(table: OptionTable, rows: NDArray[np.int64], limits: Limits) -> bool:

@@ -5,7 +5,7 @@ import numpy as np
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.market import watts_at_least
+from ronda.formulations.watts.supply import watts_at_least
 from ronda.instances.arrays import Floats, Rows
 
 LEAST = 0.01

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ronda.formulations.options.grid import CLUSTER, RACK
-from ronda.instances.arrays import Floats, Mask
-
-# Pairs compared at once: temporary arrays of 128 KiB stay in the cache; with MiBs it is slower.
-PAIRS = 1 << 17
+from ronda.instances.arrays import Floats, Mask, Rows
 
 
 def fastest_per_gpus(rows: Iterable[int], rate: Sequence[float], span: Sequence[int]) -> list[int]:
@@ -53,18 +50,44 @@ def undominated(offered: Mask, rate: Floats, power_w: Floats, gpus: Floats, span
     gpus, span
         (R,) GPUs and index into `SPANS`.
     """
-    earlier = np.tri(len(gpus), k=-1, dtype=bool).T
-    may_beat_its_like = earlier | (gpus[:, None] != gpus)
-    may_beat = gpus[:, None] <= gpus
+    job, row = np.nonzero(offered)
+    costs = [gpus[row], power_w[job, row]]
     if np.count_nonzero(span == RACK):
-        may_beat &= np.where(span == RACK, span[:, None] != CLUSTER, span[:, None] != RACK)
-    keep = offered.copy()
-    chunk = max(1, PAIRS // len(gpus) ** 2)
-    for at in range(0, len(keep), chunk):
-        r, p = rate[at : at + chunk], power_w[at : at + chunk]
-        # [j, a, b]: a beats b
-        beats = (r[:, :, None] >= r[:, None, :]) & (p[:, :, None] <= p[:, None, :]) & may_beat
-        equal = (r[:, :, None] == r[:, None, :]) & (p[:, :, None] == p[:, None, :])
-        beats &= ~equal | may_beat_its_like
-        keep[at : at + chunk] &= ~(beats & keep[at : at + chunk, :, None]).any(axis=1)
-    return keep
+        costs += [span[row] == RACK, span[row] == CLUSTER]
+    kept = np.zeros_like(offered)
+    good = unbeaten(job, rate[job, row], np.array(costs, dtype=float))
+    kept[job[good], row[good]] = True
+    return kept
+
+
+def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
+    """Tell (K,) which options no other option of the same group beats.
+
+    An option is beaten by one of its group that is worth at least as much and costs no more of
+    anything; of equal ones the first is kept.
+
+    Parameters
+    ----------
+    group
+        (K,) options are compared within a group; equal numbers need not be adjacent.
+    value
+        (K,) what each is worth.
+    costs
+        (R, K) what each uses of every resource.
+    """
+    order = np.lexsort((*costs[::-1], -value, group))  # who beats an option comes before it
+    key, sorted_costs = group[order], costs[:, order]
+    first = np.searchsorted(key, key, side="left")
+    rank = np.arange(len(key)) - first  # place within the group
+    kept = np.ones(len(key), dtype=bool)
+    active = np.flatnonzero(rank > 0)
+    step = 1
+    while len(active):
+        cheaper = sorted_costs[:, active - step] <= sorted_costs[:, active]
+        beaten = cheaper.all(axis=0)
+        kept[active[beaten]] = False
+        step += 1
+        active = active[~beaten & (rank[active] >= step)]
+    result = np.empty_like(kept)
+    result[order] = kept
+    return result

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts.nodes import node_w
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
@@ -24,13 +25,9 @@ def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
     asleep
         Nodes that sleep under the plan; None: those that sleep now.
     """
-    topology = round.cluster.topology
-    base = topology.awake_w
-    sleeping = list(round.asleep if asleep is None else asleep)
-    base[sleeping] = topology.sleep_w[sleeping]
+    sleeping = round.asleep if asleep is None else asleep
     woken = sorted(set(round.asleep).difference(sleeping))
-    waking = topology.waking_w[woken]
-    return float(base.sum() + waking.sum())
+    return float(node_w(round.cluster.topology, sleeping, woken).sum())
 
 
 def loss_of_moves(

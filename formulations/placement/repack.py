@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 from ronda.formulations.bit_sets import bits
-from ronda.formulations.placement.fragmentation import at_most
+from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import PoolNodes
 from ronda.formulations.placement.packing import Packing
 from ronda.formulations.placement.requests import Request
@@ -64,7 +64,9 @@ def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
     divide = all(large % small == 0 for small, large in pairwise(sizes) if small)
     if divide or min(nodes.size) < whole:
         return len(requests) + 1
-    return at_most(requests, nodes.usable.bit_count(), whole) + 1
+    # What is pinned, or runs on something else than whole nodes and one block, counts nothing.
+    gpus = [0 if r.held and (r.pinned or not r.is_regular(whole)) else r.gpus for r in requests]
+    return at_most(gpus, nodes.usable.bit_count(), whole) + 1
 
 
 def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None) -> Packing | None:

@@ -1,13 +1,36 @@
-"""Classes of equal nodes: how many of each are awake decides the power of an idle cluster."""
+"""Nodes without jobs: what they draw awake, asleep and waking, and the classes of equal ones."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ronda.formulations.remembered import remembered
-from ronda.instances.cluster import Cluster
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.round import Round
+
+
+def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] = ()) -> Floats:
+    """Return (N,) the watts of each node without jobs.
+
+    Parameters
+    ----------
+    topology
+        The nodes; those that are in neither list are awake, with all GPUs idle.
+    asleep, woken
+        Nodes that sleep, and nodes that draw what waking takes besides.
+    """
+    watts, asleep, woken = topology.awake_w, list(asleep), list(woken)
+    watts[woken] += topology.waking_w[woken]
+    watts[asleep] = topology.sleep_w[asleep]
+    return watts
+
+
+def least_node_w(topology: Topology) -> Floats:
+    """Return (N,) the watts of each node without jobs, awake or asleep, whichever is less."""
+    return np.minimum(topology.awake_w, topology.sleep_w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +64,10 @@ class NodeClass:
         """Watts that one node saves asleep."""
         return self.awake_w - self.sleep_w
 
+    def idle_w(self, awake: float) -> float:
+        """Return the watts of all nodes of the class without jobs, some of them awake."""
+        return self.count * self.sleep_w + awake * self.saves_w
+
 
 @dataclass(frozen=True, slots=True)
 class RackCap:
@@ -59,6 +86,16 @@ class RackCap:
     racks: frozenset[int]
 
 
+def lineage(rack: str, parents: dict[str, str | None]) -> tuple[str, ...]:
+    """Return a rack and those that hold it, from the inside out."""
+    found: list[str] = []
+    name: str | None = rack
+    while name and name not in found:
+        found.append(name)
+        name = parents.get(name)
+    return tuple(found)
+
+
 def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     """Return the power caps of racks, each with the racks of its subtree that hold nodes."""
     return remembered(cluster, "rack caps", lambda: _rack_caps(cluster))
@@ -66,28 +103,17 @@ def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
 
 def _rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     parents = {rack.name: rack.parent for rack in cluster.racks}
-    found = []
-    for rack in cluster.racks:
-        if rack.power_cap_w is None:
-            continue
-        below = frozenset(
-            index
-            for index, name in enumerate(cluster.topology.racks)
-            if rack.name in _ancestry(name, parents)
+    above = [lineage(name, parents) for name in cluster.topology.racks]
+    caps = [
+        RackCap(
+            rack.name,
+            rack.power_cap_w,
+            frozenset(r for r, names in enumerate(above) if rack.name in names),
         )
-        if below:
-            found.append(RackCap(rack.name, rack.power_cap_w, below))
-    return tuple(found)
-
-
-def _ancestry(name: str, parents: dict[str, str | None]) -> set[str]:
-    """Return a rack's name and those of all above it."""
-    seen: set[str] = set()
-    above: str | None = name
-    while above is not None and above not in seen:
-        seen.add(above)
-        above = parents.get(above)
-    return seen
+        for rack in cluster.racks
+        if rack.power_cap_w is not None
+    ]
+    return tuple(cap for cap in caps if cap.racks)
 
 
 def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeClass, ...]:
@@ -101,7 +127,7 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
     cluster
         The cluster.
     asleep
-        Nodes that sleep now: if they are to be awake, they draw what waking takes as well.
+        Nodes that sleep now: awake they draw what waking takes as well.
     """
     waking_w = cluster.topology.waking_w
     waking = [node for node in asleep if waking_w[node] > 0]
@@ -113,33 +139,59 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
 def _node_classes(cluster: Cluster, waking: list[int]) -> tuple[NodeClass, ...]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
-    awake_w = topology.awake_w
-    awake_w[waking] += topology.waking_w[waking]
     rack = np.where(np.isin(topology.node_rack, sorted(capped)), topology.node_rack, -1)
-    keys = zip(
-        topology.node_pool.tolist(),
-        rack.tolist(),
-        topology.node_gpus.tolist(),
-        awake_w.tolist(),
-        topology.sleep_w.tolist(),
-        strict=True,
+    columns = (
+        topology.node_pool,
+        rack,
+        topology.node_gpus,
+        node_w(topology, woken=waking),
+        topology.sleep_w,
     )
-    count: dict[tuple[int, int, int, float, float], int] = {}
-    for key in keys:
-        count[key] = count.get(key, 0) + 1
-    several = [key[0] for key in count]
-    classes, numbered = [], dict.fromkeys(several, 0)
-    for (pool, in_rack, gpus, awake, sleep), nodes in count.items():
+    alike = Counter(zip(*(column.tolist() for column in columns), strict=True))
+    several = Counter(pool for pool, *_ in alike)
+    numbered: Counter[int] = Counter()
+    classes = []
+    for (pool, in_rack, gpus, awake_w, sleep_w), count in alike.items():
         numbered[pool] += 1
         name = topology.pools[pool].name
-        if several.count(pool) > 1:
+        if several[pool] > 1:
             name = f"{name}#{numbered[pool]}"
-        classes.append(NodeClass(name, pool, in_rack, nodes, gpus, awake, sleep))
+        classes.append(NodeClass(name, pool, in_rack, count, gpus, awake_w, sleep_w))
     return tuple(classes)
 
 
+def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
+    """Return how many nodes of each class a number of GPUs in each pool (P,) keeps awake.
+
+    Nodes that save least asleep, per GPU, come first.
+    """
+    counts, left = [0] * len(classes), list(gpus)
+    for c in _by_saving(classes):
+        kind = classes[c]
+        counts[c] = min(kind.count, -(-left[kind.pool] // kind.gpus_per_node))
+        left[kind.pool] = max(0, left[kind.pool] - counts[c] * kind.gpus_per_node)
+    return counts
+
+
+def least_awake(classes: Sequence[NodeClass], gpus: Sequence[int]) -> Floats:
+    """Return (C,) nodes awake, in fractions, that hold GPUs of each pool (P,) at least power."""
+    counts, left = np.zeros(len(classes)), list(gpus)
+    for c in _by_saving(classes):
+        kind = classes[c]
+        used = min(left[kind.pool], kind.count * kind.gpus_per_node)
+        left[kind.pool] -= used
+        counts[c] = used / kind.gpus_per_node if kind.saves_w > 0 else kind.count
+    return counts
+
+
+def _by_saving(classes: Sequence[NodeClass]) -> list[int]:
+    """Return the classes by what a GPU's share of a node saves asleep, the least first."""
+    each = [max(0.0, kind.saves_w) / kind.gpus_per_node for kind in classes]
+    return sorted(range(len(classes)), key=each.__getitem__)
+
+
 def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> list[int]:
-    """Return (P,) how many nodes of each pool there are if there are so many of each class."""
+    """Return (P,) the nodes of each pool, from the nodes of each class."""
     found = [0] * pools
     for kind, count in zip(classes, counts, strict=True):
         found[kind.pool] += count

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bits
+from ronda.formulations.watts.nodes import lineage, node_w
 from ronda.instances.cluster import Cluster
 
 TOLERANCE = 1e-9
@@ -34,18 +35,18 @@ class RackPower:
         topology = cluster.topology
         parents = {rack.name: rack.parent for rack in cluster.racks}
         caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
-        lineages = [_capped_lineage(name, parents, caps) for name in topology.racks]
+        lineages = [
+            tuple(above for above in lineage(name, parents) if above in caps)
+            for name in topology.racks
+        ]
         self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]
-        awake_w = topology.awake_w
-        self._wake_w: list[float] = (awake_w - topology.sleep_w).tolist()
+        self._wake_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
         still = sorted(set(drowsy))
         self._drowsy = bits_of(still)
-        base = awake_w.copy()
-        base[still] = topology.sleep_w[still]
         left = {name: watts * (1 + TOLERANCE) for name, watts in caps.items()}
         members: defaultdict[str, int] = defaultdict(int)
         by_wake: dict[str, defaultdict[float, int]] = {n: defaultdict(int) for n in caps}
-        for node, watts in enumerate(base.tolist()):
+        for node, watts in enumerate(node_w(topology, still).tolist()):
             for name in self._caps_of[node]:
                 left[name] -= watts
                 members[name] |= 1 << node
@@ -100,7 +101,7 @@ class RackPower:
         return True
 
     def _together(self, name: str, inside: int, watts: float) -> int:
-        """Return those of the nodes `inside` a capped rack that may take `watts` each at once."""
+        """Return those of the nodes `inside` a capped rack that may take `watts` each together."""
         left, drowsy = self._left[name], inside & self._drowsy
         chosen = inside & ~drowsy
         if watts > 0:
@@ -118,16 +119,3 @@ class RackPower:
 def capped(cluster: Cluster) -> bool:
     """Tell whether any rack has a power cap."""
     return any(rack.power_cap_w is not None for rack in cluster.racks)
-
-
-def _capped_lineage(
-    rack: str, parents: dict[str, str | None], caps: dict[str, float]
-) -> tuple[str, ...]:
-    """Return the capped racks among a rack and those that hold it."""
-    lineage = []
-    name: str | None = rack
-    while name:
-        if name in caps:
-            lineage.append(name)
-        name = parents.get(name)
-    return tuple(lineage)

@@ -13,7 +13,7 @@ from ronda.instances.files.catalogue import Listing
 from ronda.instances.recipes import hand
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.item import Item
-from ronda.instances.recipes.ones import ones
+from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
 from ronda.instances.recipes.venus import venus
 
@@ -22,6 +22,7 @@ RECIPES: dict[str, Callable[[Path], Item]] = {
     "energy-hand": lambda _: hand.energy_hand(),
     "one-gpu": lambda _: hand.one_gpu(),
     "ones-50": lambda _: ones("ones-50", 50),
+    "ones-history": lambda _: history(),
     "ones-trace": lambda _: ones("ones-trace", 400),
     "philly-energy": lambda source: energy(source, WEEK),
     "philly-energy-small": lambda source: energy(source, HALF_DAY),

@@ -1,4 +1,4 @@
-"""The ONES workload as instances: the pattern of the artifact's trace, and 50 jobs of it."""
+"""The ONES workload as instances: the artifact's trace, 50 jobs of it, and past jobs."""
 
 from msgspec import structs
 
@@ -14,20 +14,31 @@ _PUBLISHED = {
 }
 
 
-def ones(name: str, jobs: int) -> Item:
-    """Return a workload of seed 0 as an instance.
+HISTORY_SEED = 590
+"""Of the past jobs: no other packaged instance is made with it."""
+
+
+def history() -> Item:
+    """Return the past jobs that ONES's predictor is first trained on."""
+    return ones("ones-history", 20, HISTORY_SEED, "past jobs for ONES's predictor of progress: ")
+
+
+def ones(name: str, jobs: int, seed: int = 0, use: str = "") -> Item:
+    """Return a workload as an instance.
 
     Parameters
     ----------
     name
         Of the instance.
-    jobs
-        Number of jobs.
+    jobs, seed
+        Number of jobs, and the seed of the workload.
+    use
+        What it is for, put before the first line of its description.
     """
-    plain = ones_workload(jobs)
+    plain = ones_workload(jobs, seed)
     description = (
-        f"ONES (SC'21) workload: {jobs} short trainings of ten model-task pairs that arrive 0 to "
-        "60 s apart on 16 nodes of 4 V100\n"
+        f"ONES (SC'21) workload: {use}{jobs} short trainings of ten model-task "
+        "pairs that arrive 0 to 60 s apart on 16 nodes of 4 V100\n"
         "Tabulated from the artifact: models, data set sizes, base and largest batches (max_lr / "
         "lr), requested GPUs, uniform arrivals, the range of epochs to converge. MODELLED: speed "
         "(ElasticFlow's A100 measurements, unmeasured models scaled from a relative by "

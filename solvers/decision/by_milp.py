@@ -1,41 +1,47 @@
 """Choosing every job's option by MILP, within a time limit and with a certified bound.
 
-HiGHS starts from the greedy choice at the dual prices of GPUs and watts
-(`ronda.formulations.allocation.greedy_fill`); the dual's bound D counts where HiGHS's own is
-weaker. If time is short the MILP has only as many options as it can be built and started with in
-time: those of least *loss*, by which any plan that uses them falls short of D. A plan outside it is
-worth at most D less the least loss left out.
+HiGHS starts from the greedy fill at the dual's prices (`ronda.solvers.prices.fill`); the dual's
+bound D counts where HiGHS's own is weaker. If time is short the MILP has only as many options as it
+can be built and started with in time: those of least *loss*, by which any plan that uses them falls
+short of D. A plan outside it is worth at most D less the least loss left out.
 """
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.candidates import option_losses
-from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.conflicts import awake_for, shortages, within
-from ronda.formulations.allocation.greedy_fill import dual_bound, fill
+from ronda.formulations.allocation.case import Case, make_case, restrict
+from ronda.formulations.allocation.conflicts import shortages, within
+from ronda.formulations.allocation.rows import separable
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import by_pool
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice, named_prices
-from ronda.solvers.decision.milp_search import PROOF, Search
+from ronda.solvers.decision.by_prices import filled, nobody
+from ronda.solvers.decision.plan import Choice
+from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.search import Search
+
+SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
+"""Seconds per option until a MILP is built and HiGHS looks at the clock for the first time, and the
+size above which its presolve and clique search take longer for each (measured on one slow core:
+31,000 options 0.5 s, 128,000 options 4.5 s)."""
+
+FEWEST = 50
+"""Options below which a MILP is not worth the time that is left."""
+
+IMPORT_S = 0.5
+"""Seconds to import Pyomo and HiGHS, once in a process."""
+
+PROOF = 1e-10
+"""Relative gaps below this are rounding: the solution is the optimum."""
 
 
 def allocate(
-    round: Round,
-    table: OptionTable,
-    values: Floats,
-    *,
-    deadline: Deadline,
-    gap: float,
-    seed: int,
-    starts: Sequence[Rows] = (),
-    reserve_s: float = 0.0,
+    round: Round, table: OptionTable, values: Floats, search: Search, starts: Sequence[Rows] = ()
 ) -> Choice:
     """Choose every job's option.
 
@@ -43,110 +49,137 @@ def allocate(
     ----------
     round, table, values
         The round, its options and (K,) what they are worth; not to run is worth 0.
-    deadline
-        By when to return.
-    gap
-        Relative gap between value and bound at which to stop.
-    seed
-        Of HiGHS.
+    search
+        How to search.
     starts
         (J,) choices to start from, besides the greedy one.
-    reserve_s
-        Seconds that must be left on return.
     """
     case = make_case(round, table, values)
     conflicts = shortages(case)
     if conflicts:
-        return Choice(
-            chosen=np.full(len(table.jobs), -1, dtype=np.int64),
-            stop=StopReason.INFEASIBLE,
-            status=SolutionStatus.NONE,
-            build_s=deadline.elapsed(),
-            conflicts=tuple(conflicts),
-        )
-    _, named = dual_bound(round, table, values, sleeping=case.sleeps)
-    losses, dual = option_losses(round, table, values, named, sleeping=case.sleeps)
-    # A start may break what only the model knows (racks): then it proves nothing.
-    greedy = [fill(round, table, values)]
-    if case.sleeps:
-        asleep = _likely_asleep(case, losses)
-        greedy.append(fill(round, table, values, asleep=asleep))
-    found, sure = _start(case, values, [*greedy, *starts])
-    objective = float(values[found[found >= 0]].sum())
-    first = Choice(
-        chosen=found,
-        objective=objective,
-        bound=max(dual, objective),
-        prices=named_prices(round, named),
-        build_s=deadline.elapsed(),
-        incumbents=((deadline.elapsed(), objective),) if sure else (),
-        solver="prices",
-        message="greedy choice at the dual prices",
-    )
-    if sure and first.closed(PROOF):
-        return _judged(first, gap, sure=True)
-    search = Search(case, values, losses[case.rows], dual, deadline, gap, seed, reserve_s, sure)
-    best = search.run(first)
-    return _judged(best, gap, sure=search.sure)
+        return nobody(table, StopReason.INFEASIBLE, search, conflicts)
+    problem = separable(case)
+    answer = first_answer(problem, search)
+    best = _started(case, values, filled(case, problem, answer, search), starts)
+    if not (best.incumbents and best.closed(PROOF)):
+        losses = Jobs(problem).option_losses(answer.dual.prices)
+        best = _searched(case, values, best, losses, search)
+    return _judged(best, search.gap)
 
 
-def _judged(choice: Choice, gap: float, *, sure: bool) -> Choice:
+def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:
+    """Return the best choice to start from that surely meets all constraints.
+
+    Which racks a start draws its power from is not known: with racks only the greedy one counts.
+    """
+    best = greedy
+    for chosen in starts if not case.racks else ():
+        worth = float(values[chosen[chosen >= 0]].sum())
+        if (not best.incumbents or worth > best.objective) and within(case, chosen):
+            best = replace(
+                best,
+                chosen=chosen,
+                objective=worth,
+                bound=max(best.bound, worth),
+                incumbents=((greedy.build_s, worth),),
+            )
+    return best
+
+
+def _judged(choice: Choice, gap: float) -> Choice:
     """Return the choice with its final status."""
-    if choice.stop is StopReason.INFEASIBLE:
+    if choice.stop is StopReason.INFEASIBLE or not choice.incumbents:
         return replace(choice, status=SolutionStatus.NONE)
-    if sure and (choice.stop is StopReason.COMPLETE or choice.closed(max(gap, PROOF))):
+    if choice.stop is StopReason.COMPLETE or choice.closed(max(gap, PROOF)):
         exact = gap <= PROOF or choice.closed(PROOF)
         stop = StopReason.COMPLETE if exact else StopReason.GAP
         return replace(choice, stop=stop, status=SolutionStatus.OPTIMAL)
     return replace(choice, status=SolutionStatus.FEASIBLE)
 
 
-def _start(case: Case, values: Floats, starts: Sequence[Rows]) -> tuple[Rows, bool]:
-    """Return the best start that meets the constraints, and whether it surely meets them all.
+def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: Search) -> Choice:
+    """Improve a choice by a MILP over all options, or over as many as time allows.
 
-    If none does, the greedy one (the first) loses jobs of least value per GPU until it does.
+    `losses` (n,) is by how much a plan with each of the case's options falls short of the bound.
     """
-    if case.racks:  # options that no rack could bear are not in the case
-        starts = [np.where(np.isin(chosen, case.rows), chosen, -1) for chosen in starts]
-    good = [chosen for chosen in starts if within(case, chosen)]
-    if good:
-        best = max(good, key=lambda chosen: float(values[chosen[chosen >= 0]].sum()))
-        return best, not case.racks or not len(case.rows)
-    thinned = _thinned(case, values, starts[0])
-    return thinned, not case.racks and within(case, thinned)
+    affordable = _affordable(len(losses), search)
+    if affordable < min(FEWEST, len(losses)):
+        return replace(best, stop=StopReason.TIME_LIMIT)
+    chosen = np.isin(case.rows, best.chosen)  # so that the incumbent is in it
+    matter, left_out = _core(losses, affordable)
+    dual = best.bound
+    best = _improved(restrict(case, matter | chosen), values, best, dual - left_out, search)
+    if np.isfinite(left_out) and not best.closed(max(search.gap, PROOF)):
+        return replace(best, stop=StopReason.TIME_LIMIT)
+    return best
 
 
-def _likely_asleep(case: Case, losses: Floats) -> list[int]:
-    """Return nodes that can sleep if every job takes the option that the prices suggest."""
-    table, topology = case.table, case.round.cluster.topology
-    rows = np.flatnonzero(losses <= 0)
-    rows = rows[np.diff(table.job[rows], prepend=-1) > 0]  # one for each job
-    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-    counts = awake_for(case.classes, [int(n) for n in gpus.tolist()])
-    busy = {n for s in case.round.running if s.allocation for n, _ in s.allocation.placement}
-    asleep: list[int] = []
-    for p, awake in enumerate(by_pool(case.classes, counts, len(table.pools))):
-        own = np.flatnonzero(topology.node_pool == p).tolist()
-        asleep += sorted(own, key=lambda node: node in busy)[: len(own) - awake]
-    return asleep
+def _affordable(options: int, search: Search) -> int:
+    """Return how many of the options a MILP may have to be ready in time."""
+    left_s = search.deadline.left() - search.reserve_s
+    if "pyomo.environ" not in sys.modules:
+        left_s -= IMPORT_S
+    most = max(0.0, left_s) / SECONDS_PER_OPTION
+    return int(min(most, (QUICK * most) ** 0.5 if most > QUICK else most, options))
 
 
-def _thinned(case: Case, values: Floats, chosen: Rows) -> Rows:
-    """Return the longest prefix, by value per GPU, of a choice that meets the constraints."""
-    jobs = np.flatnonzero(chosen >= 0)
-    worth = values[chosen[jobs]] / case.table.gpus[chosen[jobs]]
-    ranked = jobs[np.lexsort((-worth, ~case.table.must_run[jobs]))]
-    least, most = int(case.table.must_run.sum()), len(ranked)
-    while least < most:  # more jobs never use less: bisection finds the last prefix that fits
-        middle = (least + most + 1) // 2
-        if within(case, _only(chosen, ranked[:middle])):
-            least = middle
-        else:
-            most = middle - 1
-    return _only(chosen, ranked[:least])
+def _core(losses: Floats, size: int) -> tuple[Mask, float]:
+    """Return at most `size` options of least loss, and the least loss of the others."""
+    if len(losses) <= size:
+        return np.ones(len(losses), dtype=bool), np.inf
+    # Of equal losses all or none.
+    least = float(np.partition(losses, size)[size])
+    return (losses < least) | (losses <= 0), least
 
 
-def _only(chosen: Rows, jobs: Rows) -> Rows:
-    kept = np.full_like(chosen, -1)
-    kept[jobs] = chosen[jobs]
-    return kept
+def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
+    """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
+    # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
+    from ronda.formulations.allocation.pyomo_model import build_case, chosen_rows, warm_start
+    from ronda.solvers.exact import model as exact
+
+    deadline = search.deadline
+    began = deadline.elapsed()
+    model = build_case(core)
+    warm_start(model, best.chosen)
+    outcome = exact.solve(
+        model,
+        deadline=deadline,
+        gap=search.gap,
+        seed=search.seed,
+        reserve_s=search.reserve_s,
+    )
+    done = replace(
+        best,
+        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
+        build_s=best.build_s + deadline.elapsed() - began - outcome.solve_s,
+        solve_s=outcome.solve_s,
+        variables=outcome.variables,
+        constraints=outcome.constraints,
+        nodes=outcome.nodes,
+        solver="highs",
+        message=outcome.message,
+    )
+    if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
+        return replace(done, conflicts=tuple(exact.explain(model, deadline=deadline)))
+    if outcome.bound is not None:
+        bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
+        done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)
+    if outcome.x is None:
+        return done
+    chosen = chosen_rows(model)
+    objective = float(values[chosen[chosen >= 0]].sum())
+    if best.incumbents and objective <= best.objective:
+        return done
+    newer = [(when, worth * core.scale) for when, worth in outcome.incumbents]
+    return replace(
+        done,
+        chosen=chosen,
+        objective=objective,
+        bound=max(done.bound, objective),
+        incumbents=(
+            *best.incumbents,
+            *(pair for pair in newer if not best.incumbents or pair[1] > best.objective),
+        )
+        or ((deadline.elapsed(), objective),),
+    )

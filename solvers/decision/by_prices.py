@@ -1,6 +1,7 @@
 """Choosing every job's option by prices: the price engine on a round."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace as with_fields
 from functools import partial
 
 import numpy as np
@@ -15,15 +16,14 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.options.grid import RACK
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts.nodes import may_sleep, node_classes
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice
-from ronda.solvers.decision.one_pool import allocate_in_one_pool
+from ronda.solvers.decision.plan import Choice
 from ronda.solvers.prices.answer import ALONE, CORES, DUAL_GAP, LABELS, Answer
-from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.jobs import Jobs, LocalJobs
+from ronda.solvers.prices.engine import first_answer, solve_separable
+from ronda.solvers.prices.search import Search
 
 JOINT = "joint"
 """Key, in a plan's details, of whether racks were chosen with the options."""
@@ -31,21 +31,18 @@ JOINT = "joint"
 HIGHS_RETURNS_LATE_S = 0.02
 """HiGHS looks at the clock this much too late at worst, on cores of some thousand options."""
 
+POWER = ("power_cap", "energy_window")
+"""The names of the one row for the tighter limit on power, in watts and in joules."""
+
 
 def allocate_by_prices(
     round: Round,
     table: OptionTable,
     values: Floats,
+    search: Search,
     *,
-    deadline: Deadline,
-    gap: float,
-    seed: int,
-    start: dict[str, float],
-    within: float,
-    reserve_s: float,
     joint: bool = False,
     ready: Ready | None = None,
-    jobs: Callable[[Separable], Jobs] = LocalJobs,
 ) -> Choice:
     """Choose every job's option by the price engine.
 
@@ -53,91 +50,87 @@ def allocate_by_prices(
     ----------
     round, table, values
         The round, its options and (K,) what they are worth; not to run is worth 0.
-    deadline, gap, seed
-        As for `ronda.solvers.prices.engine.solve_separable`.
-    start
-        Prices of an earlier round, by name; those of resources that are not in this round are
-        ignored, and missing ones begin at zero. Prices of watts and joules take each other's
-        place. Empty: none.
-    within
-        The dual gap of that round's choice: how far from the bound to look first.
-    reserve_s
-        Seconds that must be left on return.
+    search
+        How to search. Prices of watts and joules to start from take each other's place.
     joint
         Whether options within a rack compete by the price of GPUs in each rack where they do not
         all find a rack without; otherwise they are chosen as if any rack had room.
     ready
-        Which nodes can run jobs at once, if options are to compete for them; the choice then waits
+        Which nodes can run jobs now, if options are to compete for them; the choice then waits
         for others to wake where that is worth it. None: as if waking took no time.
-    jobs
-        Makes whoever answers for the jobs (`ronda.solvers.prices.engine.solve_separable`).
     """
-    small = allocate_in_one_pool(round, table, values, deadline) if ready is None else None
-    if small is not None:
-        return small
     case = make_case(round, table, values)
     if ready is not None:
         case = with_waking(case, ready)
     conflicts = shortages(case)
     if conflicts:
-        return _nothing(table, StopReason.INFEASIBLE, deadline.elapsed(), tuple(conflicts))
-    choose = partial(
-        _choose,
-        values=values,
-        deadline=deadline,
-        gap=gap,
-        seed=seed,
-        start=start,
-        within=within,
-        reserve_s=reserve_s,
-        jobs=jobs,
-    )
-    loose = choose(case)
+        return nobody(table, StopReason.INFEASIBLE, search, conflicts)
+    loose = _choose(case, values, search)
     joint = joint and ready is None and bool(np.count_nonzero(table.span == RACK))
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
     racks = first_fit(round.cluster.topology, table, loose.chosen)
     if racks is not None:
         return replace(loose, racks=racks, details=loose.details | {JOINT: True})
-    tied = choose(make_case(round, table, values, joint=True))
+    tied = _choose(make_case(round, table, values, joint=True), values, search)
     if tied.status is SolutionStatus.NONE:  # no time
         return loose
     bound = min(loose.bound, tied.bound)
     return replace(tied, bound=bound, details=tied.details | {JOINT: True})
 
 
-def _choose(
-    case: Case,
-    *,
-    values: Floats,
-    deadline: Deadline,
-    gap: float,
-    seed: int,
-    start: dict[str, float],
-    within: float,
-    reserve_s: float,
-    jobs: Callable[[Separable], Jobs],
+def allocate_by_fill(
+    round: Round, table: OptionTable, values: Floats, search: Search | None = None
 ) -> Choice:
-    """Choose by the price engine among the options, and racks, of a case."""
+    """Choose by the greedy fill at the dual's prices, without a search; the bound is proven.
+
+    Parameters
+    ----------
+    round, table, values
+        As for `allocate_by_prices`.
+    search
+        By when to return; None: no limit.
+    """
+    search = search or Search()
+    case = make_case(round, table, values)
+    conflicts = shortages(case)
+    if conflicts:
+        return nobody(table, StopReason.INFEASIBLE, search, conflicts)
     problem = separable(case)
-    carried = _carried(problem, start, case.round.window_s)
-    build_s = deadline.elapsed()
-    answer = solve_separable(
-        problem,
-        gap=gap,
-        deadline=deadline.sooner(reserve_s + HIGHS_RETURNS_LATE_S),
-        seed=seed,
-        start=_start(problem, carried),
-        within=within,
-        jobs=jobs,
+    return filled(case, problem, first_answer(problem, search), search)
+
+
+def filled(case: Case, problem: Separable, answer: Answer, search: Search) -> Choice:
+    """Return the choice of a fill; nobody runs if there was no feasible one."""
+    chosen, objective = np.full(len(case.table.jobs), -1, dtype=np.int64), 0.0
+    if answer.chosen is not None and answer.objective is not None:
+        chosen, objective = _at(answer.chosen, case.rows), answer.objective
+    elapsed = search.deadline.elapsed()
+    return Choice(
+        chosen=chosen,
+        objective=objective,
+        bound=max(answer.bound, objective),
+        prices=named_prices(problem, answer),
+        build_s=elapsed,
+        incumbents=() if answer.chosen is None else ((elapsed, objective),),
+        solver="prices",
+        message="greedy choice at the dual prices",
     )
+
+
+def _choose(case: Case, values: Floats, search: Search) -> Choice:
+    """Choose by the price engine among the options, and racks, of a case."""
+    problem, deadline = separable(case), search.deadline
+    carried = _carried(problem, search.start, case.round.window_s)
+    build_s = deadline.elapsed()
+    sooner = deadline.sooner(search.reserve_s + HIGHS_RETURNS_LATE_S)
+    answer = solve_separable(problem, with_fields(search, start=carried, deadline=sooner))
     if answer.chosen is None or answer.objective is None:
-        return _without(case, answer, deadline, build_s)
-    chosen = _at(answer.chosen, case.rows)
+        return _without(case, answer, search)
     begun = None if case.waking is None else begin(case, values, answer.chosen)
     proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
-        chosen=chosen if begun is None else begun.chosen,
+        chosen=_at(answer.chosen, case.rows) if begun is None else begun.chosen,
         objective=answer.objective,
         bound=answer.bound,
         prices=named_prices(problem, answer),
@@ -150,7 +143,7 @@ def _choose(
         nodes=answer.nodes,
         incumbents=((deadline.elapsed(), answer.objective),),
         solver="prices",
-        message=_words(problem, answer, carried, start, within),
+        message=_words(problem, answer, carried, search),
         details={DUAL_GAP: answer.dual_gap},
         racks=_at(answer.chosen, case.rack) if case.joint else None,
         regret=partial(_regrets, case, problem, answer),
@@ -172,6 +165,30 @@ def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
     return dict(zip(problem.names, answer.dual.prices.tolist(), strict=True))
 
 
+def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of a GPU of each pool (``gpus[POOL]``) and of a watt (``watts``).
+
+    The GPU's share of a whole node counts with it; the watts that keep its node awake do not.
+
+    Parameters
+    ----------
+    round
+        The round.
+    prices
+        By constraint name.
+    """
+    watt = prices.get("power_cap", 0.0) + prices.get("energy_window", 0.0) * round.window_s
+    found, classes = {"watts": watt}, node_classes(round.cluster)
+    for p, pool in enumerate(round.cluster.topology.pools):
+        own = [c for c in classes if c.pool == p]
+        node = sum(v for n, v in prices.items() if n.startswith(f"whole_nodes[{pool.name},"))
+        price = prices.get(f"gpus[{pool.name}]", 0.0) + node / max(c.gpus_per_node for c in own)
+        if may_sleep(round):
+            price -= watt * min(max(0.0, c.saves_w) / c.gpus_per_node for c in own)
+        found[f"gpus[{pool.name}]"] = max(0.0, price)
+    return found
+
+
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:
     """Return (J,) the regret of jobs that got some rows; options that are beaten do not count."""
     surplus, table = np.full(len(case.table), -np.inf), case.table
@@ -180,11 +197,7 @@ def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[
     return found
 
 
-POWER = ("power_cap", "energy_window")
-"""The names of the one row for the tighter limit on power, in watts and in joules."""
-
-
-def _carried(problem: Separable, prices: dict[str, float], window_s: float) -> dict[str, float]:
+def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -> dict[str, float]:
     """Return the earlier prices that still have a meaning, by the names of this problem.
 
     A watt throughout the window is `window_s` joules: where the cap takes the place of the energy
@@ -197,22 +210,9 @@ def _carried(problem: Separable, prices: dict[str, float], window_s: float) -> d
     return known
 
 
-def _start(problem: Separable, carried: dict[str, float]) -> Floats | None:
-    """Return earlier prices in the order of the resources, NaN for new ones; None without any."""
-    if not any(carried.values()):
-        return None
-    return np.array([carried.get(name, np.nan) for name in problem.names])
-
-
-def _words(
-    problem: Separable,
-    answer: Answer,
-    carried: dict[str, float],
-    earlier: dict[str, float],
-    within: float,
-) -> str:
+def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], search: Search) -> str:
     """Say what was done, and what was carried over."""
-    said = "prices from scratch"
+    said, earlier = "prices from scratch", search.start
     if any(carried.values()):
         new = [name for name in problem.names if name not in carried]
         said = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
@@ -227,31 +227,31 @@ def _words(
     if answer.search == ALONE:
         return f"{said}; {ALONE}"
     times = f"{answer.cores} {CORES}" if answer.search == CORES else answer.search
-    if answer.search == LABELS and within:
-        times += f" from a shortfall of {within:.1e} on"
+    if answer.search == LABELS and search.within:
+        times += f" from a shortfall of {search.within:.1e} on"
     return f"{said}; {times} of at most {answer.columns} options"
 
 
-def _nothing(
-    table: OptionTable, stop: StopReason, build_s: float, conflicts: tuple[Conflict, ...] = ()
+def nobody(
+    table: OptionTable, stop: StopReason, search: Search, conflicts: list[Conflict] | None = None
 ) -> Choice:
     """Return the choice of nobody, and why."""
     return Choice(
         chosen=np.full(len(table.jobs), -1, dtype=np.int64),
         stop=stop,
         status=SolutionStatus.NONE,
-        build_s=build_s,
+        build_s=search.deadline.elapsed(),
         solver="prices",
-        conflicts=conflicts,
+        conflicts=tuple(conflicts or ()),
     )
 
 
-def _without(case: Case, answer: Answer, deadline: Deadline, build_s: float) -> Choice:
+def _without(case: Case, answer: Answer, search: Search) -> Choice:
     """Say that there is no answer: for lack of time, or proven, with what conflicts."""
     if answer.stop is not StopReason.INFEASIBLE:
-        return _nothing(case.table, answer.stop, build_s)
+        return nobody(case.table, answer.stop, search)
     from ronda.formulations.allocation.pyomo_model import build_case
     from ronda.solvers.exact.infeasible import explain
 
-    conflicts = explain(build_case(case), deadline=deadline)
-    return _nothing(case.table, StopReason.INFEASIBLE, build_s, tuple(conflicts))
+    conflicts = explain(build_case(case), deadline=search.deadline)
+    return nobody(case.table, StopReason.INFEASIBLE, search, conflicts)

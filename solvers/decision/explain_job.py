@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,9 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import JOINT
-from ronda.solvers.decision.explanation import Explanation, Price, Reason, Weighed
 
 SHAPES, MORE = 5, 3
-"""Alternatives that are named: the best option of so many sizes, and so many more."""
+"""Alternatives that are named: the best option of this many sizes, and this many more."""
 
 READY = "ready_gpus["
 OF_GPUS = ("gpus[", "whole_nodes[", READY)
@@ -33,6 +33,85 @@ OF_GPUS = ("gpus[", "whole_nodes[", READY)
 SAME = 1e-7
 """Difference in surplus, relative to the worth, below which two options are equally good: prices
 are known to about 1e-8."""
+
+
+class Reason(StrEnum):
+    """Why a job got what it got."""
+
+    MUST_RUN = "must_run"  # it may not be stopped or changed
+    BEST = "best"  # nothing else gives it more at these prices
+    TIE = "tie"  # something else would be just as good
+    SECOND_BEST = "second_best"  # its favourite and those of the others do not fit together
+    NO_OPTION = "no_option"  # there is no way to run it
+    WORTHLESS = "worthless"  # no way to run it is worth anything
+    TOO_DEAR = "too_dear"  # its best option costs more than it is worth
+    CROWDED_OUT = "crowded_out"  # worth its price, but not everything that is fits together
+    NO_ROOM = "no_room"  # chosen, but the nodes have no room for it
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a resource: ``name`` as in the plan, ``each`` for one unit of it.
+
+    ``kilowatt`` is what a kilowatt costs for as long as the round's limit looks ahead; None for
+    what is not power or energy.
+    """
+
+    name: str
+    each: float
+    kilowatt: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A way to run the job, or not to (0 GPUs): its worth, what it costs, and the difference."""
+
+    pool: str
+    gpus: int
+    clock: float
+    batch: float
+    worth: float
+    gpu_cost: float
+    power_cost: float
+    surplus: float
+    chosen: bool
+    current: bool
+    late: bool  # nodes must wake first
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a job got what it got.
+
+    Attributes
+    ----------
+    job, objective
+        Of which job, and what its options' worth means (`ronda.formulations.objectives.forms`).
+    runs, reason
+        Whether it runs, and why.
+    moved
+        Whether it keeps its option but had to change nodes.
+    regret
+        Surplus of what it got less that of its next best; None if it has no other choice.
+    prices
+        Of the resources that its options use.
+    options
+        The most interesting ones, best first; not to run is one of them unless it must run.
+    """
+
+    job: str
+    objective: str
+    runs: bool
+    reason: Reason
+    moved: bool
+    regret: float | None
+    prices: tuple[Price, ...]
+    options: tuple[Weighed, ...]
+
+    @property
+    def chosen(self) -> Weighed | None:
+        """What the job got."""
+        return next((o for o in self.options if o.chosen), None)
 
 
 def explain_jobs(
@@ -249,28 +328,5 @@ def _not_to_run(*, chosen: bool) -> Weighed:
 
 
 def _in_order(problem: Separable, plan: Plan) -> Floats:
-    """Return (R,) the plan's prices.
-
-    Those of the price engine are complete. Duals of the monolithic model have none for the link
-    between a pool's jobs and its racks, and those of the market (`ronda.formulations.watts.market`)
-    count the watts of waking a node with the jobs' own: then what racks or nodes provide costs what
-    they need for it, at least.
-    """
-    prices = np.array([plan.prices.get(name, 0.0) for name in problem.names])
-    if "regret" in plan.details:
-        return prices
-    of_market = not any(name.startswith(("whole_nodes[", "rack_power[")) for name in plan.prices)
-    for r, name in enumerate(problem.names):
-        if name.startswith("rack_share[") or (of_market and name.startswith("gpus[")):
-            prices[r] += _least_cost(problem, prices, r)
-    return prices
-
-
-def _least_cost(problem: Separable, prices: Floats, r: int) -> float:
-    """Return what the blocks that provide resource r need, per unit of it, at least."""
-    gives = -problem.block_use[r]
-    blocks = np.flatnonzero(gives > 0)
-    if not len(blocks):
-        return 0.0
-    needs = prices @ np.maximum(problem.block_use[:, blocks], 0.0)
-    return float((needs / gives[blocks]).min())
+    """Return (R,) the plan's prices."""
+    return np.array([plan.prices.get(name, 0.0) for name in problem.names])

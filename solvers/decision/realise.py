@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.conflicts import awake_for
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.options.grid import RACK
 from ronda.formulations.options.table import OptionTable, option
@@ -15,7 +14,7 @@ from ronda.formulations.placement.answer import Placed
 from ronda.formulations.placement.moves import idle_w, loss_of_moves
 from ronda.formulations.placement.place import place
 from ronda.formulations.placement.reasons import reasons
-from ronda.formulations.watts.nodes import by_pool, may_sleep, node_classes, rack_caps
+from ronda.formulations.watts.nodes import awake_for, by_pool, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round

@@ -6,7 +6,7 @@ The Pyomo model stays the formulation of record; HiGHS gets its arrays
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.branching import solve_branching
 from ronda.solvers.exact.highs import Outcome, highs_of, relax, solve_form
 from ronda.solvers.exact.infeasible import explain
 from ronda.solvers.exact.linear_form import linear_form
@@ -35,7 +34,6 @@ def solve(
     seed: int = 0,
     reserve_s: float = 0.0,
     options: Mapping[str, Any] | None = None,
-    first: Sequence[Any] = (),
 ) -> Outcome:
     """Solve a Pyomo model and load the solution into its variables.
 
@@ -56,8 +54,6 @@ def solve(
         Seconds that must be left when HiGHS returns.
     options
         Further options of HiGHS, by its own names.
-    first
-        Integer variables to branch on before all others (`ronda.solvers.exact.branching`).
 
     Raises
     ------
@@ -67,29 +63,15 @@ def solve(
     form = linear_form(model)
     start = np.array([np.nan if c.value is None else c.value for c in form.columns], dtype=float)
     deadline = deadline or Deadline()
-    if first:
-        at = {id(column): i for i, column in enumerate(form.columns)}
-        columns = [at[id(variable)] for variable in first if id(variable) in at]
-        outcome = solve_branching(
-            form,
-            columns,
-            deadline=deadline,
-            gap=gap,
-            seed=seed,
-            start=start,
-            reserve_s=reserve_s,
-            options=options,
-        )
-    else:
-        outcome = solve_form(
-            form,
-            deadline=deadline,
-            gap=gap,
-            seed=seed,
-            start=start,
-            reserve_s=reserve_s,
-            options=options,
-        )
+    outcome = solve_form(
+        form,
+        deadline=deadline,
+        gap=gap,
+        seed=seed,
+        start=start,
+        reserve_s=reserve_s,
+        options=options,
+    )
     if outcome.x is not None:
         for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)

@@ -1,37 +1,20 @@
-"""Evolutionary search over each job's option: islands, when to stop, and what is remembered.
+"""Evolutionary search over each job's option: when to stop, and what is noted on the way.
 
-`ronda.solvers.genetic.island` makes the generations; here they are counted, the best individual
-is noted with its time, islands exchange individuals, and checkpoints are written.
+`ronda.solvers.genetic.evolution` makes the generations.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
 
 import numpy as np
 from deap import tools
-from numpy.typing import NDArray
 
 from ronda.formulations.genes.genome import Genes, Population
+from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.checkpoint import Checkpoint, IslandState, Saved
-from ronda.solvers.genetic.island import Island, Settings, advance
+from ronda.solvers.genetic.evolution import Evolution, Settings
 from ronda.solvers.stopping import Criterion, Status
-
-EMIGRANTS = 2
-"""Individuals that each island sends to the next."""
-
-
-class Spread(Protocol):
-    """Where islands evolve: the built-in `map`, or one over a cluster that keeps the order."""
-
-    def __call__(
-        self, function: Callable[[Island], Island], islands: Iterable[Island], /
-    ) -> Iterable[Island]:
-        """Return the islands after the function."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +26,7 @@ class Outcome:
     genome, objective
         (n,) the best individual, within all limits, and its worth (values less moves).
     population
-        (P, n) the last generation of all islands, the best first.
+        (P, n) the last generation, the best first.
     generations, evaluations
         How long it searched.
     stop
@@ -54,7 +37,7 @@ class Outcome:
         One record per generation: ``generation, evaluations, best, mean, distinct``.
     """
 
-    genome: NDArray[np.int64]
+    genome: Rows
     objective: float
     population: Population
     generations: int
@@ -73,15 +56,11 @@ def evolve(
     seed: int,
     deadline: Deadline,
     on_generation: Callable[[Status], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    spread: Spread = map,
 ) -> Outcome:
     """Search for the genome of the greatest worth within all limits.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock; so does a
-    search that was interrupted and goes on from its checkpoint, and any `spread`. The caller's
-    global `random` is neither used nor changed. With islands, `stop` is asked and individuals
-    wander every `Settings.interval` generations.
+    The same arguments give the same trajectory, unless `stop` looks at the clock. The caller's
+    global `random` is neither used nor changed.
 
     Parameters
     ----------
@@ -97,136 +76,64 @@ def evolve(
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
     on_generation
         Called after every generation; what it raises ends the search.
-    checkpoint
-        A file to go on from if it is there, and to keep the search in.
-    spread
-        Where islands evolve.
-
-    Raises
-    ------
-    InputError
-        For a checkpoint of another search.
     """
-    search = _Search(genes, settings, seed, deadline, on_generation)
-    saved = checkpoint.load(genes, settings, seed) if checkpoint else None
-    if saved:
-        search.resume(saved)
-    else:
-        search.begin(seeds)
-    steps = settings.interval if settings.islands > 1 else 1
-    while (told := stop(search.status))[0] < 1.0:
-        search.go_on(spread, steps)
-        if checkpoint and checkpoint.due(search.status.generations, steps):
-            checkpoint.save(search.saved(), genes, settings, seed)
-    if checkpoint:
-        checkpoint.save(search.saved(), genes, settings, seed)
-    return search.outcome(told[1])
+    evolution = Evolution(genes, settings, seed)
+    diary = _Diary(evolution, deadline)
+    evolution.begin(seeds)
+    diary.note(on_generation)
+    while (told := stop(diary.status))[0] < 1.0:
+        evolution.step()
+        diary.note(on_generation)
+    order = np.argsort(-evolution.worth, kind="stable")
+    return Outcome(
+        genome=evolution.population[order[0]],
+        objective=float(evolution.worth[order[0]]),
+        population=evolution.population[order],
+        generations=diary.status.generations,
+        evaluations=evolution.evaluations,
+        stop=told[1],
+        incumbents=tuple(diary.incumbents),
+        logbook=diary.logbook,
+    )
 
 
-class _Search:
-    """The islands, and what is known of all of them together."""
+class _Diary:
+    """What is noted of an evolution, generation by generation."""
 
-    def __init__(
-        self,
-        genes: Genes,
-        settings: Settings,
-        seed: int,
-        deadline: Deadline,
-        on_generation: Callable[[Status], None] | None,
-    ) -> None:
-        self.deadline, self.on_generation = deadline, on_generation
-        seeds = [seed] if settings.islands == 1 else [[seed, i] for i in range(settings.islands)]
-        self.islands = [Island(genes, settings, each) for each in seeds]
-        self.records: list[dict[str, Any]] = []
+    def __init__(self, evolution: Evolution, deadline: Deadline) -> None:
+        self.evolution, self.deadline = evolution, deadline
+        self.logbook = tools.Logbook()
         self.incumbents: list[tuple[float, float]] = []
-        self.stagnant, self.earlier_s = 0, 0.0
-        self.ended_s = deadline.elapsed()
-        self.generation_s = 0.0
+        self.stagnant = 0
+        self.ended_s, self.generation_s = deadline.elapsed(), 0.0
 
     @property
     def status(self) -> Status:
         """How far the search is."""
         return Status(
-            generations=len(self.records) - 1,
-            evaluations=self.records[-1]["evaluations"],
+            generations=len(self.logbook) - 1,
+            evaluations=self.evolution.evaluations,
             stagnant=self.stagnant,
             best=self.incumbents[-1][1],
             generation_s=self.generation_s,
         )
 
-    def begin(self, seeds: Population) -> None:
-        """Make every island's first generation."""
-        for island in self.islands:
-            island.begin(seeds)
-        self._record(1)
-
-    def go_on(self, spread: Spread, steps: int) -> None:
-        """Make some more generations; afterwards each island's best ones visit the next."""
-        self.islands = list(spread(partial(advance, steps=steps), self.islands))
-        self._record(steps)
-        if len(self.islands) > 1:
-            leaving = [(i.population[:EMIGRANTS], i.worth[:EMIGRANTS]) for i in self.islands]
-            for island, (travellers, worth) in zip(
-                self.islands[1:] + self.islands[:1], leaving, strict=True
-            ):
-                island.compete(travellers, worth)
-
-    def _record(self, steps: int) -> None:
-        """Note the last generations in the logbook, and the incumbent where it is a better one."""
-        now = self.deadline.elapsed()
+    def note(self, on_generation: Callable[[Status], None] | None) -> None:
+        """Note the last generation, and the incumbent where it is a better one."""
+        now, worth = self.deadline.elapsed(), self.evolution.worth
         self.generation_s, self.ended_s = now - self.ended_s, now
-        for back in range(steps, 0, -1):
-            of = [island.records[-back] for island in self.islands]
-            best = max(each["best"] for each in of)
-            if not self.incumbents or best > self.incumbents[-1][1]:
-                self.incumbents.append((self.earlier_s + now, best))
-                self.stagnant = 0
-            else:
-                self.stagnant += 1
-            self.records.append(
-                {
-                    "generation": len(self.records),
-                    "evaluations": sum(each["evaluations"] for each in of),
-                    "best": best,
-                    "mean": sum(each["mean"] for each in of) / len(of),
-                    "distinct": sum(each["distinct"] for each in of),
-                }
-            )
-            if self.on_generation:
-                self.on_generation(self.status)
-
-    def saved(self) -> Saved:
-        """Return everything that the rest of the search depends on."""
-        return Saved(
-            islands=[IslandState.of(island) for island in self.islands],
-            records=self.records,
-            incumbents=self.incumbents,
-            stagnant=self.stagnant,
-            elapsed_s=self.earlier_s + self.deadline.elapsed(),
+        best = float(worth[0])
+        if not self.incumbents or best > self.incumbents[-1][1]:
+            self.incumbents.append((now, best))
+            self.stagnant = 0
+        else:
+            self.stagnant += 1
+        self.logbook.record(
+            generation=len(self.logbook),
+            evaluations=self.evolution.evaluations,
+            best=best,
+            mean=float(worth.mean()),
+            distinct=len(np.unique(worth)),
         )
-
-    def resume(self, saved: Saved) -> None:
-        """Go on from where an earlier search was."""
-        for island, state in zip(self.islands, saved.islands, strict=True):
-            state.restore(island)
-        self.records, self.incumbents = saved.records, saved.incumbents
-        self.stagnant, self.earlier_s = saved.stagnant, saved.elapsed_s
-
-    def outcome(self, stop: StopReason) -> Outcome:
-        """Return the best individual and the history."""
-        population = np.concatenate([island.population for island in self.islands])
-        worth = np.concatenate([island.worth for island in self.islands])
-        order = np.argsort(-worth, kind="stable")
-        logbook = tools.Logbook()
-        for record in self.records:
-            logbook.record(**record)
-        return Outcome(
-            genome=population[order[0]],
-            objective=float(worth[order[0]]),
-            population=population[order],
-            generations=len(self.records) - 1,
-            evaluations=self.records[-1]["evaluations"],
-            stop=stop,
-            incumbents=tuple(self.incumbents),
-            logbook=logbook,
-        )
+        if on_generation:
+            on_generation(self.status)

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.random import Generator
 
 from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats
-from ronda.solvers.genetic.operators import favourites
 from ronda.solvers.genetic.repair import fill, repair
 
 ROWS_PER_JOB = 4  # rows in the core for each job, on average
@@ -38,15 +36,10 @@ class Core:
     favourite: Population
 
 
-def surplus(genes: Genes, prices: Floats) -> Floats:
-    """Return (k,) value less price of every row."""
-    return np.asarray(genes.value - prices @ genes.burden)
-
-
 def core(genes: Genes) -> Core:
     """Return the core of the genes at their prices."""
-    reduced = surplus(genes, genes.prices)
-    favourite = favourites(genes, reduced)
+    reduced = genes.surplus
+    favourite = genes.favourites(reduced)
     best = np.repeat(reduced[favourite], genes.count)
     size = min(len(reduced), ROWS_PER_JOB * len(genes))
     row = np.argsort(best - reduced, kind="stable")[:size]
@@ -69,8 +62,7 @@ def exchange(genes: Genes, of: Core, population: Population, rng: Generator) -> 
         for total, column in zip(genes.sums(opened), genes.demand, strict=True)
     ]
     fits = of.job[None, :] != of.job[opening][:, None]
-    for load, top in zip(genes.loads(sums), genes.limit, strict=True):
-        fits &= load <= top
+    fits &= genes.inside(sums)
     gain = np.where(fits, gain, -np.inf)
     closing = gain.argmax(axis=1)
     good = gain[lines, closing] > WORTHWHILE * float(genes.value.max())

@@ -15,8 +15,8 @@ BLOCK = 1 << 22  # numbers that one block of priced draws may hold
 def tournament(size: int, contestants: int, rng: Generator) -> NDArray[np.int64]:
     """Return (size,) lines of a population that is sorted best first: winners of tournaments.
 
-    DEAP's own selection draws from the global `random`, where other threads may draw as well
-    (Dask's do): a search would not be repeatable.
+    DEAP's own selection draws from the global `random`, where other threads may draw as well:
+    a search would not be repeatable.
     """
     return np.asarray(rng.integers(size, size=(size, contestants)).min(axis=1))
 
@@ -47,14 +47,7 @@ def _best_response(genes: Genes, size: int, spread: float, rng: Generator) -> Po
     prices = genes.prices * np.exp(spread * rng.standard_normal((size, len(genes.prices))))
     favour = np.exp(spread * rng.standard_normal((size, len(genes))))
     surplus = genes.value * np.repeat(favour, genes.count, axis=1) - prices @ genes.burden
-    return favourites(genes, surplus)
-
-
-def favourites(genes: Genes, worth: Floats) -> Population:
-    """Return (..., n) the first of each gene's rows of the greatest worth (..., k)."""
-    best = np.repeat(np.maximum.reduceat(worth, genes.first, axis=-1), genes.count, axis=-1)
-    index = np.where(worth == best, np.arange(len(genes.row)), len(genes.row))
-    return np.asarray(np.minimum.reduceat(index, genes.first, axis=-1))
+    return genes.favourites(surplus)
 
 
 def crossover(

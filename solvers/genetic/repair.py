@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Mask
 
 
 def repair(
@@ -94,11 +94,9 @@ def fill(genes: Genes, population: Population, target: Population) -> Population
     return result
 
 
-def _within(genes: Genes, sums: list[Floats], extra: list[Floats]) -> NDArray[np.bool_]:
+def _within(genes: Genes, sums: list[Floats], extra: list[Floats]) -> Mask:
     """Tell (P, n) whether each individual could bear each of its (P, n) extra demands."""
-    loads = genes.loads([s[:, None] + more for s, more in zip(sums, extra, strict=True)])
-    inside = [load <= top for load, top in zip(loads, genes.limit, strict=True)]
-    return np.asarray(np.logical_and.reduce(inside))
+    return genes.inside([s[:, None] + more for s, more in zip(sums, extra, strict=True)])
 
 
 def ranking(keys: Floats) -> NDArray[np.int64]:

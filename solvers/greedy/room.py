@@ -12,6 +12,7 @@ from ronda.formulations.options.requested import requested_options
 from ronda.formulations.placement.consolidate import Consolidate, Placement
 from ronda.formulations.placement.most_free import MostFree
 from ronda.formulations.remembered import remembered
+from ronda.formulations.watts.nodes import node_w
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
@@ -165,7 +166,8 @@ def spare_w(round: Round, *, sleeping: bool = False) -> float:
     if not limits:
         return float("inf")
     topology = round.cluster.topology
-    return min(limits) - (float(topology.sleep_w.sum()) if sleeping else topology.idle_w)
+    asleep = range(len(topology.node_gpus)) if sleeping else ()
+    return min(limits) - float(node_w(topology, asleep).sum())
 
 
 def _waking_w(cluster: Cluster) -> list[float]:

@@ -13,20 +13,32 @@ DUAL_GAP = "dual_gap"
 """Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
 
 
-def relative_gap(bound: float, objective: float) -> float:
-    """Return ``(bound - objective) / |bound|``."""
-    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
-
-
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A feasible answer: (J,) row of each job's option, -1 for none; (B,) count of each block."""
+class Decided:
+    """What came of deciding the open jobs together.
 
-    chosen: Ints
-    blocks: Floats
+    Attributes
+    ----------
+    chosen, blocks
+        (J,) option of every job and (B,) count of every block; None without an answer.
+    least
+        No answer among those weighed falls short of the dual bound by less; infinite if there is
+        none.
+    proven
+        Whether all of them were weighed (or the target reached).
+    columns, nodes
+        Options that were open, and search-tree nodes or labels.
+    """
+
+    chosen: Ints | None
+    blocks: Floats | None
+    least: float
+    proven: bool
+    columns: int
+    nodes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer to a separable problem.
 
@@ -54,21 +66,21 @@ class Answer:
     bound: float
     dual: Dual
     stop: StopReason
-    search: str
-    cores: int
-    columns: int
-    nodes: int
+    search: str = ALONE
+    cores: int = 0
+    columns: int = 0
+    nodes: int = 0
 
     @property
     def gap(self) -> float | None:
         """``(bound - objective) / |bound|``."""
-        if self.objective is None:
-            return None
-        return relative_gap(self.bound, self.objective)
+        return None if self.objective is None else _relative(self.bound, self.objective)
 
     @property
     def dual_gap(self) -> float | None:
         """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
-        if self.objective is None:
-            return None
-        return relative_gap(self.dual.bound, self.objective)
+        return None if self.objective is None else _relative(self.dual.bound, self.objective)
+
+
+def _relative(bound: float, objective: float) -> float:
+    return max(0.0, bound - objective) / max(abs(bound), 1e-300)

@@ -4,8 +4,7 @@ The dual may wake half a node, and its bound is then above what any plan is wort
 node's worth: far more than what undecided jobs cost. So the range of such a block is cut in two,
 and each part has a dual of its own, in which that block is at an end of its range. The part with
 the best bound comes first; a part whose bound is not better than the best answer by more than the
-gap needs no search. (Branch and bound by the Lagrangian dual; `ronda.solvers.exact.branching` does
-the same for a MILP.)
+gap needs no search. (Branch and bound by the Lagrangian dual.)
 """
 
 import heapq
@@ -14,21 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Ints
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.prices.answer import ALONE, Found
+from ronda.solvers.prices.answer import ALONE
 from ronda.solvers.prices.core_search import CoreSearch
 from ronda.solvers.prices.dual import Dual, solve_dual
 from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.search import Search
 
 OPEN = 1e-6
 """A block is worth its price to this precision, as a share of the largest value (or price): the
 dual cannot tell how many to take."""
 
 FEW_JOBS = 12
-"""Up to so many jobs all answers are weighed at once, blocks among them: with so few, duals of many
-parts would be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
+"""Up to this many jobs all answers are weighed together, blocks among them: duals of many parts
+would be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
 
 MOST_PARTS = 200
 """Parts after which ranges are not cut any more: the search decides such blocks as well."""
@@ -55,39 +54,26 @@ class WholeBlocks:
     Parameters
     ----------
     problem, jobs, dual
-        A normalised problem, who answers for its jobs, and its dual.
-    tolerance
-        Relative precision of the duals.
-    gap, deadline, seed, within
-        As for `CoreSearch`.
+        A normalised problem, what answers for its jobs, and its dual.
+    search
+        How to search.
 
     Attributes
     ----------
-    found, objective, bound
+    chosen, blocks, objective, bound
         The best answer, what it is worth, and what no answer is worth more than.
-    search, cores, columns, nodes
+    decided_by, cores, columns, nodes
         See `ronda.solvers.prices.answer.Answer`; what decided is that of the best answer.
     """
 
-    def __init__(
-        self,
-        problem: Separable,
-        jobs: Jobs,
-        dual: Dual,
-        *,
-        tolerance: float,
-        gap: float,
-        deadline: Deadline,
-        seed: int,
-        within: float,
-    ) -> None:
-        self.jobs, self.tolerance, self.gap = jobs, tolerance, gap
-        self.deadline, self.seed, self.within = deadline, seed, within
-        self.found: Found | None = None
+    def __init__(self, problem: Separable, jobs: Jobs, dual: Dual, search: Search) -> None:
+        self.jobs, self.search = jobs, search
+        self.chosen: Ints | None = None
+        self.blocks: Floats | None = None
         self.objective = -np.inf
         self.bound = dual.bound
         self.cores = self.columns = self.nodes = 0
-        self.search = ALONE
+        self.decided_by = ALONE
         self._number = 0
         self._parts: list[_Part] = []
         self._add(problem, dual, np.zeros_like(problem.block_count), 0.0)
@@ -101,10 +87,10 @@ class WholeBlocks:
                 break
             heapq.heappop(self._parts)
             block = self._undecided(part)
-            if block is not None and not self.deadline.over():
+            if block is not None and not self.search.deadline.over():
                 self._cut(part, block)
                 continue
-            if block is not None:  # an answer at once
+            if block is not None:  # no time to cut
                 part = self._guessed(part, block)
             stop, bound = self._search(part)
             closed = max(closed, bound)
@@ -112,7 +98,7 @@ class WholeBlocks:
                 rest = max((-p.key for p in self._parts), default=-np.inf)
                 self.bound = max(closed, rest)
                 return stop
-        if self.found is None:
+        if self.chosen is None:
             return StopReason.INFEASIBLE
         rest = -self._parts[0].key if self._parts else -np.inf
         self.bound = max(closed, rest, self.objective)
@@ -120,7 +106,7 @@ class WholeBlocks:
 
     def _certified(self, bound: float) -> bool:
         """Tell whether a bound is near enough to the best answer."""
-        return bound - self.objective <= self.gap * abs(bound)
+        return bound - self.objective <= self.search.gap * abs(bound)
 
     def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
         """Open a part."""
@@ -175,26 +161,18 @@ class WholeBlocks:
     def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
         """Open a part of a part, unless its dual shows that it does not matter."""
         offset = part.offset + float(problem.block_value @ least)
-        dual = solve_dual(
-            problem,
-            self.jobs,
-            tolerance=self.tolerance,
-            deadline=self.deadline,
-            known=part.dual.replies,
-        )
+        dual = solve_dual(problem, self.jobs, self.search, known=part.dual.replies)
         dual = replace(dual, bound=min(dual.bound, -part.key - offset))
         self._add(problem, dual, part.low + least, offset)
 
     def _search(self, part: _Part) -> tuple[StopReason, float]:
         """Search a part; returns why that stopped and the part's bound."""
+        first = part.number == 1
         core = CoreSearch(
             part.problem,
             self.jobs,
             part.dual,
-            gap=self.gap,
-            deadline=self.deadline,
-            seed=self.seed,
-            within=self.within if part.number == 1 else 0.0,
+            self.search if first else replace(self.search, within=0.0),
             known=self.objective - part.offset,
             offset=part.offset,
         )
@@ -202,9 +180,9 @@ class WholeBlocks:
         self.cores += core.cores
         self.columns = max(self.columns, core.columns)
         self.nodes += core.nodes
-        if core.found is not None:
-            self.found = Found(core.found.chosen, core.found.blocks + part.low)
-            self.objective, self.search = core.objective + part.offset, core.search
+        if core.chosen is not None and core.blocks is not None:
+            self.chosen, self.blocks = core.chosen, core.blocks + part.low
+            self.objective, self.decided_by = core.objective + part.offset, core.decided_by
         if stop is StopReason.INFEASIBLE:
             return stop, -np.inf
         return stop, core.bound + part.offset

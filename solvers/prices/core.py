@@ -19,6 +19,7 @@ from scipy.sparse import csc_array, vstack
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
+from ronda.solvers.prices.answer import Decided
 from ronda.solvers.prices.jobs import Losses
 
 HIGHS = {
@@ -33,31 +34,6 @@ HIGHS = {
 costs more than it gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoreAnswer:
-    """What the core MILP found.
-
-    Attributes
-    ----------
-    chosen, blocks
-        (J,) option of every job and (B,) count of every block, or None if it found none.
-    least
-        No answer within the core falls short of the dual bound by less than this; infinite if
-        the core has no answer at all.
-    proven
-        Whether the search was complete (or the target reached).
-    columns, nodes
-        Size of the MILP and of its search tree.
-    """
-
-    chosen: Ints | None
-    blocks: Floats | None
-    least: float
-    proven: bool
-    columns: int
-    nodes: int
-
-
 def solve_core(
     problem: Separable,
     bound: float,
@@ -68,7 +44,7 @@ def solve_core(
     nodes: int,
     seconds: float,
     seed: int,
-) -> CoreAnswer:
+) -> Decided:
     """Decide the core.
 
     Parameters
@@ -84,7 +60,7 @@ def solve_core(
     """
     columns = _columns(losses)
     if not len(columns.row) and not len(problem.block_value):  # nothing is open
-        return CoreAnswer(losses.best, np.zeros(0), np.inf, True, 0, 0)
+        return Decided(losses.best, np.zeros(0), np.inf, True, 0, 0)
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
@@ -108,7 +84,7 @@ def solve_core(
     chosen = blocks = None
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         chosen, blocks = _read(problem, losses, columns, np.array(solver.getSolution().col_value))
-    return CoreAnswer(chosen, blocks, least, proven, len(columns.row), int(info.mip_node_count))
+    return Decided(chosen, blocks, least, proven, len(columns.row), int(info.mip_node_count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,15 @@ loss that was left out; so the best plan of the core and that loss together boun
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.instances.arrays import Floats, Ints
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.prices.answer import ALONE, CORES, LABELS, Found
+from ronda.solvers.prices.answer import ALONE, CORES, LABELS, Decided
 from ronda.solvers.prices.core import solve_core
 from ronda.solvers.prices.dual import Dual
+from ronda.solvers.prices.fill import fill, is_feasible, without_excess
 from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.labels import best_within
-from ronda.solvers.prices.repair import without_excess
+from ronda.solvers.prices.search import Search
 
 FIRST_CORE = 150
 """Alternatives in the first core, for each resource."""
@@ -48,13 +49,9 @@ class CoreSearch:
     Parameters
     ----------
     problem, jobs, dual
-        The problem, who answers for its jobs, and its dual.
-    gap
-        Relative gap between objective and bound at which to stop.
-    deadline, seed
-        By when to stop, and the seed of the cores.
-    within
-        By how much the answer to a similar problem fell short of its dual bound, relative.
+        The problem, what answers for its jobs, and its dual.
+    search
+        How to search.
     known
         Value of an answer that is known already: only better ones are looked for.
     offset
@@ -62,11 +59,11 @@ class CoreSearch:
 
     Attributes
     ----------
-    found
+    chosen, blocks
         The best answer, if it is better than what was known.
     objective, bound
         Value of the best answer known, and what no answer is worth more than.
-    search, cores, columns, nodes
+    decided_by, cores, columns, nodes
         See `ronda.solvers.prices.answer.Answer`.
     """
 
@@ -75,35 +72,35 @@ class CoreSearch:
         problem: Separable,
         jobs: Jobs,
         dual: Dual,
+        search: Search,
         *,
-        gap: float,
-        deadline: Deadline,
-        seed: int,
-        within: float = 0.0,
         known: float = -np.inf,
         offset: float = 0.0,
     ) -> None:
         self.problem, self.jobs, self.dual = problem, jobs, dual
-        self.gap, self.deadline, self.seed, self.offset = gap, deadline, seed, offset
-        self.nearest = max(gap, NEAREST, min(within, MOST_CARRIED))
-        self.found: Found | None = None
+        self.search, self.offset = search, offset
+        self.nearest = max(search.gap, NEAREST, min(search.within, MOST_CARRIED))
+        self.chosen: Ints | None = None
+        self.blocks: Floats | None = None
         self.objective, self.bound = known, max(dual.bound, known)
         self.cores = self.columns = self.nodes = 0
-        self.search = ALONE
+        self.decided_by = ALONE
 
     def run(self) -> StopReason:
         """Widen until the gap is certified, the optimum proven, or the time over."""
-        resources = len(self.problem.capacity)
-        best = self.jobs.losses(self.dual.prices, np.inf, 0).best
-        self._offer(Found(best, self.dual.blocks))
-        if self.found is None:
-            repaired = without_excess(self.problem, best, self.dual.blocks)
-            self._offer(Found(repaired, self.dual.blocks))
-        if self.problem.jobs <= FEW_JOBS and not self._certified() and self._near():
-            return StopReason.GAP if self._certified() else StopReason.COMPLETE
-        most = FIRST_CORE * max(1, resources)
+        prices, blocks = self.dual.prices, self.dual.blocks
+        best = self.jobs.losses(prices, np.inf, 0).best
+        self._offer(best, blocks)
+        if self.chosen is None:
+            self._offer(without_excess(self.problem, best, blocks), blocks)
+        if not self._certified():
+            self._offer(*fill(self.problem, self.jobs, prices, blocks))
+            # Few jobs are decided exactly even so: plans of later rounds are better for it.
+            if self.problem.jobs <= FEW_JOBS and self._near():
+                return StopReason.GAP if self._certified() else StopReason.COMPLETE
+        most = FIRST_CORE * max(1, len(self.problem.capacity))
         while not self._certified():
-            if self.deadline.over():
+            if self.search.deadline.over():
                 return StopReason.TIME_LIMIT
             if self._widen(most):
                 break
@@ -120,7 +117,7 @@ class CoreSearch:
         """
         scale = abs(self.dual.bound + self.offset)
         done, factor = self.nearest * scale / FURTHER, FURTHER
-        while done * factor < scale and factor > LEAST_FURTHER and not self.deadline.over():
+        while done * factor < scale and factor > LEAST_FURTHER and not self.search.deadline.over():
             within = min(done * factor, self._shortfall())
             labels = self._weigh(within)
             if labels is None:
@@ -139,14 +136,8 @@ class CoreSearch:
         found = best_within(self.problem, self.dual.prices, losses, within)
         if found is None:
             return None
-        self.search = LABELS
-        self.cores += 1
-        self.columns = max(self.columns, len(losses.loss) + len(np.unique(losses.job)))
-        self.nodes += found.labels
-        if found.chosen is not None and found.blocks is not None:
-            self._offer(Found(found.chosen, found.blocks))
-        self.bound = min(self.bound, self.dual.bound - min(self._shortfall(), within))
-        return found.labels
+        self._enter(LABELS, found, within)
+        return found.nodes
 
     def _widen(self, most: int) -> bool:
         """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""
@@ -157,33 +148,32 @@ class CoreSearch:
             self.problem,
             self.dual.bound,
             losses,
-            target=self.gap * abs(self.dual.bound + self.offset),
+            target=self.search.gap * abs(self.dual.bound + self.offset),
             cutoff=shortfall,
             nodes=2**31 - 1 if complete else CORE_NODES,
-            seconds=min(self.deadline.left(), 1e6),
-            seed=self.seed,
+            seconds=min(self.search.deadline.left(), 1e6),
+            seed=self.search.seed,
         )
-        self.search = CORES
+        self._enter(CORES, found, losses.next_loss)
+        return complete and found.proven
+
+    def _enter(self, how: str, found: Decided, outside: float) -> None:
+        """Enter what came of deciding the open jobs; what was not weighed falls `outside` short."""
+        self.decided_by = how
         self.cores += 1
         self.columns = max(self.columns, found.columns)
         self.nodes += found.nodes
         if found.chosen is not None and found.blocks is not None:
-            self._offer(Found(found.chosen, found.blocks))
-        least = min(found.least, losses.next_loss, self._shortfall())
+            self._offer(found.chosen, found.blocks)
+        least = min(found.least, outside, self._shortfall())
         if np.isfinite(least):
             self.bound = min(self.bound, self.dual.bound - least)
-        return complete and found.proven
 
-    def _offer(self, found: Found) -> None:
+    def _offer(self, chosen: Ints, blocks: Floats) -> None:
         """Take an answer if it is feasible and better than the one so far."""
-        own, excess = self.problem, self.problem.excess(found.chosen, found.blocks)
-        if (excess > ROUNDING * np.maximum(np.abs(own.capacity), 1.0)).any():
-            return
-        if (own.must & (found.chosen < 0)).any():
-            return
-        objective = own.objective(found.chosen, found.blocks)
-        if objective > self.objective:
-            self.found, self.objective = found, objective
+        objective = self.problem.objective(chosen, blocks)
+        if objective > self.objective and is_feasible(self.problem, chosen, blocks, ROUNDING):
+            self.chosen, self.blocks, self.objective = chosen, blocks, objective
 
     def _shortfall(self) -> float:
         """Return by how much the answer so far is below what the prices prove."""
@@ -191,4 +181,4 @@ class CoreSearch:
 
     def _certified(self) -> bool:
         """Tell whether the gap that was asked for is proven."""
-        return self.bound - self.objective <= self.gap * abs(self.bound + self.offset)
+        return self.bound - self.objective <= self.search.gap * abs(self.bound + self.offset)

@@ -18,9 +18,9 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats
-from ronda.solvers.contract import Deadline
-from ronda.solvers.prices.jobs import Jobs, LocalJobs, Reply
+from ronda.solvers.prices.jobs import Jobs, Reply
 from ronda.solvers.prices.planes import Line, Model, Planes
+from ronda.solvers.prices.search import Search
 
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
@@ -104,28 +104,26 @@ class Prices:
 def solve_dual(
     problem: Separable,
     jobs: Jobs,
+    search: Search,
     *,
-    tolerance: float,
-    deadline: Deadline,
     start: Floats | None = None,
     known: Sequence[tuple[Floats, Reply]] = (),
 ) -> Dual:
-    """Find prices whose bound is within `tolerance`, relative, of the best there is.
+    """Find prices whose bound is within the search's tolerance, relative, of the least there is.
 
     Parameters
     ----------
     problem, jobs
-        The problem, and who answers for its jobs.
-    tolerance
-        Relative difference between the bound and the least possible one at which to stop.
-    deadline
-        By when to stop with the best prices so far.
+        The problem, and what answers for its jobs.
+    search
+        Its tolerance, and by when to stop with the best prices so far.
     start
         (R,) prices to start from, per unit; NaN where there is none.
     known
         `Dual.replies` of a problem that differs in its capacities and blocks only: the search goes
         on from them, at the best of their prices.
     """
+    tolerance, deadline = search.tolerance, search.deadline
     ask = Prices(problem, jobs)
     if known:
         value, slope = ask.given(*known[0])
@@ -189,4 +187,4 @@ def bound_at(problem: Separable, prices: Floats) -> float:
     """Return D(p): no plan is worth more than this, whatever the prices (>= 0)."""
     gain = problem.block_value - prices @ problem.block_use
     blocks = float((np.maximum(gain, 0.0) * problem.block_count).sum())
-    return float(prices @ problem.capacity) + LocalJobs(problem).reply(prices).value + blocks
+    return float(prices @ problem.capacity) + Jobs(problem).reply(prices).value + blocks

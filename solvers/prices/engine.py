@@ -10,109 +10,104 @@
    branched on before that, with a dual for each part (`ronda.solvers.prices.blocks`).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.units import Units, normalise
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.answer import Answer
 from ronda.solvers.prices.blocks import WholeBlocks
 from ronda.solvers.prices.dual import Dual, bound_at, solve_dual
-from ronda.solvers.prices.jobs import Jobs, LocalJobs
-
-DUAL_TOLERANCE = 1e-8
-"""Relative precision of the prices: the finer they are, the fewer jobs they leave undecided, and a
-further evaluation costs much less than a wider core."""
+from ronda.solvers.prices.fill import fill, is_feasible
+from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.search import Search
 
 
-def solve_separable(
-    problem: Separable,
-    *,
-    gap: float = 1e-4,
-    deadline: Deadline | None = None,
-    seed: int = 0,
-    start: Floats | None = None,
-    within: float = 0.0,
-    jobs: Callable[[Separable], Jobs] = LocalJobs,
-) -> Answer:
+def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     """Solve a separable problem to a certified relative gap.
 
     Parameters
     ----------
     problem
         The problem; validated first.
-    gap
-        Relative gap between objective and bound at which to stop.
-    deadline
-        By when to return the best answer so far, with its true bound.
-    seed
-        Of the core's search.
-    start
-        (R,) prices of an earlier, similar problem; NaN for resources that it did not have.
-    within
-        By how much the answer to that problem fell short of its dual bound, relative: answers so
-        near are looked for first. Like `start`, it may lead to another answer within the gap.
-    jobs
-        Makes whoever answers for the jobs of the (normalised) problem; by default this process.
+    search
+        How to search; None: by the defaults.
 
     Raises
     ------
     InputError
-        If the gap or the problem makes no sense.
+        If the problem makes no sense, or the gap is 0, which prices cannot promise.
     """
-    if not 0 < gap < 1:
-        raise InputError("gap", f"{gap:g}", "a share above 0 and below 1")
+    search = search or Search()
+    if not search.gap:
+        raise InputError("gap", "0", "a share above 0 and below 1")
+    own, units, jobs, dual = _priced(problem, search)
+    tree = WholeBlocks(own, jobs, dual, search)
+    stop = tree.run()
+    found = Answer(
+        chosen=tree.chosen,
+        blocks=tree.blocks,
+        objective=None,
+        bound=tree.bound,
+        dual=dual,
+        stop=stop,
+        search=tree.decided_by,
+        cores=tree.cores,
+        columns=tree.columns,
+        nodes=tree.nodes,
+    )
+    return _in_units(found, problem, units)
+
+
+def first_answer(problem: Separable, search: Search | None = None) -> Answer:
+    """Fill a separable problem at the prices of its dual, and search no further.
+
+    Parameters
+    ----------
+    problem, search
+        As for `solve_separable`.
+    """
+    search = search or Search()
+    own, units, jobs, dual = _priced(problem, search)
+    chosen: Ints | None
+    blocks: Floats | None
+    chosen, blocks = fill(own, jobs, dual.prices)
+    if not is_feasible(own, chosen, blocks):
+        chosen = blocks = None
+    found = Answer(
+        chosen=chosen,
+        blocks=blocks,
+        objective=None,
+        bound=dual.bound,
+        dual=dual,
+        stop=StopReason.GAP,
+    )
+    return _in_units(found, problem, units)
+
+
+def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs, Dual]:
+    """Return a problem in units of its own, these units, its jobs, and the dual."""
     problem.validate()
-    deadline = deadline or Deadline()
     own, units = normalise(problem)
-    asked = jobs(own)
-    dual = solve_dual(
-        own,
-        asked,
-        tolerance=DUAL_TOLERANCE,
-        deadline=deadline,
-        start=None if start is None else units.normalised_prices(start),
-    )
-    search = WholeBlocks(
-        own,
-        asked,
-        dual,
-        tolerance=DUAL_TOLERANCE,
-        gap=gap,
-        deadline=deadline,
-        seed=seed,
-        within=within,
-    )
-    stop = search.run()
-    return _answer(problem, units, dual, search, stop)
+    jobs = Jobs(own)
+    start = None
+    if any(search.start.get(name) for name in problem.names):
+        named = np.array([search.start.get(name, np.nan) for name in problem.names])
+        start = units.normalised_prices(named)
+    return own, units, jobs, solve_dual(own, jobs, search, start=start)
 
 
-def _answer(
-    problem: Separable, units: Units, dual: Dual, search: WholeBlocks, stop: StopReason
-) -> Answer:
-    """Return the answer in the user's units; the dual's bound is computed anew in them."""
-    prices = units.prices(dual.prices)
+def _in_units(found: Answer, problem: Separable, units: Units) -> Answer:
+    """Return an answer in the user's units; the dual's bound is computed again in them."""
+    prices = units.prices(found.dual.prices)
     certified = bound_at(problem, prices)
-    bound = certified - (dual.bound - search.bound) * units.value
-    chosen = blocks = objective = None
-    if search.found is not None:
-        chosen, blocks = search.found.chosen, search.found.blocks
-        objective = problem.objective(chosen, blocks)
+    bound, objective = certified - (found.dual.bound - found.bound) * units.value, None
+    if found.chosen is not None and found.blocks is not None:
+        objective = problem.objective(found.chosen, found.blocks)
         bound = max(bound, objective)
-    dual = replace(dual, prices=prices, bound=certified)
-    return Answer(
-        chosen,
-        blocks,
-        objective,
-        bound,
-        dual,
-        stop,
-        search.search,
-        search.cores,
-        search.columns,
-        search.nodes,
-    )
+    dual = replace(found.dual, prices=prices, bound=certified)
+    return replace(found, objective=objective, bound=bound, dual=dual)

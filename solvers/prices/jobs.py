@@ -1,13 +1,11 @@
 """The per-job step of the price engine: given prices, every job takes its best option.
 
-Jobs are cut into blocks of a fixed size. Values and uses are summed block by block and the block
-sums are added exactly (`math.fsum`), so that the result does not depend, to the last bit, on how
-blocks are spread over processes.
+Jobs are cut into blocks of a fixed size, whose arrays stay in the cache. The sums of blocks are
+added exactly (`math.fsum`).
 """
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,20 +55,8 @@ class Losses:
     next_loss: float
 
 
-class Jobs(Protocol):
-    """Whoever can answer for all jobs: this process, or workers on a cluster."""
-
-    def reply(self, prices: Floats) -> Reply:
-        """Return what the jobs take at prices (R,)."""
-        ...
-
-    def losses(self, prices: Floats, limit: float, most: int) -> Losses:
-        """Return the `most` alternatives of least loss, none above `limit`."""
-        ...
-
-
-class LocalJobs:
-    """The jobs of a separable problem in this process.
+class Jobs:
+    """The jobs of a separable problem: they answer for themselves at any prices.
 
     Parameters
     ----------
@@ -79,24 +65,23 @@ class LocalJobs:
     """
 
     def __init__(self, problem: Separable) -> None:
-        self._blocks = cut_blocks(problem)
+        starts = range(0, max(1, problem.jobs), BLOCK)
+        self._blocks = [_Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
 
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs take at prices (R,)."""
-        return add_replies([block.reply(prices) for block in self._blocks])
+        return _added([block.reply(prices) for block in self._blocks])
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
-        return join_losses([b.losses(prices, limit, most) for b in self._blocks], most)
+        return _joined([b.losses(prices, limit, most) for b in self._blocks], most)
+
+    def option_losses(self, prices: Floats) -> Floats:
+        """Return (K,) by how much any plan with an option falls short of the dual bound."""
+        return np.concatenate([block.option_losses(prices) for block in self._blocks])
 
 
-def cut_blocks(problem: Separable) -> "list[Block]":
-    """Return the jobs of a problem in blocks, the same ones whoever answers for them."""
-    starts = range(0, max(1, problem.jobs), BLOCK)
-    return [Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
-
-
-def add_replies(parts: list[Reply]) -> Reply:
+def _added(parts: list[Reply]) -> Reply:
     """Add the replies of blocks, exactly."""
     if len(parts) == 1:
         return parts[0]
@@ -104,7 +89,7 @@ def add_replies(parts: list[Reply]) -> Reply:
     return Reply(math.fsum(p.value for p in parts), np.array(use))
 
 
-def join_losses(parts: list[Losses], most: int) -> Losses:
+def _joined(parts: list[Losses], most: int) -> Losses:
     """Join the losses of blocks, given in the order of jobs, and keep the least."""
     if len(parts) == 1:
         return parts[0]
@@ -121,18 +106,8 @@ def join_losses(parts: list[Losses], most: int) -> Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Consecutive jobs: options as rows of a matrix, a job each, filled up with impossible ones.
-
-    Attributes
-    ----------
-    first_job, first_row
-        Where the block begins in the problem.
-    start
-        (J + 1,) offsets of jobs, from 0.
-    value, use, must
-        As in the problem.
-    """
+class _Block:
+    """Consecutive jobs of a problem, from `first_job` and `first_row` on; offsets begin at 0."""
 
     first_job: int
     first_row: int
@@ -142,7 +117,7 @@ class Block:
     must: NDArray[np.bool_]
 
     @classmethod
-    def cut(cls, problem: Separable, begin: int, end: int) -> "Block":
+    def cut(cls, problem: Separable, begin: int, end: int) -> "_Block":
         """Return the jobs ``begin:end`` of a problem."""
         rows = slice(int(problem.start[begin]), int(problem.start[end]))
         return cls(
@@ -183,6 +158,11 @@ class Block:
         """Return what the jobs of the block take."""
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use[:, best[best >= 0]].sum(axis=1))
+
+    def option_losses(self, prices: Floats) -> Floats:
+        """Return (K,) what each option loses against its job's best one."""
+        reduced = self._reduced(prices)
+        return np.asarray(np.repeat(self._best(reduced)[1], np.diff(self.start)) - reduced)
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss in the block, none above `limit`."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
+from ronda.solvers.prices.answer import Decided
 from ronda.solvers.prices.jobs import Losses
 
 MOST_LABELS = 60_000
@@ -33,23 +34,6 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """The best answer within a shortfall.
-
-    Attributes
-    ----------
-    chosen, blocks
-        (J,) option of every job and (B,) count of every block; None if there is no answer.
-    labels
-        How many labels were looked at.
-    """
-
-    chosen: Ints | None
-    blocks: Floats | None
-    labels: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Stage:
     """A free job or a kind of block: the loss, use and name of each thing it may take."""
 
@@ -60,7 +44,7 @@ class _Stage:
 
 def best_within(
     problem: Separable, prices: Floats, losses: Losses, shortfall: float
-) -> Near | None:
+) -> Decided | None:
     """Return the best answer with at most some shortfall; None if there are too many labels.
 
     Parameters
@@ -83,11 +67,16 @@ def best_within(
     room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
     excess = ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
     found = _sweep(stages, room, excess, prices, shortfall)
-    if found is None or found[0] is None:
-        return None if found is None else Near(None, None, found[1])
+    if found is None:
+        return None
+    taken, labels = found
+    columns = len(losses.loss) + len(jobs)
+    if taken is None:
+        return Decided(None, None, np.inf, True, columns, labels)
     chosen = losses.best.copy()
-    chosen[jobs] = found[0][: len(jobs)]
-    return Near(chosen, np.array(found[0][len(jobs) :], dtype=float), found[1])
+    chosen[jobs] = taken[: len(jobs)]
+    blocks = np.array(taken[len(jobs) :], dtype=float)
+    return Decided(chosen, blocks, np.inf, True, columns, labels)
 
 
 def _job_stages(problem: Separable, losses: Losses) -> tuple[Ints, list[_Stage]]:

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from ronda.instances.plan import Plan
     from ronda.instances.round import Round
     from ronda.solvers.contract import Policy
-    from ronda.solvers.decision.explanation import Explanation, Weighed
+    from ronda.solvers.decision.explain_job import Explanation, Weighed
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 """What a unit of worth is, where that can be said in a few words."""

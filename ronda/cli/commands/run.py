@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.dask_option import dask_option, with_dask
 from ronda.cli.errors import InterruptedRunError
 from ronda.cli.options import (
     Seconds,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 )
 @instance_argument
 @policy_option
-@dask_option
 @seed_option
 @time_limit_option(10.0, "For each decision.")
 @click.option(
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
 def command(
     source: str,
     policy: str,
-    dask: str | None,
     seed: int,
     time_limit: float,
     period: float | None,
@@ -71,7 +68,6 @@ def command(
     from ronda.cli.output import emit
     from ronda.instances.files.json import fingerprint
 
-    policy = with_dask(policy, dask)
     instance = load_instance(source)
     loaded = {source: (instance, fingerprint(instance))}
     (case,) = cases(loaded, (policy,), (seed,), time_limit_s=time_limit, period_s=period)

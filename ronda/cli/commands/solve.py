@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.dask_option import dask_option, with_dask
 from ronda.cli.options import (
     Target,
     force_option,
@@ -20,7 +19,7 @@ from ronda.cli.options import (
 if TYPE_CHECKING:
     from ronda.instances.plan import Plan
     from ronda.instances.round import Round
-    from ronda.solvers.decision.explanation import Explanation
+    from ronda.solvers.decision.explain_job import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
@@ -38,7 +37,6 @@ ROWS = 40
 )
 @round_argument
 @policy_option
-@dask_option
 @time_limit_option(
     60.0, "For all of it: reading, building, solving, answering. The clock is already running."
 )
@@ -59,7 +57,6 @@ def command(
     entered: float,
     source: str,
     policy: str,
-    dask: str | None,
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
@@ -81,7 +78,6 @@ def command(
     from ronda.solvers.solve import solve
 
     refuse_existing(out, force=force)
-    policy = with_dask(policy, dask)
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)

@@ -13,7 +13,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice, Setting, price_of_a_watt
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, price_of_a_watt
 from ronda.solvers.policies.optimising.prices import Prices
 
 WAKING, IDLE, STANDBY = "waking", "idle_since", "gpu_per_watt"
@@ -52,7 +53,7 @@ class MilpEnergy(Prices):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
-    joint, dask
+    joint
         As for `prices`.
     thrift
         Of ``thrifty-rank``: what a watt costs, as a share of what the job's most frugal option

@@ -9,7 +9,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
-from ronda.solvers.decision.choice import Choice, Setting, to_plan
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, to_plan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,9 @@ import numpy as np
 
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.greedy_fill import dual_bound, fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.building import genes
-from ronda.formulations.genes.genome import Genes, favourites, within
+from ronda.formulations.genes.genome import Genes, Population, favourites, within
 from ronda.formulations.objectives.forms import minds_power
 from ronda.formulations.options.running import running_rows
 from ronda.formulations.options.starts import rows_of
@@ -21,9 +20,11 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers import stopping
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
-from ronda.solvers.decision.choice import Choice, Setting, named_prices, reserve_s, to_plan
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, reserve_s, to_plan
 from ronda.solvers.genetic.engine import Outcome, evolve
-from ronda.solvers.genetic.island import Settings, check_settings
+from ronda.solvers.genetic.evolution import Settings, check_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Case:
         The round, its options and values.
     pool
         The genes.
+    greedy
+        (J,) the rows of a greedy choice.
     bound, prices
         What no plan exceeds, and the value of one more unit of each resource.
     losses
@@ -44,6 +47,7 @@ class Case:
 
     setting: Setting
     pool: Genes
+    greedy: Rows
     bound: float
     prices: dict[str, float]
     losses: Floats
@@ -60,11 +64,9 @@ class Genetic:
     objective
         What options are worth (`ronda.formulations.objectives.forms.values`).
     population, crossover, mutation, tournament
-        As in `ronda.solvers.genetic.island.Settings`.
-    generations
-        Stop after so many.
-    stagnation
-        Stop after so many generations without a better plan.
+        As in `ronda.solvers.genetic.evolution.Settings`.
+    generations, stagnation
+        Stop after this many generations; after this many without a better plan.
     gap
         Stop once the plan is proven to be within this of the best one, relative to the bound.
     """
@@ -104,7 +106,7 @@ class Genetic:
         starts = [wishes] if within(setting.table, wishes, bounds) else []
         case = self.case(setting, bounds, unlimited=bool(starts))
         if not starts:
-            starts = [fill(setting.round, setting.table, setting.values)]
+            starts = [case.greedy]
         starts.append(running_rows(setting.table))
         if initial is not None:
             starts.append(rows_of(setting.table, initial))
@@ -114,13 +116,13 @@ class Genetic:
     def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
         table, values = setting.table, setting.values
-        named: dict[str, float] = {}
-        bound = _worth(favourites(table, values), values)
+        greedy, prices = favourites(table, values), dict[str, float]()
+        bound = _worth(greedy, values)
         if not unlimited:
-            bound, named = dual_bound(setting.round, table, values, sleeping=bool(bounds.node_w))
-        pool = genes(table, values, bounds, named)
-        prices = named_prices(setting.round, named)
-        return Case(setting, pool, bound, prices, np.zeros(len(table.jobs)))
+            filled = allocate_by_fill(setting.round, table, values)
+            greedy, bound, prices = filled.chosen, filled.bound, filled.prices
+        pool = genes(table, values, bounds, unit_prices(setting.round, prices))
+        return Case(setting, pool, greedy, bound, prices, np.zeros(len(table.jobs)))
 
     @property
     def settings(self) -> Settings:
@@ -132,9 +134,9 @@ class Genetic:
             tournament=self.tournament,
         )
 
-    def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
-        """Run the engine."""
-        return evolve(case.pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
+    def seeds(self, case: Case, genomes: Population) -> Population:
+        """Return the genomes to begin with, given those of the starts."""
+        return genomes
 
     def pick(
         self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline
@@ -164,12 +166,15 @@ class Genetic:
                 # Without prices nothing was scarce: the start is what every job wants most.
                 stop = StopReason.GAP if prices else StopReason.COMPLETE
                 rows, value = pool.rows(genomes[i]), float(worth[i])
-                return _without_search(rows, value, bound, stop, prices, deadline), {
-                    "generations": 0
-                }
+                return _without_search(case, rows, value, stop, deadline), {"generations": 0}
         began = deadline.elapsed()
-        found = self.search(
-            case, np.unique(genomes, axis=0), self._criterion(case, deadline), deadline
+        found = evolve(
+            pool,
+            np.unique(self.seeds(case, genomes), axis=0),
+            self.settings,
+            self._criterion(case, deadline),
+            seed=case.setting.seed,
+            deadline=deadline,
         )
         rows, yielding = self.pick(case, found, starts, deadline)
         value = _worth(rows, case.setting.values)
@@ -208,20 +213,19 @@ def _worth(rows: Rows, values: Floats) -> float:
 
 
 def _without_search(
+    case: Case,
     rows: Rows,
     value: float,
-    bound: float,
     stop: StopReason,
-    prices: dict[str, float],
     deadline: Deadline,
     status: SolutionStatus = SolutionStatus.OPTIMAL,
 ) -> Choice:
-    """Return a choice that needed no search: it is proven good enough, or all that there is."""
+    """Return a choice that needed no search: proven good enough, or the only one."""
     return Choice(
         chosen=rows,
         objective=value,
-        bound=max(bound, value),
-        prices=prices,
+        bound=max(case.bound, value),
+        prices=case.prices,
         stop=stop,
         status=status,
         build_s=deadline.elapsed(),
@@ -235,16 +239,14 @@ def _without_genes(case: Case, deadline: Deadline) -> Choice:
     """Return the choice of a round in which nothing is left to choose, or why there is none."""
     setting, fixed = case.setting, case.pool.fixed
     conflicts = shortages(make_case(setting.round, setting.table, setting.values))
-    if not conflicts:
-        value = _worth(fixed, setting.values)
-        status = SolutionStatus.OPTIMAL if value >= case.bound else SolutionStatus.FEASIBLE
-        return _without_search(
-            fixed, value, case.bound, StopReason.COMPLETE, case.prices, deadline, status
+    if conflicts:
+        return Choice(
+            chosen=fixed,
+            stop=StopReason.INFEASIBLE,
+            status=SolutionStatus.NONE,
+            build_s=deadline.elapsed(),
+            conflicts=tuple(conflicts),
         )
-    return Choice(
-        chosen=fixed,
-        stop=StopReason.INFEASIBLE,
-        status=SolutionStatus.NONE,
-        build_s=deadline.elapsed(),
-        conflicts=tuple(conflicts),
-    )
+    value = _worth(fixed, setting.values)
+    status = SolutionStatus.OPTIMAL if value >= case.bound else SolutionStatus.FEASIBLE
+    return _without_search(case, fixed, value, StopReason.COMPLETE, deadline, status)

@@ -8,8 +8,10 @@ from ronda.formulations.options.starts import rows_of
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
-from ronda.solvers.decision.choice import Choice, Setting, reserve_s
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.plan import Choice, reserve_s
 from ronda.solvers.policies.optimising.base import Optimising
+from ronda.solvers.prices.search import Search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +43,11 @@ class Milp(Optimising):
             setting.round,
             setting.table,
             setting.values,
-            deadline=deadline,
-            gap=self.gap,
-            seed=setting.seed,
-            starts=starts,
-            reserve_s=reserve_s(setting.table),
+            Search(
+                gap=self.gap,
+                deadline=deadline,
+                seed=setting.seed,
+                reserve_s=reserve_s(setting.table),
+            ),
+            starts,
         )

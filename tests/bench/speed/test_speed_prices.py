@@ -13,6 +13,7 @@ from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.separable import Separable
 from ronda.solvers.prices.dual import bound_at
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 TINY = Separable(
     start=np.array([0, 2, 3, 3]),
@@ -91,7 +92,7 @@ def test_false_claims_are_found_out(change, words):
 def test_engine_is_certified_at_256_jobs():
     """What the benchmark checks, on an answer of the engine; and a tampered one is refused."""
     problem = reference(256)
-    answer = solve_separable(problem, gap=1e-4)
+    answer = solve_separable(problem, Search(gap=1e-4))
     claim = Claim(
         answer.chosen, answer.blocks, answer.objective, answer.dual.prices, answer.dual.bound
     )

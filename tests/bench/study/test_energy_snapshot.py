@@ -12,11 +12,12 @@ from ronda.bench.study.energy_snapshot import (
     exact_problem,
     full_speed_j,
 )
-from ronda.formulations.allocation.separable_model import answer, build
+from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.model import solve
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
 def case_of(jobs=12, gpus=24, seed=0):
@@ -32,12 +33,12 @@ def test_rules_keep_to_the_limits_and_are_no_better_than_the_optimum(seed, share
     budget_j = share * full_speed_j(case)
     problem, rows = exact_problem(case, budget_j)
     problem.validate()
-    found = solve_separable(problem, gap=1e-4)
+    found = solve_separable(problem, Search(gap=1e-4))
     assert found.chosen is not None
     best = rows[found.chosen]
-    model = build(problem)
+    model = build_separable(problem)
     solve(model, gap=1e-5)
-    exact = case.mean_s(rows[answer(model, problem)[0]])
+    exact = case.mean_s(rows[answer(model)[0]])
     assert case.mean_s(best) == pytest.approx(exact, rel=2e-4)
     for chosen in (best, by_relative_rule(case, budget_j), by_two_prices(case, budget_j)):
         assert chosen is not None
@@ -58,7 +59,7 @@ def test_optimum_by_trying_all():
         if case.table.gpus[rows].sum() <= 4 and case.total_j(rows) <= budget_j
     )
     problem, rows = exact_problem(case, budget_j)
-    found = solve_separable(problem, gap=1e-9)
+    found = solve_separable(problem, Search(gap=1e-9))
     assert found.chosen is not None
     assert case.mean_s(rows[found.chosen]) == pytest.approx(least, rel=1e-9)
 
@@ -69,7 +70,7 @@ def test_without_enough_energy_no_rule_answers():
     too_little_j = 0.5 * case.total_j(case.ladder.start)
     assert by_relative_rule(case, too_little_j) is None
     assert by_two_prices(case, too_little_j) is None
-    assert solve_separable(exact_problem(case, too_little_j)[0], gap=1e-4).chosen is None
+    assert solve_separable(exact_problem(case, too_little_j)[0], Search(gap=1e-4)).chosen is None
 
 
 def test_more_jobs_than_gpus_are_refused():

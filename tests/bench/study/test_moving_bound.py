@@ -5,13 +5,13 @@ import pytest
 
 from ronda.bench.study.evolve_quality import settled
 from ronda.bench.study.moving_bound import bound_with_moves
-from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.table import build
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.policies.optimising.evolve import Evolve
 
 
@@ -31,7 +31,8 @@ def test_bounds_every_plan_and_is_seldom_looser(severity):
         table = build(round_)
         worth = values(round_, table)
         bounds = limits(round_, table)
-        dual, prices = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
+        greedy = allocate_by_fill(round_, table, worth)
+        dual, prices = greedy.bound, unit_prices(round_, greedy.prices)
         losses = move_losses(round_, table, worth)
         pool = settle(genes(table, worth, bounds, prices), round_, table, losses)
         bound = bound_with_moves(pool)

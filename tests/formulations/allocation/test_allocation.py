@@ -4,25 +4,17 @@ import msgspec
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import (
-    awake_for,
-    chosen_rows,
-    prices,
-    shortages,
-)
-from ronda.formulations.allocation.dual_functions import node_shares, tightening
-from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.allocation.conflicts import shortages
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows, prices
 from ronda.formulations.options.table import build as build_options
-from ronda.formulations.watts.nodes import may_sleep, node_classes
+from ronda.formulations.watts.nodes import awake_for, may_sleep, node_classes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.model import shadow_prices, solve
 
 IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 
@@ -122,20 +114,6 @@ def test_remainders_of_wide_jobs_count_as_well():
     assert best(make_round([12, 5, 5], nodes=3), [2.0, 1.0, 1.0])[0] == 3
 
 
-@given(st.lists(st.integers(1, 8), max_size=8), st.integers(1, 7))
-def test_dual_functions_are_feasible(sizes, k):
-    """Jobs that fit in a node together take shares of it that sum to at most 1."""
-    packed = [n for i, n in enumerate(sizes) if sum(sizes[: i + 1]) <= 8]
-    assert node_shares(np.array(packed, dtype=int), 8, k).sum() <= 1 + 1e-12
-
-
-def test_powers_of_two_need_no_whole_node_constraints():
-    """Counting GPUs is exact for sizes that divide each other and the node."""
-    assert tightening([1, 2, 4], 8) == ()
-    assert tightening([1, 2, 4], 12) == ()
-    assert 1 in tightening([5], 8)
-
-
 def test_power_cap_counts_idle_gpus_once():
     """A busy GPU replaces an idle one: 8 of 16 GPUs busy draw 1200 + 8 x 200 W."""
     # idle cluster: 2 hosts x 200 + 16 GPUs x 50 = 1200 W; a job of 8 adds 8 x (250 - 50) = 1600 W
@@ -203,12 +181,22 @@ def test_nodes_that_gpus_keep_awake():
 
 
 def test_prices_are_in_users_units():
-    """Duals of rows in kW and kWh become values per watt and joule."""
-    round_ = make_round([8], power_cap_w=5000.0, energy_j=1e8)
-    table = build_options(round_)
-    case = make_case(round_, table, np.full(len(table), 4.0))
-    found = prices(case, {"power_cap": 3.0, "energy_window": 3.6, "one_option[j0]": 1.0})
-    assert found == pytest.approx({"power_cap": 4 * 3.0 / 1e3, "energy_window": 4e-6})
+    """One more watt or joule is worth the value per watt or joule of the job that lacks it.
+
+    A job of 8 GPUs worth 4 adds 1,600 W; half of them are there. So a watt is worth 4 / 1600, and a
+    joule that for each of the 3,600 s of the window.
+    """
+    for fields, unit in (
+        ({"power_cap_w": 1200.0 + 800.0}, ("power_cap", 1.0)),
+        ({"energy_j": 2000.0 * 3600, "window_s": 3600.0}, ("energy_window", 3600.0)),
+    ):
+        round_ = make_round([8], **fields)
+        table = build_options(round_)
+        model = build(round_, table, np.full(len(table), 4.0))
+        name, seconds = unit
+        found = prices(model, shadow_prices(model))
+        assert found[name] == pytest.approx(4.0 / 1600.0 / seconds)
+        assert found["gpus[default/V100]"] == 0.0
 
 
 def test_shortages_are_said_in_words_with_numbers():

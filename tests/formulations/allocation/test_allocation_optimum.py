@@ -8,20 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.candidates import option_losses
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import (
-    chosen_rows,
-    warm_start,
-    within,
-)
-from ronda.formulations.allocation.greedy_fill import dual_bound
-from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.allocation.conflicts import within
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
+from ronda.formulations.allocation.rows import separable
 from ronda.formulations.options.table import build as build_options
-from ronda.formulations.watts.nodes import may_sleep
 from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.linear_form import linear_form
 from ronda.solvers.exact.model import solve
+from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.jobs import Jobs
 
 
 def random_values(table, seed):
@@ -196,12 +192,16 @@ def test_losses_bound_every_plan(seed):
     round_ = tiny_round(seed)
     table = build_options(round_)
     worth = random_values(table, seed)
-    _, named = dual_bound(round_, table, worth)
-    losses, bound = option_losses(round_, table, worth, named, sleeping=may_sleep(round_))
+    case = make_case(round_, table, worth)
+    problem = separable(case)
+    answer = first_answer(problem)
+    losses = np.full(len(table), np.inf)
+    losses[case.rows] = Jobs(problem).option_losses(answer.dual.prices)
     model = build(round_, table, worth)
     assert solve(model, gap=0).x is not None
     rows = chosen_rows(model)
     rows = rows[rows >= 0]
+    bound = answer.dual.bound
     assert worth[rows].sum() <= bound - losses[rows].sum() + 1e-9 * abs(bound)
 
 

@@ -13,8 +13,7 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.decision.choice import Setting
-from ronda.solvers.decision.explain_job import explain_jobs
-from ronda.solvers.decision.explanation import Reason
+from ronda.solvers.decision.explain_job import Reason, explain_jobs
 from ronda.solvers.registry import POLICIES, policy
 from ronda.solvers.solve import solve
 

@@ -15,6 +15,7 @@ from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.exact.model import solve
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 WAKE_S = 100.0
 
@@ -115,7 +116,7 @@ def test_what_runs_on_waking_nodes_takes_no_ready_gpus():
 def test_choosing_to_wait_keeps_the_job_and_wakes_the_node():
     """Waiting for 4 GPUs (3.8) beats 2 now; 4 now need ready GPUs that are not there."""
     values, case = case_of(two_nodes())
-    answer = solve_separable(separable(case), gap=1e-6)
+    answer = solve_separable(separable(case), Search(gap=1e-6))
     assert answer.objective == pytest.approx(3.8)
     begun = begin(case, values, answer.chosen)
     assert case.table.gpus[begun.chosen].tolist() == [2]
@@ -128,7 +129,7 @@ def test_the_model_in_one_piece_is_the_same(watts):
     """Whatever the limit on power, the Pyomo model has the engine's optimum."""
     round_ = msgspec.structs.replace(two_nodes(second=True), power_cap_w=watts)
     _, case = case_of(round_)
-    found = solve_separable(separable(case), gap=1e-9).objective
+    found = solve_separable(separable(case), Search(gap=1e-9)).objective
     model = build_case(case)
     assert solve(model, gap=0).objective * case.scale == pytest.approx(found, rel=1e-7)
 

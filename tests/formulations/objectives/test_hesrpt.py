@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.rank import expected_rank, prices
 from ronda.formulations.options.table import OptionTable, build
+from ronda.solvers.decision.by_prices import allocate_by_fill
 from valued_rounds import cluster, job, rigid, snapshot
 
 
@@ -88,7 +88,7 @@ def simulate(objective, p, gpus=256, jobs=24):
         states = tuple(job(f"{i}", float(x)) for i, x in enumerate(left))
         round = snapshot(*states, on=on)
         table = law_table(round, states, counts, p)
-        rows = fill(round, table, values(round, table, objective))
+        rows = allocate_by_fill(round, table, values(round, table, objective)).chosen
         rate = np.where(rows >= 0, table.rate[rows], 0.0)
         step = (left / np.maximum(rate, 1e-12)).min()
         now += step

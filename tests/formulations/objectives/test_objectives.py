@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.objectives.forms import OBJECTIVES, values
 from ronda.formulations.options.table import build
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, PowerCurve, Profile
+from ronda.solvers.decision.by_prices import allocate_by_fill
 from valued_rounds import COSTS, cluster, job, rigid, run, snapshot, value_of
 
 # -- rank --------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def test_elastic_jobs_do_not_starve_rigid_ones():
     states = [job(f"{i}", 1e4, "p0.9") for i in range(16)]
     round = snapshot(*states, rigid("short", 1.0))
     table, v = value_of(round)
-    assert fill(round, table, v)[16] >= 0
+    assert allocate_by_fill(round, table, v).chosen[16] >= 0
 
 
 def test_ties_go_to_the_earlier_submission():

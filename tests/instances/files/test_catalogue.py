@@ -32,6 +32,7 @@ DOCUMENTED = {
     "energy-hand": ("instance", 2, 2, 4),
     "one-gpu": ("instance", 3, 1, 1),
     "ones-50": ("instance", 50, 16, 64),
+    "ones-history": ("instance", 20, 16, 64),
     "ones-trace": ("instance", 400, 16, 64),
     "philly-energy": ("instance", 2355, 16, 128),
     "philly-energy-small": ("instance", 122, 8, 64),

@@ -1,15 +1,12 @@
-"""The engine's trajectory: checkpoints, Dask workers, islands, callbacks; and its operators."""
+"""The engine's trajectory: callbacks, the global random; and its operators."""
 
-import json
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
@@ -19,16 +16,12 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.dask.cluster import connect
-from ronda.solvers.genetic.checkpoint import Checkpoint
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.island import Settings
+from ronda.solvers.genetic.evolution import FLOOR, Rates, Settings, shortest_first
 from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.operators import crossover_groups, draw, revert
-from ronda.solvers.genetic.rates import FLOOR, Rates
 from ronda.solvers.genetic.repair import repair
-from ronda.solvers.genetic.spread import over
-from ronda.solvers.genetic.starts import priced, shortest_first
 
 MEMETIC = Settings(population=16, exchanges=1, adaptive=True)
 
@@ -39,7 +32,7 @@ def pool_of(jobs=24, *, severity="tight", seed=3, round_=None):
     table = build(round_)
     worth = values(round_, table)
     bounds = limits(round_, table)
-    _, prices = dual_bound(round_, table, worth, sleeping=bool(bounds.node_w))
+    prices = unit_prices(round_, allocate_by_fill(round_, table, worth).prices)
     losses = move_losses(round_, table, worth)
     return settle(genes(table, worth, bounds, prices), round_, table, losses)
 
@@ -58,101 +51,6 @@ def search(pool, seed=7, *, generations=10, given=MEMETIC, **more):
 def trajectory(outcome):
     """Return each generation's record."""
     return [dict(record.items()) for record in outcome.logbook]
-
-
-@pytest.mark.parametrize("given", [MEMETIC, replace(MEMETIC, islands=3, interval=2)])
-def test_resumed_search_equals_an_uninterrupted_one(pool, tmp_path, given):
-    """Stopped after 4 of 10 generations and gone on from the file: every generation is the same."""
-    whole = search(pool, given=given)
-    kept = Checkpoint(tmp_path / "search.json.zst", "round", tuple("abc"))
-    first = search(pool, generations=4, given=given, checkpoint=kept)
-    random.seed(99)  # what the caller draws in between is no matter
-    random.random()
-    rest = search(pool, given=given, checkpoint=kept)
-    assert first.generations == 4
-    assert trajectory(rest) == trajectory(whole) != trajectory(search(pool, 8, given=given))
-    assert (rest.population == whole.population).all()
-    assert [worth for _, worth in rest.incumbents] == [worth for _, worth in whole.incumbents]
-    seconds = [at for at, _ in rest.incumbents]
-    assert seconds == sorted(seconds)
-    again = search(pool, given=given, checkpoint=kept)  # it had ended: nothing is left to do
-    assert again.evaluations == whole.evaluations
-
-
-def test_checkpoint_survives_a_search_that_is_killed(pool, tmp_path):
-    """Raised out of generation 7, the file holds generation 6 (every second one is saved)."""
-    kept = Checkpoint(tmp_path / "search.json", "round", ("a",), every=2)
-
-    def fail(status):
-        if status.generations == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(pool, checkpoint=kept, on_generation=fail)
-    seen = []
-    rest = search(pool, checkpoint=kept, on_generation=lambda s: seen.append(s.generations))
-    assert seen == [7, 8, 9, 10]
-    assert trajectory(rest) == trajectory(search(pool))
-
-
-@pytest.mark.parametrize(
-    ("change", "found", "expected"),
-    [
-        ({"instance": "other"}, "round other", "round mine"),
-        ({"jobs": ["a", "z"]}, "job 'z'", "live"),
-        ({"seed": 3}, "seed 3", "seed 7"),
-        ({"fingerprint": "0" * 16}, "fingerprint " + "0" * 16, "fingerprint"),
-        ({"format": "ronda/evolution/0"}, "evolution/0", "evolution/1"),
-        ({"versions": {"ronda": "0.0.0"}}, "ronda version 0.0.0", "ronda version "),
-        ({"settings": {"population": 99}}, "population 99", "population 16"),
-    ],
-)
-def test_foreign_checkpoints_are_refused(pool, tmp_path, change, found, expected):
-    """What stands in the file and what should is named, and the file stays as it was."""
-    path = tmp_path / "search.json"
-    kept = Checkpoint(path, "mine", ("a", "b"))
-    search(pool, generations=1, checkpoint=kept)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    before = path.read_bytes()
-    with pytest.raises(InputError) as caught:
-        search(pool, checkpoint=kept)
-    assert found in str(caught.value)
-    assert expected in caught.value.expected
-    assert "\n" not in str(caught.value)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"format": 3}'])
-def test_what_is_no_checkpoint_is_refused(pool, tmp_path, text):
-    """So is a name that says no compression."""
-    path = tmp_path / "search.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match="no checkpoint"):
-        search(pool, checkpoint=Checkpoint(path, "mine", ()))
-    with pytest.raises(InputError, match=r"\.json\.gz"):
-        search(pool, checkpoint=Checkpoint(tmp_path / "search.txt", "mine", ()))
-
-
-def test_one_or_two_dask_workers_make_no_difference(pool):
-    """Three islands in this process, on one worker and on two: the same generations."""
-    given = replace(MEMETIC, islands=3, interval=3)
-    here = search(pool, generations=6, given=given)
-    for workers in (1, 2):
-        with connect(workers=workers) as client:
-            there = search(pool, generations=6, given=given, spread=over(client))
-        assert trajectory(there) == trajectory(here)
-        assert (there.genome == here.genome).all()
-
-
-def test_islands_exchange_their_best(pool):
-    """After a migration every island has an individual as good as its neighbour's best before."""
-    given = replace(MEMETIC, islands=2, interval=5)
-    found = search(pool, given=given)
-    assert found.evaluations == 2 * 16 * 11
-    alone = [search(pool, given=MEMETIC, seed=s).objective for s in (1, 2)]
-    assert found.objective >= min(alone) * 0.98
-    best = [record["best"] for record in trajectory(found)]
-    assert best == sorted(best)
 
 
 def test_callback_sees_every_generation_and_may_draw_at_random(pool):
@@ -197,7 +95,7 @@ def test_operators_stay_within_limits_and_never_lose(k, seed):
     assert ((mixed == population) | (mixed == population[::-1])).all()
     back = revert(pool, population, pool.held, rng)
     assert ((back == population) | (back == pool.held)).all()
-    for genome in (priced(pool), shortest_first(pool, rng.random(len(pool)))):
+    for genome in (pool.favourites(pool.surplus), shortest_first(pool, rng.random(len(pool)))):
         assert (genome >= pool.first).all()
         assert (genome < pool.first + pool.count).all()
     assert pool.feasible(shortest_first(pool, rng.random(len(pool)))[None])[0]
@@ -252,7 +150,7 @@ def test_problems_that_are_none_are_refused(usage, value, message):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"population": 3}, {"mutation": 1.5}, {"crossover": -0.1}, {"islands": 0}, {"interval": 0}],
+    [{"population": 3}, {"mutation": 1.5}, {"crossover": -0.1}],
 )
 def test_settings_out_of_range_are_refused(wrong):
     """The parameter, its value and what is possible are named."""

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.greedy_fill import dual_bound, fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.options.table import OptionTable, build
@@ -18,8 +17,9 @@ from ronda.instances.job import Job, JobState
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.island import Settings
+from ronda.solvers.genetic.evolution import Settings
 from ronda.solvers.genetic.operators import draw, mutate, swap
 from ronda.solvers.genetic.repair import fill as fill_up
 from ronda.solvers.genetic.repair import repair
@@ -35,7 +35,8 @@ def case(round_, seed, *, priced=False):
     values = rng.uniform(0.2, 1.0, len(table.jobs))[table.job] * table.gpus ** rng.uniform(0.3, 0.9)
     values *= rng.uniform(0.9, 1.0, len(table))
     bounds = limits(round_, table)
-    prices = dual_bound(round_, table, values)[1] if priced else None
+    greedy = allocate_by_fill(round_, table, values)
+    prices = unit_prices(round_, greedy.prices) if priced else None
     return table, values, bounds, genes(table, values, bounds, prices)
 
 
@@ -290,7 +291,7 @@ def test_is_never_worse_than_its_seeds(k, seed):
     if not len(pool):
         return
     rng = np.random.default_rng(seed)
-    greedy = pool.genome(fill(round_, table, values))
+    greedy = pool.genome(allocate_by_fill(round_, table, values).chosen)
     others = repair(pool, draw(pool, 3, rng))
     seeds = np.vstack([greedy, others])
     assert pool.feasible(seeds).all()
@@ -303,7 +304,7 @@ def test_prices_make_large_searches_better():
     """With dual prices the first generation is within 3 % of the bound, without far from it."""
     round_ = generate.round(jobs=128, severity="tight", seed=1)
     table, values, _, plain = case(round_, 1)
-    bound, _ = dual_bound(round_, table, values)
+    bound = allocate_by_fill(round_, table, values).bound
     _, _, _, priced = case(round_, 1, priced=True)
     start = {
         name: search(pool, 0, settings=Settings(), stop=stopping.generations(1)).logbook[0]["best"]

@@ -24,8 +24,9 @@ from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.decision import by_milp as allocate
-from ronda.solvers.decision import milp_search
 from ronda.solvers.policies.optimising.milp import Milp
+from ronda.solvers.prices import engine
+from ronda.solvers.prices.fill import needed_blocks
 from ronda.solvers.registry import policy
 
 EXACT = Milp(gap=0.0)
@@ -140,7 +141,10 @@ def test_generated_rounds_are_solved_to_the_gap(severity):
         assert plan.gap <= 1e-3
         assert plan.status is SolutionStatus.OPTIMAL
         assert plan.record.options == len(build(round_))
-        assert {"gpus[default/A100]", "power_cap", "energy_window"} == set(plan.prices)
+        assert set(plan.prices) in (  # the tighter limit on power
+            {"gpus[default/A100]", "power_cap"},
+            {"gpus[default/A100]", "energy_window"},
+        )
         assert all(price >= 0 for price in plan.prices.values())
 
 
@@ -346,12 +350,13 @@ def test_importing_the_policy_imports_no_solver():
 def test_with_time_for_few_options_the_bound_still_holds(monkeypatch):
     """A MILP of the two options of least loss: what is left out is in the bound."""
 
-    def poor(round_, table, worth, *, asleep=None):
-        return np.where(table.must_run, running_rows(table), -1)
+    def poor(problem, jobs, prices):
+        chosen = np.where(problem.must, problem.start[:-1], -1)
+        return chosen, needed_blocks(problem, prices, chosen)
 
-    monkeypatch.setattr(allocate, "fill", poor)
-    monkeypatch.setattr(milp_search, "FEWEST", 1)
-    monkeypatch.setattr(milp_search.Search, "_affordable", lambda self: 2)
+    monkeypatch.setattr(engine, "fill", poor)
+    monkeypatch.setattr(allocate, "FEWEST", 1)
+    monkeypatch.setattr(allocate, "_affordable", lambda options, search: 2)
     cut = 0
     for seed in range(60):
         round_ = msgspec.structs.replace(tiny_round(seed), asleep=())

@@ -12,6 +12,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
 def random_problem(seed):
@@ -93,7 +94,7 @@ def test_optimum_and_status_equal_monolithic_highs(first):
     for seed in range(first, first + 50):
         problem = random_problem(seed)
         expected = monolithic(problem)
-        answer = solve_separable(problem, gap=1e-9)
+        answer = solve_separable(problem, Search(gap=1e-9))
         if expected is None:
             assert answer.stop is StopReason.INFEASIBLE, seed
             continue
@@ -106,7 +107,7 @@ def test_optimum_and_status_equal_monolithic_highs(first):
 def test_gap_is_certified_by_the_prices(jobs):
     """The bound that the prices prove, recomputed by hand, is the engine's."""
     problem = reference(jobs)
-    answer = solve_separable(problem, gap=1e-4)
+    answer = solve_separable(problem, Search(gap=1e-4))
     assert answer.gap <= 1e-4
     assert answer.dual.bound == pytest.approx(bound_from_prices(problem, answer.dual.prices))
     assert answer.bound <= answer.dual.bound * (1 + 1e-12)
@@ -133,10 +134,12 @@ def test_units_do_not_change_the_plan(scale, what):
 def test_same_seed_same_plan_and_warm_start_saves_evaluations():
     """Prices of the same problem as a start: fewer evaluations, certified as well."""
     problem = reference(512)
-    first = solve_separable(problem, seed=3)
-    again = solve_separable(problem, seed=3)
+    first = solve_separable(problem, Search(seed=3))
+    again = solve_separable(problem, Search(seed=3))
     assert (first.chosen == again.chosen).all()
-    warm = solve_separable(problem, seed=3, start=first.dual.prices)
+    warm = solve_separable(
+        problem, Search(seed=3, start=dict(zip(problem.names, first.dual.prices, strict=True)))
+    )
     assert warm.gap <= 1e-4
     assert warm.dual.evaluations < first.dual.evaluations
 
@@ -144,7 +147,7 @@ def test_same_seed_same_plan_and_warm_start_saves_evaluations():
 def test_short_deadline_returns_a_feasible_plan_with_a_true_bound():
     """A millisecond is not enough to converge: what comes back is feasible and bounded."""
     problem = reference(20000)
-    answer = solve_separable(problem, deadline=Deadline(1e-3))
+    answer = solve_separable(problem, Search(deadline=Deadline(1e-3)))
     assert answer.stop is StopReason.TIME_LIMIT
     assert answer.chosen is not None
     assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all()
@@ -168,4 +171,4 @@ def test_numbers_that_are_not_finite_are_refused(field, bad):
 def test_gap_outside_its_range_is_refused(gap):
     """A gap is a share: above 0 and below 1."""
     with pytest.raises(InputError, match="gap"):
-        solve_separable(reference(4), gap=gap)
+        solve_separable(reference(4), Search(gap=gap))

@@ -8,7 +8,7 @@ import pytest
 from ronda.formulations.allocation.separable import Separable
 from ronda.solvers.prices import labels
 from ronda.solvers.prices.dual import bound_at
-from ronda.solvers.prices.jobs import LocalJobs
+from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.labels import best_within
 
 
@@ -59,7 +59,7 @@ def test_best_answer_equals_that_of_trying_all(seed):
     problem = problem_of(seed)
     prices = np.random.default_rng(seed + 1000).uniform(0, 1, len(problem.names))
     bound, best = bound_at(problem, prices), best_of_all(problem)
-    jobs = LocalJobs(problem)
+    jobs = Jobs(problem)
     within = 100.0 if best is None else bound - best + 1e-6
     found = best_within(problem, prices, jobs.losses(prices, within, 10**6), within)
     if best is None:
@@ -78,7 +78,7 @@ def test_too_many_labels_are_given_up(monkeypatch):
     """The limit holds, and says so."""
     problem = problem_of(4)
     prices = np.zeros(len(problem.names))
-    losses = LocalJobs(problem).losses(prices, np.inf, 10**6)
+    losses = Jobs(problem).losses(prices, np.inf, 10**6)
     assert best_within(problem, prices, losses, 1e3) is not None
     monkeypatch.setattr(labels, "MOST_LABELS", 3)
     assert best_within(problem, prices, losses, 1e3) is None
@@ -90,5 +90,5 @@ def test_blocks_in_any_amount_are_left_to_the_milp():
 
     problem = replace(problem_of(1), block_integer=np.array([False]))
     prices = np.zeros(len(problem.names))
-    losses = LocalJobs(problem).losses(prices, np.inf, 10**6)
+    losses = Jobs(problem).losses(prices, np.inf, 10**6)
     assert best_within(problem, prices, losses, 1.0) is None

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.separable_model import build
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.model import solve
 from ronda.solvers.prices import blocks as whole_blocks
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
 def nodes_of_four(jobs, watts, *, count=4):
@@ -58,7 +59,7 @@ def test_half_a_node_is_no_node():
 
 def test_out_of_time_there_is_an_answer_at_once():
     """Without time the number of nodes is what jobs ask for, rounded down; the bound is true."""
-    answer = solve_separable(nodes_of_four(14, 25.0), deadline=Deadline(1e-9))
+    answer = solve_separable(nodes_of_four(14, 25.0), Search(deadline=Deadline(1e-9)))
     assert answer.stop is StopReason.TIME_LIMIT
     assert answer.objective <= 8.0 <= answer.bound
 
@@ -68,8 +69,10 @@ def test_same_optimum_as_in_one_piece(first):
     """40 random problems with two kinds of nodes: the optimum that HiGHS finds for all of it."""
     for seed in range(first, first + 20):
         problem = random_problem(seed)
-        answer = solve_separable(problem, gap=1e-9)
-        assert solve(build(problem), gap=0).objective == pytest.approx(answer.objective, rel=1e-7)
+        answer = solve_separable(problem, Search(gap=1e-9))
+        assert solve(build_separable(problem), gap=0).objective == pytest.approx(
+            answer.objective, rel=1e-7
+        )
         assert answer.bound >= answer.objective * (1 - 1e-12)
         assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all()
         assert (answer.blocks == np.rint(answer.blocks)).all()
@@ -80,9 +83,9 @@ def test_few_jobs_are_weighed_with_the_nodes(monkeypatch):
     """With or without branching the optimum is the same; the gap covers parts never searched."""
     for seed in range(10):
         problem = random_problem(seed)
-        branched = solve_separable(problem, gap=0.02)
+        branched = solve_separable(problem, Search(gap=0.02))
         monkeypatch.setattr(whole_blocks, "FEW_JOBS", 100)
-        whole = solve_separable(problem, gap=1e-9)
+        whole = solve_separable(problem, Search(gap=1e-9))
         monkeypatch.undo()
         assert branched.objective <= whole.objective * (1 + 1e-9)
         assert whole.objective <= branched.bound * (1 + 1e-9)

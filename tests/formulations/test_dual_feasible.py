@@ -1,11 +1,11 @@
 """The bound on how many jobs can be placed: sound on small pools, and sharp where it must be."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.placement.fragmentation import at_most, node_weights
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.dual_feasible import at_most, node_shares, node_weights, tightening
 
 
 def fillings(room, largest):
@@ -26,11 +26,6 @@ def test_nothing_that_fits_weighs_more_than_a_node(whole):
     assert all(weight[0] == 0 and weight[whole] == bound for weight, bound in kinds)
 
 
-def jobs(*gpus):
-    """Return jobs of so many GPUs, the most important first."""
-    return [Request(order=k, gpus=n) for k, n in enumerate(gpus)]
-
-
 @pytest.mark.parametrize(
     ("gpus", "count"),
     [
@@ -45,14 +40,26 @@ def jobs(*gpus):
 )
 def test_by_hand(gpus, count):
     """Two nodes of 8 GPUs."""
-    assert at_most(jobs(*gpus), 2, 8) == count
+    assert at_most(gpus, 2, 8) == count
 
 
-def test_jobs_that_stay_where_they_are_count_nothing():
-    """What is pinned, or lies across nodes in other pieces, need not be cut as others are."""
-    pinned = Request(order=0, gpus=5, held=((0, 5),), pinned=True)
-    across = Request(order=1, gpus=5, held=((0, 3), (1, 2)))
-    assert at_most([pinned, across, *jobs(5, 5)], 2, 8) == 4
+def test_what_counts_nothing_does_not_shorten_the_list():
+    """Jobs of 0 GPUs are passed over: two jobs of 5 GPUs still fit on two nodes of 8."""
+    assert at_most([0, 0, 5, 5], 2, 8) == 4
+
+
+@given(st.lists(st.integers(1, 8), max_size=8), st.integers(1, 7))
+def test_pieces_of_one_node_take_one_node_at_most(sizes, k):
+    """Pieces that fit in a node together take shares of it that sum to at most 1."""
+    packed = [n for i, n in enumerate(sizes) if sum(sizes[: i + 1]) <= 8]
+    assert node_shares(np.array(packed, dtype=int), 8, k).sum() <= 1 + 1e-12
+
+
+def test_powers_of_two_are_counted_exactly():
+    """Counting GPUs is exact for sizes that divide each other and the node."""
+    assert tightening([1, 2, 4], 8) == ()
+    assert tightening([1, 2, 4], 12) == ()
+    assert 1 in tightening([5], 8)
 
 
 def packs(blocks, free):
@@ -70,6 +77,6 @@ def packs(blocks, free):
 def test_no_longer_list_can_be_placed(gpus, nodes, whole):
     """Whatever is beyond the bound finds no room, in any of all the ways."""
     sizes = [min(n, whole) for n in gpus]
-    count = at_most(jobs(*sizes), nodes, whole)
+    count = at_most(sizes, nodes, whole)
     if count < len(sizes):
         assert not packs(sorted(sizes[: count + 1], reverse=True), [whole] * nodes)

@@ -1,12 +1,10 @@
-"""One population and its evolution: DEAP's toolbox around vectorised operators.
+"""A population and its evolution: DEAP's toolbox around vectorised operators.
 
 A generation: parents are selected by tournament, children take genes from either parent, some
 mutate, all are repaired and what capacity they leave is filled; the best different ones of
-parents and children survive. An island owns its random state, so that where it evolves (in this
-process or on a Dask worker) makes no difference.
+parents and children survive.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +13,20 @@ from deap import base
 from numpy.random import Generator
 
 from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 from ronda.solvers.genetic import operators
 from ronda.solvers.genetic.local import Core, core, exchange, push
-from ronda.solvers.genetic.rates import Rates
 from ronda.solvers.genetic.repair import fill, repair
 
 SPREAD = 0.2
 """Standard deviation of the lognormal disturbance of prices in the first generation."""
+
+LEARNING = 0.2
+"""Weight of the last generation in an operator's credit."""
+
+FLOOR = 0.1
+"""Least share of the cases in which an operator is used, so that it is not forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +46,6 @@ class Settings:
         (`ronda.solvers.genetic.local`).
     adaptive
         Whether several kinds of crossover and mutation compete by their success.
-    islands
-        Populations that evolve apart, in a ring.
-    interval
-        Generations after which each island sends its best individuals to the next.
     """
 
     population: int = 64
@@ -55,8 +54,6 @@ class Settings:
     tournament: int = 2
     exchanges: int = 0
     adaptive: bool = False
-    islands: int = 1
-    interval: int = 5
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -71,7 +68,7 @@ def check_settings(place: str, given: Any) -> None:
     InputError
         Naming the parameter, its value and what is possible.
     """
-    leasts = {"population": 4, "tournament": 1, "exchanges": 0, "islands": 1, "interval": 1}
+    leasts = {"population": 4, "tournament": 1, "exchanges": 0}
     for name, least in leasts.items():
         value = getattr(given, name, least)
         if value < least:
@@ -122,25 +119,81 @@ def first_generation(genes: Genes, seeds: Population, size: int, rng: Generator)
     return np.concatenate([seeds, guided, others])
 
 
-class Island:
+def shortest_first(genes: Genes, left_s: Floats) -> Rows:
+    """Return (n,) the genome that serves jobs of the shortest remaining time first (SRPT).
+
+    The longest prefix of jobs that fits gets its cheapest row; of these, again the longest prefix
+    that fits gets its most valuable one.
+
+    Parameters
+    ----------
+    left_s
+        (n,) expected seconds until completion of each gene's job at its best.
+    """
+    order = np.argsort(left_s, kind="stable")
+    genome = genes.first.copy()
+    cheapest = genes.first + np.minimum(1, genes.count - 1)
+    for target in (cheapest, genes.favourites(genes.value)):
+        change = [d.take(target) - d.take(genome) for d in genes.demand]
+        now = genes.sums(genome[None])
+        along = [s[0] + c.take(order).cumsum() for s, c in zip(now, change, strict=True)]
+        inside = genes.inside(along)
+        count = len(order) if inside.all() else int(inside.argmin())
+        genome[order[:count]] = target[order[:count]]
+    return genome
+
+
+class Rates:
+    """How often each of several operators is used: probability matching (Goldberg 1990).
+
+    Parameters
+    ----------
+    kinds
+        Number of operators; they begin with equal credit, their share of successes of late.
+    """
+
+    def __init__(self, kinds: int) -> None:
+        self.credit: Floats = np.full(kinds, 0.5)
+
+    @property
+    def probability(self) -> Floats:
+        """Return (K,) how often each operator is used, none below `FLOOR`."""
+        total = float(self.credit.sum())
+        kinds = len(self.credit)
+        share = self.credit / total if total > 0 else np.full(kinds, 1.0 / kinds)
+        return FLOOR + (1.0 - FLOOR * kinds) * share
+
+    def draw(self, size: int, rng: Generator) -> Rows:
+        """Return (size,) operators to use."""
+        edges = np.cumsum(self.probability)[:-1]
+        return np.searchsorted(edges, rng.random(size), side="right")
+
+    def learn(self, kinds: Rows, success: Mask) -> None:
+        """Take (P,) uses and whether each succeeded into account; -1 is no use."""
+        for kind in range(len(self.credit)):
+            used = kinds == kind
+            if used.any():
+                share = float(success[used].mean())
+                self.credit[kind] += LEARNING * (share - self.credit[kind])
+
+
+class Evolution:
     """A population between generations; individuals are kept best first.
 
     Parameters
     ----------
-    genes, settings
-        What is searched, and how.
-    seed
-        Of all randomness: an integer, or a sequence of them.
+    genes, settings, seed
+        What is searched, how, and the seed of all randomness.
 
     Attributes
     ----------
     population, worth
         (P, n) and (P,): empty until `begin`.
-    records
-        One for each generation: ``evaluations`` so far, ``best``, ``mean``, ``distinct``.
+    evaluations
+        Individuals evaluated so far.
     """
 
-    def __init__(self, genes: Genes, settings: Settings, seed: int | Sequence[int]) -> None:
+    def __init__(self, genes: Genes, settings: Settings, seed: int) -> None:
         self.genes, self.settings = genes, settings
         self.rng = np.random.default_rng(seed)
         self.box = toolbox(genes, settings, self.rng)
@@ -151,7 +204,6 @@ class Island:
         self.population: Population = np.empty((0, len(genes)), dtype=np.int64)
         self.worth: Floats = np.empty(0)
         self.evaluations = 0
-        self.records: list[dict[str, float]] = []
 
     def begin(self, seeds: Population) -> None:
         """Make the first generation, with these genomes among others."""
@@ -211,28 +263,9 @@ class Island:
             assert self.core is not None
             children = push(self.genes, self.core, children, self.rng)
         worth: Floats = self.box.evaluate(children)
-        self.compete(children, worth)
-        self.evaluations += len(children)
-        self.records.append(
-            {
-                "evaluations": self.evaluations,
-                "best": float(self.worth[0]),
-                "mean": float(self.worth.mean()),
-                "distinct": len(np.unique(self.worth)),
-            }
-        )
-        return worth
-
-    def compete(self, others: Population, worth: Floats) -> None:
-        """Let the best different ones of this population and others survive."""
-        population = np.concatenate([self.population, others])
+        population = np.concatenate([self.population, children])
         worths = np.concatenate([self.worth, worth])
         alive = self.box.survive(population, worths)
         self.population, self.worth = population[alive], worths[alive]
-
-
-def advance(island: Island, steps: int) -> Island:
-    """Return the island after some more generations (the same object within one process)."""
-    for _ in range(steps):
-        island.step()
-    return island
+        self.evaluations += len(children)
+        return worth

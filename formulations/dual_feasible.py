@@ -1,0 +1,93 @@
+"""Dual feasible functions of bin packing: what whole nodes add to counting GPUs.
+
+Pieces of a node's G GPUs get shares such that whatever fits into one node has shares of at most 1
+in sum. So in N nodes the shares sum to at most N. The functions are those of S. P. Fekete and
+J. Schepers, New classes of fast lower bounds for bin packing problems, Math. Programming 91 (2001),
+section 3, for k = 1, 2, ... and x = gpus / G::
+
+    f_k(x) = x if (k + 1) x is an integer, else floor((k + 1) x) / k
+
+and those of S. Martello and P. Toth, Knapsack Problems (1990), the bound L2, for 1 ≤ k ≤ G/2::
+
+    w_k(x) = 1 if gpus > G - k;  x if k ≤ gpus ≤ G - k;  0 if gpus < k
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from ronda.instances.arrays import Floats, Rows
+
+
+def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:
+    """Return (n,) the share of a node that pieces (n,) of it take by f_k.
+
+    f_1 gives every piece of more than half a node a node of its own.
+    """
+    scaled = (k + 1) * gpus
+    return np.where(scaled % node_gpus == 0, gpus / node_gpus, (scaled // node_gpus) / k)
+
+
+def tightening(sizes: Iterable[int], node_gpus: int) -> tuple[int, ...]:
+    """Return the k whose `node_shares` say more about these sizes than counting GPUs does.
+
+    None if the sizes are powers of two that divide the node: then counting GPUs is exact, as jobs
+    placed in descending order always fit (buddy allocation). Of functions that agree on all
+    sizes only the first is returned.
+    """
+    return _tightening(tuple(sorted(set(sizes))), node_gpus)
+
+
+@lru_cache(maxsize=1024)
+def _tightening(sizes: tuple[int, ...], node_gpus: int) -> tuple[int, ...]:
+    if all(node_gpus % size == 0 and size & (size - 1) == 0 for size in sizes):
+        return ()
+    gpus = np.array(sizes, dtype=np.int64)
+    found: dict[tuple[float, ...], int] = {}
+    for k in range(1, node_gpus):
+        shares = node_shares(gpus, node_gpus, k)
+        if (shares > gpus / node_gpus).any():
+            found.setdefault(tuple(shares.tolist()), k)
+    return tuple(found.values())
+
+
+def at_most(gpus: Sequence[int], nodes: int, node_gpus: int) -> int:
+    """Return an upper bound on how many of the first jobs can be placed together.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the jobs, each on whole nodes and one piece; 0: counts nothing.
+    nodes, node_gpus
+        How many nodes there are, and the GPUs of each.
+    """
+    columns, bounds = node_weights(node_gpus)
+    pieces = [(*divmod(size, node_gpus), times) for size, times in Counter(gpus).items()]
+    if all(
+        sum((count * bound + column[rest]) * times for count, rest, times in pieces)
+        <= nodes * bound
+        for column, bound in zip(columns, bounds, strict=True)
+    ):
+        return len(gpus)
+    weights, sizes = np.array(columns).T, np.array(gpus)
+    weighs = np.array(bounds) * (sizes // node_gpus)[:, None] + weights[sizes % node_gpus]
+    fits = (weighs.cumsum(axis=0) <= nodes * np.array(bounds)).all(axis=1)
+    return int(np.argmin(fits))
+
+
+@lru_cache(maxsize=64)
+def node_weights(node_gpus: int) -> tuple[list[list[int]], list[int]]:
+    """Return whole-numbered multiples of all shares of 0 to G GPUs, and what a node is in each."""
+    sizes = np.arange(node_gpus + 1)
+    columns, bounds = [], []
+    for k in range(1, node_gpus // 2 + 1):
+        kept = np.where(sizes >= k, sizes, 0)
+        columns.append(np.where(sizes > node_gpus - k, node_gpus, kept).tolist())
+        bounds.append(node_gpus)
+    for k in range(1, node_gpus - 1):
+        shares = node_shares(sizes, node_gpus, k) * (node_gpus * k)
+        columns.append(np.rint(shares).astype(int).tolist())
+        bounds.append(node_gpus * k)
+    return columns, bounds

@@ -1,0 +1,191 @@
+"""The options chosen for a round, however they were found, and the plan that they make."""
+
+from collections.abc import Callable, Collection, Mapping
+from math import isfinite
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.allocation.conflicts import Conflict
+from ronda.formulations.options.kept_options import in_words
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.realise import realise
+from ronda.solvers.versions import versions
+
+RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
+"""Seconds kept for placing the answer: measured 2 ms and 20 microseconds a job on one slow core."""
+
+
+def reserve_s(table: OptionTable) -> float:
+    """Return the seconds that must be left when the options are chosen."""
+    return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The options chosen for a round.
+
+    Attributes
+    ----------
+    chosen
+        (J,) row of each job, -1 for none.
+    objective, bound
+        In the unit of the values.
+    prices
+        Value of one more GPU, watt or joule, by constraint name.
+    stop, status
+        Why the search stopped, and what it has.
+    build_s, solve_s
+        Seconds for prices and models, and in HiGHS.
+    variables, constraints, nodes
+        Size of the largest MILP; search-tree nodes of all. 0 if none was solved.
+    incumbents
+        Pairs (seconds since entry, objective).
+    solver, message
+        Who chose, and its own words.
+    regret
+        From (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices with
+        its next best (`ronda.formulations.allocation.regret`); None if the prices do not say.
+    conflicts
+        Why there is no solution, if there is none.
+    details
+        What else the plan is to remember (plain JSON values).
+    yielding
+        Running jobs that give up their nodes first (see
+        `ronda.formulations.placement.place.place`).
+    racks
+        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
+    watt_value
+        What a watt less is worth at least, whether or not the energy of the window has a price.
+    worth
+        (K,) what options are worth as they were chosen (a job may have to wait for nodes); None:
+        the setting's values.
+    awake
+        (P,) how many nodes are to be awake at least; None: as many as jobs need.
+    """
+
+    chosen: Rows
+    objective: float = 0.0
+    bound: float = 0.0
+    prices: dict[str, float] = {}
+    stop: StopReason = StopReason.COMPLETE
+    status: SolutionStatus = SolutionStatus.FEASIBLE
+    build_s: float = 0.0
+    solve_s: float = 0.0
+    variables: int = 0
+    constraints: int = 0
+    nodes: int = 0
+    incumbents: tuple[tuple[float, float], ...] = ()
+    solver: str = ""
+    message: str = ""
+    regret: Callable[[Rows], list[float]] | None = None
+    conflicts: tuple[Conflict, ...] = ()
+    details: dict[str, Any] = {}
+    yielding: tuple[str, ...] = ()
+    racks: Rows | None = None
+    watt_value: float = 0.0
+    worth: Floats | None = None
+    awake: tuple[int, ...] | None = None
+
+    def closed(self, gap: float) -> bool:
+        """Tell whether the bound proves the gap."""
+        return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
+
+
+def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
+    """Return what a watt less throughout the energy window is worth at a plan's prices."""
+    return prices.get("energy_window", 0.0) * round.window_s
+
+
+def to_plan(
+    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
+) -> Plan:
+    """Place a choice on nodes; the plan's objective and gap are those of what is placed.
+
+    Without a choice, what runs keeps running; of an infeasible round the details name the
+    constraints that conflict.
+    """
+    more = {"objective": setting.objective, **choice.details, **(details or {})}
+    if choice.status is SolutionStatus.NONE:
+        return _fallback(setting, choice, deadline, more)
+    began = deadline.elapsed()
+    placed = realise(
+        setting.round,
+        setting.table,
+        setting.values if choice.worth is None else choice.worth,
+        choice.chosen,
+        watt_value=max(choice.watt_value, price_of_a_watt(setting.round, choice.prices)),
+        yielding=choice.yielding,
+        racks=choice.racks,
+    )
+    if placed.unplaced or placed.widened:
+        more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
+    if placed.widened:
+        more["widened"] = list(placed.widened)
+    if placed.moved:
+        more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
+    if choice.regret is not None:
+        got = _got(setting.table, choice.chosen, placed.unplaced)
+        lost = zip(setting.table.jobs, choice.regret(got), strict=True)
+        # Infinite for a job that has no other choice.
+        more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
+    return Plan(
+        policy=setting.policy,
+        allocations=placed.allocations,
+        asleep=placed.asleep,
+        objective=placed.objective,
+        bound=max(choice.bound, placed.objective),
+        stop=choice.stop,
+        status=SolutionStatus.FEASIBLE if placed.lost > 0 else choice.status,
+        prices=choice.prices,
+        record=_record(setting, choice, deadline.elapsed() - began, deadline),
+        details=more,
+    )
+
+
+def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
+    """Return (J,) the rows that were chosen, -1 for jobs that found no place."""
+    if not unplaced:
+        return chosen
+    return np.where([state.job.id in unplaced for state in table.jobs], -1, chosen)
+
+
+def _fallback(
+    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any]
+) -> Plan:
+    conflicts = [
+        {"constraints": list(c.constraints), "message": c.message} for c in choice.conflicts
+    ]
+    return Plan(
+        policy=setting.policy,
+        allocations=setting.round.held,
+        stop=choice.stop,
+        status=SolutionStatus.FALLBACK,
+        record=_record(setting, choice, 0.0, deadline),
+        details=details | {"conflicts": conflicts},
+    )
+
+
+def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadline) -> SolveRecord:
+    """Return what the decision cost."""
+    known, said = versions(), in_words(setting.table.changes)
+    return SolveRecord(
+        seed=setting.seed,
+        build_s=max(setting.options_s, choice.build_s),
+        solve_s=choice.solve_s,
+        extract_s=extract_s,
+        total_s=deadline.elapsed(),
+        nodes=choice.nodes,
+        options=len(setting.table),
+        variables=choice.variables,
+        constraints=choice.constraints,
+        incumbents=choice.incumbents,
+        solver=choice.solver,
+        versions={package: known[package] for package in setting.packages},
+        message="; ".join(filter(None, (choice.message, said))),
+    )

@@ -1,0 +1,245 @@
+"""A good answer without a search: the greedy fill at prices, and exchanges of two jobs.
+
+Jobs begin with the options that they like best at the prices. Those of least value for what is
+over-used give way until everything fits. What is left is spent on steps to better options, most
+value per price first; then on pairs of steps, of which one makes room for the other.
+"""
+
+import numpy as np
+
+from ronda.formulations.allocation.separable import Separable
+from ronda.instances.arrays import Floats, Ints, Rows
+from ronda.solvers.prices.jobs import Jobs
+
+ROUNDING = 1e-9
+"""Excess over a capacity, and gain, that are taken for rounding."""
+
+EXCHANGES = 16
+"""Pairs of steps that are taken at most."""
+
+PAIRS = 250_000
+"""Pairs of steps, times resources, that are compared together."""
+
+FREE = 1e-6
+"""What is free still costs this share of what it could earn: the frugal option goes first."""
+
+
+def fill(
+    problem: Separable, jobs: Jobs, prices: Floats, blocks: Floats | None = None
+) -> tuple[Ints, Floats]:
+    """Return a good choice at the prices of the dual.
+
+    It is feasible unless jobs that must run, or least amounts that must be used, forbid it.
+
+    Parameters
+    ----------
+    problem, jobs
+        A normalised problem, and what answers for its jobs.
+    prices
+        (R,) prices with a good dual bound.
+    blocks
+        (B,) how many of each block are taken; None: as many as the jobs ask for at the prices, as
+        those need that fit then, or all, whichever gives most.
+
+    Returns
+    -------
+    tuple
+        (J,) row of each job's option, -1 for none, and (B,) count of each block. The same input
+        gives the same answer; ties go to the earlier job.
+    """
+    best = jobs.losses(prices, np.inf, 0).best
+    if blocks is not None:
+        return _filled(problem, prices, without_excess(problem, best, blocks), blocks), blocks
+    asked = needed_blocks(problem, prices, best)
+    fewest = needed_blocks(problem, prices, without_excess(problem, best, asked))
+    every = np.where(problem.block_integer, problem.block_count, asked)
+    answers = [
+        (_filled(problem, prices, without_excess(problem, best, counts), counts), counts)
+        for counts in np.unique([asked, fewest, every], axis=0)
+    ]
+    feasible = [answer for answer in answers if is_feasible(problem, *answer)]
+    return max(feasible or answers[:1], key=lambda answer: problem.objective(*answer))
+
+
+def is_feasible(
+    problem: Separable, chosen: Ints, blocks: Floats, rounding: float = ROUNDING
+) -> bool:
+    """Tell whether an answer keeps within all capacities and runs all jobs that must run."""
+    excess = problem.excess(chosen, blocks)
+    if (excess > rounding * np.maximum(np.abs(problem.capacity), 1.0)).any():
+        return False
+    return not (problem.must & (chosen < 0)).any()
+
+
+def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
+    """Return (B,) the fewest blocks, cheapest first, that provide what a choice needs.
+
+    Blocks in any amount are taken only as far as there is room for them.
+    """
+    counts = np.zeros_like(problem.block_count)
+    lack = problem.excess(chosen, counts)
+    gives, takes = np.maximum(-problem.block_use, 0.0), np.maximum(problem.block_use, 0.0)
+    cost = (prices + FREE * _earned(problem)) @ takes / np.maximum(gives.max(axis=0, initial=0), 1)
+    for b in np.argsort(cost, kind="stable").tolist():
+        given, taken = np.flatnonzero(gives[:, b]), np.flatnonzero(takes[:, b])
+        count = float((lack[given] / gives[given, b]).max(initial=0.0))
+        if problem.block_integer[b]:
+            count = np.ceil(count - ROUNDING)
+        else:
+            count = min(count, float((-lack[taken] / takes[taken, b]).min(initial=np.inf)))
+        counts[b] = min(max(count, 0.0), problem.block_count[b])
+        lack += problem.block_use[:, b] * counts[b]
+    return counts
+
+
+def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
+    """Return the choice without the jobs that give least value for what is over-used.
+
+    Each job counts by its share of the resources that are over-used; jobs with the least value a
+    share go first, only as many as are needed, and jobs that must run stay. The answer may still
+    be infeasible (jobs that must run, resources of which a least amount must be used).
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    chosen, blocks
+        The option of each job (-1: none), and the count of each block.
+    """
+    result = chosen.copy()
+    for _ in range(len(problem.capacity)):
+        excess = problem.excess(result, blocks)
+        over = excess > ROUNDING * np.abs(problem.capacity)
+        movable = np.flatnonzero((result >= 0) & ~problem.must)
+        if not over.any() or not len(movable):
+            break
+        rows = result[movable]
+        share = (problem.use[over][:, rows] / excess[over][:, None]).sum(axis=0)
+        helps = share > 0
+        movable, rows, share = movable[helps], rows[helps], share[helps]
+        order = np.argsort(problem.value[rows] / share, kind="stable")
+        freed = np.cumsum(problem.use[over][:, rows[order]], axis=1)
+        enough = (freed >= excess[over][:, None]).all(axis=0)
+        count = int(np.argmax(enough)) + 1 if enough.any() else len(order)
+        result[movable[order[:count]]] = -1
+    return result
+
+
+def _earned(problem: Separable) -> Floats:
+    """Return (R,) what all of a resource could earn, for one unit of it."""
+    return np.asarray(
+        float(problem.value.max(initial=0.0)) / np.maximum(np.abs(problem.capacity), 1.0)
+    )
+
+
+def _filled(problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> Ints:
+    """Spend what a choice leaves of the capacities, by single steps and by pairs."""
+    if not len(problem.value):
+        return chosen
+    spending = _Spending(problem, prices, chosen, blocks)
+    spending.upgrade()
+    for _ in range(EXCHANGES):
+        if not spending.exchange():
+            break
+        spending.upgrade()
+    return spending.now
+
+
+class _Spending:
+    """A choice that grows: `now` (J,) is each job's row, `left` (R,) what is not used yet."""
+
+    def __init__(self, problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> None:
+        self.problem, self.prices, self.now = problem, prices, chosen.copy()
+        counts = np.diff(problem.start)
+        self.owner = np.repeat(np.arange(problem.jobs), counts)
+        self.left = -problem.excess(chosen, blocks)
+        self.slack = ROUNDING * np.maximum(1.0, np.abs(problem.capacity))
+        self.cost: Floats = (prices + FREE * _earned(problem)) @ problem.use
+        self.profit: Floats = problem.value - prices @ problem.use
+        self.best = np.where(problem.must, -np.inf, 0.0)
+        np.maximum.at(self.best, self.owner, self.profit)
+
+    def upgrade(self) -> None:
+        """Move jobs to better rows, most value per price first, while any fits."""
+        taken = True
+        while taken:
+            taken = False
+            for row in self._best_steps().tolist():
+                taken |= self._take(row, int(self.owner[row]))
+
+    def exchange(self) -> bool:
+        """Apply the pair of steps of two jobs that gains most; tell whether there was one.
+
+        Only steps that a better answer can contain are tried: a step may lose at most the gap
+        between the bound at these prices and the answer (reduced-cost fixing).
+        """
+        row, job = self._near_steps()
+        if not len(row):
+            return False
+        gain, use = self._change(row, job)
+        allowed = np.maximum(self.left, 0.0) + self.slack
+        both = (use[:, :, None] + use[:, None, :] <= allowed[:, None, None]).all(axis=0)
+        worth = np.where(both & (job[:, None] != job), gain[:, None] + gain, 0.0)
+        at = int(worth.argmax())
+        if worth.flat[at] <= ROUNDING * float(np.abs(gain).max()):
+            return False
+        for k in divmod(at, len(row)):
+            self.now[job[k]] = row[k]
+            self.left -= use[:, k]
+        return True
+
+    def _best_steps(self) -> Rows:
+        """Return each job's best step that fits by itself, the best of all first."""
+        problem, has = self.problem, self.now >= 0
+        at = np.where(has, self.now, 0)
+        value_now = np.where(has, problem.value[at], 0.0)
+        rows = np.flatnonzero(problem.value > value_now[self.owner] * (1 + ROUNDING))
+        job = self.owner[rows]
+        room = self.left[:, None] + np.where(has, problem.use[:, at], 0.0) + self.slack[:, None]
+        fits = (problem.use[:, rows] <= room[:, job]).all(axis=0)
+        rows, job = rows[fits], job[fits]
+        gain = problem.value[rows] - value_now[job]
+        extra = self.cost[rows] - np.where(has, self.cost[at], 0.0)[job]
+        # A better row that costs no more comes before all others, the best such first.
+        free = extra <= 0
+        merit = np.where(free, np.inf, gain / np.where(free, 1.0, extra))
+        order = np.lexsort((rows, -gain, -merit))
+        _, first = np.unique(job[order], return_index=True)
+        return np.asarray(rows[order[np.sort(first)]])
+
+    def _take(self, row: int, job: int) -> bool:
+        """Move a job to a row if that still fits; tell whether it did."""
+        change = self.problem.use[:, row]
+        if self.now[job] >= 0:
+            change = change - self.problem.use[:, self.now[job]]
+        if (change > np.maximum(self.left, 0.0) + self.slack).any():
+            return False
+        self.left -= change
+        self.now[job] = row
+        return True
+
+    def _near_steps(self) -> tuple[Rows, Rows]:
+        """Return the rows (-1: to wait) and jobs of the steps that lose least, within the gap."""
+        runs = self.now >= 0
+        lost = self.best - np.where(runs, self.profit[np.where(runs, self.now, 0)], 0.0)
+        gap = float(lost[np.isfinite(lost)].sum() + self.prices @ np.maximum(self.left, 0.0))
+        loss = self.best[self.owner] - self.profit
+        loss[self.now[runs]] = np.inf
+        near = np.flatnonzero(loss < gap)
+        stops = np.flatnonzero(runs & ~self.problem.must & (self.best < gap))
+        row = np.concatenate([near, np.full(len(stops), -1)])
+        job = np.concatenate([self.owner[near], stops])
+        most = int((PAIRS / len(self.left)) ** 0.5) if len(self.left) else 0
+        if len(row) > most:
+            least = np.argsort(np.concatenate([loss[near], self.best[stops]]), kind="stable")
+            row, job = row[least[:most]], job[least[:most]]
+        return row, job
+
+    def _change(self, row: Rows, job: Rows) -> tuple[Floats, Floats]:
+        """Return (S,) what each step gains in value and (R, S) what it uses more."""
+        gain, use = np.zeros(len(row)), np.zeros((len(self.left), len(row)))
+        for rows, sign in ((row, 1.0), (self.now[job], -1.0)):
+            some = np.flatnonzero(rows >= 0)
+            gain[some] += sign * self.problem.value[rows[some]]
+            use[:, some] += sign * self.problem.use[:, rows[some]]
+        return gain, use
