@@ -74,7 +74,7 @@ def genes_of(
     usage
         (R, K) what each column takes of each resource, at least 0.
     capacity
-        (R,) what there is of each.
+        (R,) capacity of each resource.
     prices
         (R,) value of a unit of each resource, to guide moves.
 

@@ -2,7 +2,7 @@
 
 A genome has one gene per free job (one that has a choice); its value is a row of the `Genes`
 table. Every job's first row is "waits": value 0, no demand. Populations are (P, n) arrays; all
-functions work on all individuals at once. `ronda.formulations.genes.building` makes `Genes`.
+functions work on all individuals together. `ronda.formulations.genes.building` makes `Genes`.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Genes:
         (R, k) the row of the same job that uses less of the resource, no more of any other, and
         loses the least value per unit freed; "waits" leads to itself.
     step_w
-        For each pool (gpus + 1,) the watts of the nodes that so many GPUs of free jobs, beside
+        For each pool (gpus + 1,) the watts of the nodes that 0, 1, ... GPUs of free jobs, beside
         those of fixed jobs, keep awake; empty if no node may sleep.
     held
         (n,) the row that each job runs on now; "waits" for those that wait, or whose row is gone.

@@ -8,7 +8,7 @@ new pieces fit beside the jobs that stay exactly if for every size s
     GPUs needed in pieces of at least s  <=  s * sum over nodes of floor(f / s).
 
 Where that fails, nodes are cleared of smaller blocks until it holds, the cheapest nodes first and
-the largest size first; the jobs pushed out are the moves. Where power allows only so many nodes to
+the largest size first; the jobs pushed out are the moves. Where power limits how many nodes may
 be awake, all jobs must go from the others: from those whose jobs cost the least. GPUs suffice for
 every genome that is within the limits, so all is placed in the end; what is estimated is only how
 much must move. Racks are not looked at. The estimate guides the search, and placement is told who

@@ -13,7 +13,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
 GRAIN = 2.0**-30
-"""Losses are multiples of so much of the greatest one: their sums are exact in any order."""
+"""Losses are multiples of this share of the greatest one: their sums are exact in any order."""
 
 
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:

@@ -6,7 +6,7 @@ from numpy.random import Generator
 from ronda.formulations.genes.genome import Genes, Population
 from ronda.instances.arrays import Floats, Rows
 
-GENES_HIT = 2.0  # genes of a mutated individual drawn anew on average, and as many stepped
+GENES_HIT = 2.0  # genes of a mutated individual redrawn on average, and as many stepped
 REVERTED = 4.0  # genes that are reverted on average
 BLOCK = 1 << 22  # numbers that one block of priced draws may hold
 
@@ -89,7 +89,7 @@ def revert(genes: Genes, population: Population, to: Population, rng: Generator)
 def mutate(genes: Genes, population: Population, probability: float, rng: Generator) -> Population:
     """Return the population with a share `probability` of its individuals changed.
 
-    On average, two genes of such an individual are drawn anew and two step to the next cheaper
+    On average, two genes of such an individual are redrawn and two step to the next cheaper
     or dearer row of their job; then two of its jobs swap what they use.
     """
     hit = np.flatnonzero(rng.random(len(population)) < probability)

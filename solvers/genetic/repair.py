@@ -22,7 +22,7 @@ def repair(genes: Genes, population: Population, keep: Mask | None = None) -> Po
     ----------
     keep
         (P, n) genes that shrink only once all others of the individual wait. A mutation that
-        gives a job much more would be taken back at once without it: what one job lost for
+        gives a job much more would be taken back immediately without it: what one job lost for
         another to grow is often worth less per unit than the growth.
     """
     population = population.copy()
