@@ -47,7 +47,7 @@ def bound_with_moves(genes: Genes) -> float:
         If the linear program is not solved; all waiting is feasible, so that is for numbers out
         of all proportion.
     """
-    pools = list(genes.moving.pools) if genes.moving else []
+    pools = list(genes.moving)
     rows = len(genes.row)
     stays, nodes = sum(len(p.gene) for p in pools), sum(len(p.free) for p in pools)
     job = np.repeat(np.arange(len(genes)), genes.count)

@@ -11,13 +11,13 @@ import numpy as np
 
 from ronda.bench.study.sruf_milp import by_milp
 from ronda.bench.study.sruf_snapshot import Counts, SrufSnapshot, optimum, shortest_first
-from ronda.formulations.genes.building import genes_of
-from ronda.formulations.ones.genome import IDLE, counts
+from ronda.formulations.genes import genes_of
+from ronda.formulations.ones import IDLE, counts
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.evolution import Settings
-from ronda.solvers.ones.tick import Tick, generation
+from ronda.solvers.ones import Tick, generation
 
 Search = Callable[[SrufSnapshot, int, float], tuple[Counts, int]]
 
@@ -48,7 +48,7 @@ def by_ones(problem: SrufSnapshot, seed: int, seconds: float) -> tuple[Counts, i
             ones_max=limits,
             train_max=limits,
             start=np.ones(jobs, dtype=np.int64),
-            sizes=None,
+            sizes=np.minimum(np.arange(capacity + 1), limits[:, None]),
             new=np.empty(0, dtype=np.int64),
             executed=np.argsort(problem.weights[:, 0], kind="stable"),
             protected=np.zeros(jobs, dtype=bool),

@@ -1,5 +1,22 @@
 """Populations of plans as arrays, for genetic search.
 
-Here stand the genes of a round, their values, limits and moves, for all individuals at once. The
+Here stand the genes of a round, their values, limits and moves, for all individuals together. The
 search itself is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
 """
+
+from ronda.formulations.genes.building import genes, genes_of
+from ronda.formulations.genes.genome import Genes, Population, favourites, within
+from ronda.formulations.genes.moving import PoolMoves
+from ronda.formulations.genes.neighbourhood import move_losses, settle
+
+__all__ = [
+    "Genes",
+    "PoolMoves",
+    "Population",
+    "favourites",
+    "genes",
+    "genes_of",
+    "move_losses",
+    "settle",
+    "within",
+]

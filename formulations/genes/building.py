@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.genes.genome import Genes, charged, rounding
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 
 NEIGHBOURHOODS = 8
@@ -75,7 +74,7 @@ def genes_of(
     usage
         (R, K) what each column takes of each resource, at least 0.
     capacity
-        (R,) what there is of each.
+        (R,) capacity of each resource.
     prices
         (R,) value of a unit of each resource, to guide moves.
 
@@ -134,7 +133,7 @@ def _assembled(
     unit: Floats,
     fixed: Rows,
     fixed_value: float,
-    current: NDArray[np.bool_],
+    current: Mask,
 ) -> Genes:
     """Put "waits" before every job's rows and sort them, cheapest first."""
     column, count = np.unique(rows.job, return_counts=True)
@@ -204,9 +203,9 @@ def _steps(
     demand: Floats,
     burden: Floats,
     cost: Floats,
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    first: Rows,
+    count: Rows,
+) -> tuple[Rows, Rows]:
     """Return the `up` (k,) and `down` (R, k) tables of `Genes`.
 
     Compares every row with the t-th row of its job, t by t: time k x the longest job, memory k.

@@ -2,21 +2,20 @@
 
 A genome has one gene per free job (one that has a choice); its value is a row of the `Genes`
 table. Every job's first row is "waits": value 0, no demand. Populations are (P, n) arrays; all
-functions work on all individuals at once. `ronda.formulations.genes.building` makes `Genes`.
+functions work on all individuals together. `ronda.formulations.genes.building` makes `Genes`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.genes.moving import Moving
+from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
 
-Population = NDArray[np.int64]
+Population = Rows
 
 ROUNDING = 1e-9
 """Relative rounding allowed against a limit: sums of watts depend on their order."""
@@ -60,17 +59,17 @@ class Genes:
         (R, k) the row of the same job that uses less of the resource, no more of any other, and
         loses the least value per unit freed; "waits" leads to itself.
     step_w
-        For each pool (gpus + 1,) the watts of the nodes that so many GPUs of free jobs, beside
+        For each pool (gpus + 1,) the watts of the nodes that 0, 1, ... GPUs of free jobs, beside
         those of fixed jobs, keep awake; empty if no node may sleep.
     held
         (n,) the row that each job runs on now; "waits" for those that wait, or whose row is gone.
     group
         (n,) jobs of one neighbourhood (a rack or node where they run) that are inherited together.
     moving
-        What it costs to move jobs that keep their option, or None: nothing.
+        What it costs, pool by pool, to move jobs that keep their option; empty: nothing.
     """
 
-    row: NDArray[np.int64]
+    row: Rows
     value: Floats
     demand: Floats
     burden: Floats
@@ -78,17 +77,17 @@ class Genes:
     prices: Floats
     capacity: Floats
     limit: Floats
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-    column: NDArray[np.int64]
-    fixed: NDArray[np.int64]
+    first: Rows
+    count: Rows
+    column: Rows
+    fixed: Rows
     fixed_value: float
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    up: Rows
+    down: Rows
     step_w: tuple[Floats, ...]
-    held: NDArray[np.int64]
-    group: NDArray[np.int64]
-    moving: Moving | None = None
+    held: Rows
+    group: Rows
+    moving: tuple[PoolMoves, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of genes (free jobs)."""
@@ -101,16 +100,17 @@ class Genes:
     def worth(self, population: Population) -> Floats:
         """Return the (P,) objective of each individual: its values less what its moves cost."""
         values = self.values(population)
-        if self.moving is None:
+        if not self.moving:
             return values
-        return values - self.moving.cost(population, self.awake(population))
+        awake = self.awake(population)
+        return values - sum(pool.cost(population, awake.get(pool.pool)) for pool in self.moving)
 
     def awake(self, population: Population) -> dict[int, Floats]:
         """Return, for pools whose nodes may sleep, (P,) how many of them power lets be awake.
 
         Those that the GPUs need, and as many more as the watts that are left can bear.
         """
-        pools = [p for p in self.moving.pools if p.awake_w > 0] if self.moving else []
+        pools = [pool for pool in self.moving if pool.awake_w > 0]
         if not pools or not self.step_w:
             return {}
         sums = self.sums(population)
@@ -121,11 +121,11 @@ class Genes:
             found[pool.pool] = np.floor((left_w + used_w) / pool.awake_w + ROUNDING)
         return found
 
-    def making_room(self, genome: NDArray[np.int64]) -> NDArray[np.int64]:
+    def making_room(self, genome: Rows) -> Rows:
         """Return the genes of the running jobs that an individual moves to make room for others."""
-        if self.moving is None:
-            return np.empty(0, dtype=np.int64)
-        return self.moving.yielding(genome, self.awake(genome[None]))
+        awake = self.awake(genome[None])
+        moved = [pool.gene[pool.yielding(genome, awake.get(pool.pool))] for pool in self.moving]
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *moved]))
 
     def sums(self, population: Population) -> list[Floats]:
         """Return for each resource the (P,) demand of each individual's free jobs."""
@@ -157,13 +157,13 @@ class Genes:
         """
         return _favourites(worth, self.first, self.count)
 
-    def rows(self, genome: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(self, genome: Rows) -> Rows:
         """Return the (J,) table row of every job, -1 where it waits."""
         rows = self.fixed.copy()
         rows[self.column] = self.row[genome]
         return rows
 
-    def genome(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def genome(self, rows: Rows) -> Rows:
         """Return the (n,) genome of a (J,) assignment; rows that are not genes become "waits"."""
         gene = np.full(max(int(rows.max(initial=-1)), int(self.row.max(initial=-1))) + 1, -1)
         options = np.flatnonzero(self.row >= 0)
@@ -189,7 +189,7 @@ def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
     return loads
 
 
-def favourites(table: OptionTable, values: Floats) -> NDArray[np.int64]:
+def favourites(table: OptionTable, values: Floats) -> Rows:
     """Return (J,) the row that each job would take were there no limits, -1 for none.
 
     That is the most valuable one above 0, the first of equal ones; for jobs that must run, their
@@ -212,7 +212,7 @@ def _favourites(worth: Floats, first: Rows, count: Rows) -> Rows:
     return np.asarray(np.minimum.reduceat(index, first, axis=-1))
 
 
-def within(table: OptionTable, rows: NDArray[np.int64], limits: Limits) -> bool:
+def within(table: OptionTable, rows: Rows, limits: Limits) -> bool:
     """Tell whether a (J,) assignment respects the limits, but for rounding."""
     sums = list(limits.demand[:, rows[rows >= 0]].sum(axis=1))
     loads = np.array(charged(sums, limits.node_w))

@@ -8,20 +8,19 @@ new pieces fit beside the jobs that stay exactly if for every size s
     GPUs needed in pieces of at least s  <=  s * sum over nodes of floor(f / s).
 
 Where that fails, nodes are cleared of smaller blocks until it holds, the cheapest nodes first and
-the largest size first; the jobs pushed out are the moves. Where power allows only so many nodes to
+the largest size first; the jobs pushed out are the moves. Where power limits how many nodes may
 be awake, all jobs must go from the others: from those whose jobs cost the least. GPUs suffice for
 every genome that is within the limits, so all is placed in the end; what is estimated is only how
 much must move. Racks are not looked at. The estimate guides the search, and placement is told who
 is to make room (`yielding`): plans report what it really moved.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class PoolMoves:
     loss: Floats
     block: Rows
     free: Floats
-    needed: NDArray[np.bool_]
+    needed: Mask
     pool: int
     awake_w: float
 
@@ -146,77 +145,29 @@ class PoolMoves:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Individuals before anything moves.
-
-    Attributes
-    ----------
-    stays
-        (P, H) 1 for jobs that keep their option, else 0.
-    free
-        (P, N) GPUs beside them.
-    need
-        (S, P) GPUs that new pieces of at least each size need.
-    """
+    """Individuals before anything moves."""
 
     stays: Floats
+    """(P, H) 1 for jobs that keep their option, else 0."""
     free: Floats
+    """(P, N) GPUs beside them."""
     need: Floats
+    """(S, P) GPUs that new pieces of at least each size need."""
 
-    def short(self, sizes: Rows) -> NDArray[np.bool_]:
+    def short(self, sizes: Rows) -> Mask:
         """Tell (P,) where some size does not find its room."""
         room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
         return np.asarray((self.need > np.array(room)).any(axis=0))
 
-    def of(self, some: NDArray[np.bool_]) -> "_State":
+    def of(self, some: Mask) -> "_State":
         """Return some of the individuals."""
         return _State(self.stays[some], self.free[some], self.need[:, some])
 
 
 @dataclass(frozen=True, slots=True)
 class _Clearing:
-    """Nodes that are cleared for pieces of one size.
-
-    Attributes
-    ----------
-    size
-        GPUs of the pieces.
-    cost
-        (P,) of the moves.
-    freed
-        (P, N) GPUs that smaller blocks leave.
-    """
+    """Nodes cleared for pieces of `size` GPUs: (P,) cost of moves, (P, N) GPUs that are freed."""
 
     size: int
     cost: Floats
     freed: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """The moves of all pools.
-
-    Attributes
-    ----------
-    pools
-        Those with running jobs.
-    """
-
-    pools: Sequence[PoolMoves]
-
-    def cost(self, population: Rows, awake: Mapping[int, Floats]) -> Floats:
-        """Return (P,) the estimated cost of moves of each individual.
-
-        Parameters
-        ----------
-        awake
-            By index of a pool (P,) how many of its nodes may be awake; all if it is not there.
-        """
-        cost = np.zeros(len(population))
-        for pool in self.pools:
-            cost += pool.cost(population, awake.get(pool.pool))
-        return cost
-
-    def yielding(self, genome: Rows, awake: Mapping[int, Floats]) -> Rows:
-        """Return the genes of the running jobs that make room for others, ascending."""
-        genes = [pool.gene[pool.yielding(genome, awake.get(pool.pool))] for pool in self.pools]
-        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *genes]))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ronda.formulations.genes.genome import Genes
-from ronda.formulations.genes.moving import Moving, PoolMoves
+from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.placement.moves import loss_of_moves
 from ronda.formulations.watts.nodes import rack_caps
@@ -13,7 +13,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
 GRAIN = 2.0**-30
-"""Losses are multiples of so much of the greatest one: their sums are exact in any order."""
+"""Losses are multiples of this share of the greatest one: their sums are exact in any order."""
 
 
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
@@ -48,7 +48,7 @@ def settle(genes: Genes, round: Round, table: OptionTable, losses: Floats) -> Ge
     return replace(
         genes,
         group=_groups(genes, round, table),
-        moving=Moving([pool for pool in pools if len(pool.gene) and len(pool.sizes)]),
+        moving=tuple(pool for pool in pools if len(pool.gene) and len(pool.sizes)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Genomes of ONES and its operators on them, for a whole population at once.
+"""Genomes of ONES and its operators on them, for a whole population.
 
 A genome gives each GPU of the cluster to a job: gene i holds the job's number, or `IDLE`. GPUs are
 numbered node by node, so genes that lie side by side are packed placements. The operators are

@@ -11,7 +11,7 @@ SIGMA = 1.0
 """The artifact's scale_down_factor."""
 
 REQUESTS = 4
-"""A job may grow to so many times the GPUs that its user asked for."""
+"""A job may grow to this multiple of the GPUs that its user asked for."""
 
 
 def grown(limit: int, gpus: int, most: int) -> int:

@@ -1,5 +1,25 @@
 """What is believed of work and progress before it is known.
 
 Here stand distributions of progress and how they are learnt. What really happens (`truth`) is known
-to the driver alone.
+to the driver alone. The past jobs that ONES learns from first are asked of
+`ronda.formulations.prediction.history`.
 """
+
+from ronda.formulations.prediction.progress import (
+    EPOCHS,
+    BetaProgress,
+    ProgressPredictor,
+    features,
+    finished_rows,
+)
+from ronda.formulations.prediction.training import Network, Training
+
+__all__ = [
+    "EPOCHS",
+    "BetaProgress",
+    "Network",
+    "ProgressPredictor",
+    "Training",
+    "features",
+    "finished_rows",
+]

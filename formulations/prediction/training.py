@@ -38,7 +38,7 @@ class Training:
         Reproduce the artifact's oddities: every b of a batch is scored against every a of it;
         prediction reads the raw dataset size where training read its logarithm; all weights
         start from N(0, 1) on features as they are, so that the ReLU may be dead from the start
-        (then b = 1 for ever). Otherwise pairs are scored, features are standardised, and the
+        (then b stays 1). Otherwise pairs are scored, features are standardised, and the
         ReLU starts open at the mean number of epochs to come.
     """
 

@@ -2,17 +2,16 @@
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Rows
 
-GENES_HIT = 2.0  # genes of a mutated individual drawn anew on average, and as many stepped
+GENES_HIT = 2.0  # genes of a mutated individual redrawn on average, and as many stepped
 REVERTED = 4.0  # genes that are reverted on average
 BLOCK = 1 << 22  # numbers that one block of priced draws may hold
 
 
-def tournament(size: int, contestants: int, rng: Generator) -> NDArray[np.int64]:
+def tournament(size: int, contestants: int, rng: Generator) -> Rows:
     """Return (size,) lines of a population that is sorted best first: winners of tournaments.
 
     DEAP's own selection draws from the global `random`, where other threads may draw as well:
@@ -90,7 +89,7 @@ def revert(genes: Genes, population: Population, to: Population, rng: Generator)
 def mutate(genes: Genes, population: Population, probability: float, rng: Generator) -> Population:
     """Return the population with a share `probability` of its individuals changed.
 
-    On average, two genes of such an individual are drawn anew and two step to the next cheaper
+    On average, two genes of such an individual are redrawn and two step to the next cheaper
     or dearer row of their job; then two of its jobs swap what they use.
     """
     hit = np.flatnonzero(rng.random(len(population)) < probability)
@@ -120,7 +119,7 @@ def swap(genes: Genes, population: Population, rng: Generator) -> Population:
     return result
 
 
-def _nearest(genes: Genes, job: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+def _nearest(genes: Genes, job: Rows, row: Rows) -> Rows:
     """Return (P,) the row of each `job` whose demand is the nearest to that of each `row`."""
     offset = np.minimum(np.arange(genes.count.max())[None, :], genes.count[job][:, None] - 1)
     rows = genes.first[job][:, None] + offset
@@ -130,9 +129,7 @@ def _nearest(genes: Genes, job: NDArray[np.int64], row: NDArray[np.int64]) -> ND
     return np.asarray(rows[np.arange(len(rows)), distance.argmin(axis=1)])
 
 
-def survivors(
-    population: Population, worth: Floats, keys: NDArray[np.int64], size: int
-) -> NDArray[np.int64]:
+def survivors(population: Population, worth: Floats, keys: Rows, size: int) -> Rows:
     """Return the indices of the `size` best individuals, best first, equal ones counted once.
 
     Equal ones follow only where there are too few different ones. So the best is never lost.

@@ -6,15 +6,12 @@ serves its purpose is taken. No Python loop runs over individuals or jobs.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.arrays import Floats, Mask, Rows
 
 
-def repair(
-    genes: Genes, population: Population, keep: NDArray[np.bool_] | None = None
-) -> Population:
+def repair(genes: Genes, population: Population, keep: Mask | None = None) -> Population:
     """Return the population with every individual within all limits.
 
     An individual that over-uses resources shrinks options along `Genes.down` of the one that is
@@ -25,7 +22,7 @@ def repair(
     ----------
     keep
         (P, n) genes that shrink only once all others of the individual wait. A mutation that
-        gives a job much more would be taken back at once without it: what one job lost for
+        gives a job much more would be taken back immediately without it: what one job lost for
         another to grow is often worth less per unit than the growth.
     """
     population = population.copy()
@@ -50,9 +47,9 @@ def repair(
 def _shrink(
     genes: Genes,
     chosen: Population,
-    resource: NDArray[np.int64],
+    resource: Rows,
     excess: Floats,
-    keep: NDArray[np.bool_] | None,
+    keep: Mask | None,
 ) -> Population:
     """Take each individual's mildest steps down until `excess` of its `resource` is freed."""
     which = resource[:, None]
@@ -99,7 +96,7 @@ def _within(genes: Genes, sums: list[Floats], extra: list[Floats]) -> Mask:
     return genes.inside([s[:, None] + more for s, more in zip(sums, extra, strict=True)])
 
 
-def ranking(keys: Floats) -> NDArray[np.int64]:
+def ranking(keys: Floats) -> Rows:
     """Return (P, n) flat indices that sort each row of `keys`, for `take` and `put`."""
     rows, n = keys.shape
     return np.asarray(keys.argsort(axis=1, kind="stable") + np.arange(0, rows * n, n)[:, None])

@@ -1,8 +1,8 @@
 """When ONES deploys a genome, and what a deployment does to limits (Bian et al., SC'21, artifact).
 
-A job whose GPUs are all free starts at once. All else waits until every running job that would be
-moved, scaled or stopped has completed an epoch since it was last placed; then the whole genome is
-deployed. GPUs of a node are interchangeable: only another number of them on some node is a change.
+A job whose GPUs are all free starts immediately. All else waits until every running job that would
+be moved, scaled or stopped has completed an epoch since it was last placed; then the whole genome
+is deployed. GPUs of a node are interchangeable: only another number of them on a node is a change.
 """
 
 from ronda.formulations.ones.genome import IDLE

@@ -1,4 +1,4 @@
-"""ONES's online-trained predictor: kept as weights, trained anew as finished jobs come in."""
+"""ONES's online-trained predictor: kept as weights, retrained as finished jobs come in."""
 
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ def predictor(
     kept
         What was kept of the last one; empty: there is none yet.
     refit
-        It is trained anew, from scratch, once this share of jobs has been added to those that it
+        It is retrained, from scratch, once this share of jobs has been added to those that it
         was trained on; 0: whenever a job has ended, as in the artifact.
     artifact
         With the artifact's oddities.

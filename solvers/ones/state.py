@@ -129,13 +129,14 @@ def tick_of(
         remaining_s = left / speed[:, 1]
     limit = np.array([min(seat.member.limit, seat.most) for seat in found], dtype=np.int64)
     start = np.array([seat.start for seat in found], dtype=np.int64)
-    sizes = np.stack([ways.sizes()[_upto(ways.sizes(), capacity)] for ways in board.ways])
+    sizes = [ways.sizes() for ways in board.ways]
+    upto = np.arange(capacity + 1)
     return Tick(
         deployed=board.deployed,
         ones_max=np.array([min(seat.target, seat.most) for seat in found], dtype=np.int64),
         train_max=np.maximum(limit, start),
         start=start,
-        sizes=None if _any(sizes, limit) else sizes,
+        sizes=np.stack([each[np.minimum(upto, len(each) - 1)] for each in sizes]),
         new=np.array(
             [j for j, seat in enumerate(found) if seat.new and seat.start <= capacity],
             dtype=np.int64,
@@ -143,21 +144,6 @@ def tick_of(
         executed=np.array(executed, dtype=np.int64)[np.argsort(remaining_s, kind="stable")],
         protected=np.array([not seat.executed for seat in found], dtype=bool),
         weights=weights,
-    )
-
-
-def _upto(sizes: np.ndarray, capacity: int) -> np.ndarray:
-    """Return indices 0..capacity, no further than the table goes."""
-    return np.minimum(np.arange(capacity + 1), len(sizes) - 1)
-
-
-def _any(sizes: np.ndarray, limit: np.ndarray) -> bool:
-    """Tell whether every job may have any number of GPUs up to its limit."""
-    gpus = np.arange(sizes.shape[1])
-    return bool(
-        (sizes == np.minimum(gpus, np.maximum(limit, 1)[:, None]))[
-            gpus <= np.maximum(limit, 1)[:, None]
-        ].all()
     )
 
 

@@ -32,7 +32,7 @@ class Tick:
     start
         (J,) GPUs that a job starts with: 1 in ONES.
     sizes
-        (J, C + 1) the largest size of each job up to each number of GPUs, 0 for none; None: any.
+        (J, C + 1) the largest size of each job up to each number of GPUs, 0 for none.
     new, executed
         Numbers of the new jobs, first come first; of those with a prediction, least remaining
         time first.
@@ -46,7 +46,7 @@ class Tick:
     ones_max: Ints
     train_max: Ints
     start: Ints
-    sizes: Ints | None
+    sizes: Ints
     new: Ints
     executed: Ints
     protected: Mask
@@ -114,6 +114,4 @@ def generation(
 
 def _possible(allocations: Ints, tick: Tick) -> Ints:
     """Return allocations cut down to sizes that the jobs may have."""
-    if tick.sizes is None:
-        return allocations
     return np.asarray(tick.sizes[np.arange(allocations.shape[1]), allocations])

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.genes.genome import Population
-from ronda.formulations.genes.neighbourhood import move_losses, settle
+from ronda.formulations.genes import Population, move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus
@@ -18,7 +17,7 @@ from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import Outcome
-from ronda.solvers.genetic.evolution import Settings, check_settings, shortest_first
+from ronda.solvers.genetic.evolution import Settings, shortest_first
 from ronda.solvers.policies.optimising.genetic import Case, Genetic
 
 JUDGED = 3
@@ -49,11 +48,6 @@ class Evolve(Genetic):
     generations: int = 100
     stagnation: int = 25
     exchanges: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
-        super().__post_init__()
-        check_settings(self.name, self)
 
     @property
     def settings(self) -> Settings:

@@ -9,8 +9,7 @@ import numpy as np
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.limits import Limits, limits
-from ronda.formulations.genes.building import genes
-from ronda.formulations.genes.genome import Genes, Population, favourites, within
+from ronda.formulations.genes import Genes, Population, favourites, genes, within
 from ronda.formulations.objectives.forms import minds_power
 from ronda.formulations.options.running import running_rows
 from ronda.formulations.options.starts import rows_of

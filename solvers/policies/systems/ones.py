@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ronda.formulations.ones.genome import IDLE
-from ronda.formulations.prediction.progress import ProgressPredictor
+from ronda.formulations.ones import IDLE
+from ronda.formulations.prediction import ProgressPredictor
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
@@ -45,7 +45,7 @@ class Ones:
         epochs in between; the predictor reads the raw size of the data set though its logarithm
         was learnt; its likelihood pairs every row with every other. "intended": without them.
     refit
-        The predictor is trained anew once this share of jobs has been added to those that it was
+        The predictor is retrained once this share of jobs has been added to those that it was
         trained on; 0: whenever a job ends, as in the artifact.
     """
 

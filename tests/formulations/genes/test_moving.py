@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.genes.moving import Moving, PoolMoves
+from ronda.formulations.genes.moving import PoolMoves
 
 # Rows of the genes: 0 waits, then a job of 1, 2, 4 and 8 GPUs, and the same as held by others.
 NEED = {8: 8, 4: 4, 2: 2}
@@ -78,10 +78,6 @@ def test_nodes_that_must_sleep_lose_their_jobs():
     assert moves.cost(individual[None], one).tolist() == [4.0]
     assert moves.yielding(individual, one) == [1, 2]
     assert moves.cost(individual[None], np.array([2.0])).tolist() == [0.0]
-    both = Moving([moves])
-    assert both.cost(individual[None], {0: one}).tolist() == [4.0]
-    assert both.yielding(individual, {0: one}).tolist() == [2, 3]
-    assert both.cost(individual[None], {}).tolist() == [0.0]
 
 
 @given(st.integers(0, 2**20))
