@@ -251,7 +251,7 @@ def _without(case: Case, answer: Answer, deadline: Deadline, build_s: float) -> 
     if answer.stop is not StopReason.INFEASIBLE:
         return _nothing(case.table, answer.stop, build_s)
     from ronda.formulations.allocation.pyomo_model import build_case
-    from ronda.solvers.exact.infeasible import explain
+    from ronda.solvers.exact.infeasible import conflicts
 
-    conflicts = explain(build_case(case), deadline=deadline)
-    return _nothing(case.table, StopReason.INFEASIBLE, build_s, tuple(conflicts))
+    found = conflicts(build_case(case), deadline=deadline)
+    return _nothing(case.table, StopReason.INFEASIBLE, build_s, tuple(found))

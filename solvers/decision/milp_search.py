@@ -116,7 +116,7 @@ class Search:
             message=outcome.message,
         )
         if outcome.stop is StopReason.INFEASIBLE:
-            return replace(done, conflicts=tuple(exact.explain(model, deadline=self.deadline)))
+            return replace(done, conflicts=tuple(exact.conflicts(model, deadline=self.deadline)))
         if outcome.bound is not None:
             bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
             done = replace(done, bound=max(bound, best.objective) if self.sure else bound)

@@ -1,4 +1,4 @@
-"""Any Pyomo model through HiGHS: solve, export, explain.
+"""Any Pyomo model through HiGHS: solve, export, name conflicts.
 
 The Pyomo model stays the formulation of record; HiGHS gets its arrays
 (`ronda.solvers.exact.highs`).
@@ -17,10 +17,10 @@ from ronda.instances.errors import InputError
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.branching import solve_branching
 from ronda.solvers.exact.highs import Outcome, highs_of, relax, solve_form
-from ronda.solvers.exact.infeasible import explain
+from ronda.solvers.exact.infeasible import conflicts
 from ronda.solvers.exact.linear_form import linear_form
 
-__all__ = ["SUFFIXES", "explain", "export", "shadow_prices", "solve"]
+__all__ = ["SUFFIXES", "conflicts", "export", "shadow_prices", "solve"]
 
 SUFFIXES = (".lp", ".mps")
 
