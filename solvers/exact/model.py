@@ -117,7 +117,10 @@ def shadow_prices(model: Any, *, deadline: Deadline | None = None) -> dict[str, 
     found = relax(form, deadline=deadline)
     if found is None:
         return None
-    return dict(zip(form.row_names(), found.duals.tolist(), strict=True))
+    prices: dict[str, float] = {}
+    for name, dual in zip(form.row_names(), found.duals.tolist(), strict=True):
+        prices[name] = prices.get(name, 0.0) + dual  # a row for each of two limits
+    return prices
 
 
 def export(model: Any, path: str | os.PathLike[str]) -> None:
