@@ -124,7 +124,7 @@ def shadow_prices(model: Any, *, deadline: Deadline | None = None) -> dict[str, 
 
 
 def export(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; all at once or not at all.
+    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
     Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
     ``(...)`` and other special characters ``_``.
