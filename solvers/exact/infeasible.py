@@ -72,7 +72,7 @@ def components(form: LinearForm) -> Iterator[list[int]]:
     """Yield the rows of each part of the model that shares no variable with another part."""
     import networkx as nx  # slow to import, and only infeasible rounds need it
 
-    graph = nx.Graph()
+    graph: nx.Graph[tuple[str, int]] = nx.Graph()
     owner = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
     graph.add_nodes_from(("row", i) for i in range(len(form.rows)))
     graph.add_edges_from(

@@ -1,4 +1,4 @@
-"""Pyomo models through HiGHS: solutions, statuses, deadlines, duals, files, explanations."""
+"""Pyomo models through HiGHS: solutions, statuses, deadlines, duals, files, conflicts."""
 
 import time
 from itertools import product
