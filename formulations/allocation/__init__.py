@@ -2,4 +2,32 @@
 
 Here each constraint family is stated. Nothing is solved: `ronda.solvers.exact` and
 `ronda.solvers.prices` do that. Which nodes a job gets is in `ronda.formulations.placement`.
+``rows.separable``, ``limits.limits`` and ``pyomo_model``, which loads Pyomo, are imported by module
+path.
 """
+
+from ronda.formulations.allocation.case import Case, make_case, restrict
+from ronda.formulations.allocation.conflicts import Conflict, shortages
+from ronda.formulations.allocation.limits import Limits
+from ronda.formulations.allocation.regret import regrets, surpluses
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.units import Units, normalise
+from ronda.formulations.allocation.waking import Ready, begin, ready, with_waking
+
+__all__ = [
+    "Case",
+    "Conflict",
+    "Limits",
+    "Ready",
+    "Separable",
+    "Units",
+    "begin",
+    "make_case",
+    "normalise",
+    "ready",
+    "regrets",
+    "restrict",
+    "shortages",
+    "surpluses",
+    "with_waking",
+]

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.options.dominance import unbeaten
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import NodeClass, RackCap, may_sleep, node_classes, rack_caps
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 
 
@@ -27,7 +26,7 @@ class Waking:
         (P,) the GPUs of each pool on nodes that are ready; infinite: all nodes are.
     """
 
-    late: NDArray[np.bool_]
+    late: Mask
     use: Floats
     gpus: Floats
 
@@ -95,7 +94,7 @@ class Case:
         return self.table.extra_w[self.rows]
 
 
-def restrict(case: Case, kept: NDArray[np.bool_]) -> Case:
+def restrict(case: Case, kept: Mask) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
     columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value")}
     waking = case.waking

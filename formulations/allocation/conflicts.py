@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ronda.formulations.allocation.case import Case, case_of
+from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.rows import Row, gpus, power, rack_power, separable
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import awake_for, least_awake
@@ -43,16 +43,17 @@ def within(case: Case, chosen: Rows) -> bool:
     Parameters
     ----------
     case
-        What the model was made from.
+        What the model was made from; racks are not chosen in it.
     chosen
         (J,) row of each job, -1 for none; they need not be rows of the case.
     """
     if (chosen[case.table.must_run] < 0).any():
         return False
-    own = replace(case_of(case.round, case.table, chosen[chosen >= 0]), classes=case.classes)
-    problem = separable(own)
-    awake = awake_for(own.classes, gpus_by_pool(own.table, own.rows)) if own.sleeps else ()
-    excess = problem.excess(np.arange(len(own.rows)), np.array(awake, dtype=float))
+    rows = chosen[chosen >= 0]
+    nothing = np.zeros(len(rows))
+    problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
+    awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
+    excess = problem.excess(np.arange(len(rows)), np.array(awake, dtype=float))
     return bool((excess <= (ROUNDING - 1) * np.abs(problem.capacity)).all())
 
 

@@ -105,9 +105,6 @@ def variables(model: Any, options: Sequence[int] | None, blocks: Blocks | None) 
         variable.domain = pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals
         variable.setub(count)
     model.all = [*model.x.values(), *model.blocks]
-    if not model.all:
-        model.nothing = pyo.Var(bounds=(0, 0))  # rows need a variable, to be broken or not
-        model.all = [model.nothing]
 
 
 def objective(model: Any) -> None:
@@ -208,8 +205,10 @@ def prices(model: Any, duals: Mapping[str, float]) -> dict[str, float]:
 def _linear(model: Any, numbers: Floats) -> Any:
     """Return Σ number × variable over options and blocks."""
     used = np.flatnonzero(numbers).tolist()
-    if not used:
-        return LinearExpression(linear_coefs=[0.0], linear_vars=model.all[:1])
+    if not used:  # the row may be broken all the same
+        if model.component("nothing") is None:
+            model.nothing = pyo.Var(bounds=(0, 0))
+        return LinearExpression(linear_coefs=[1.0], linear_vars=[model.nothing])
     every = model.all
     return LinearExpression(
         linear_coefs=numbers[used].tolist(), linear_vars=[every[i] for i in used]

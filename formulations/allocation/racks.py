@@ -7,11 +7,10 @@ the racks that it is in. All other options take GPUs from the pool alone, wherev
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.options.grid import CLUSTER, RACK
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Topology
 
 ANYWHERE = -1
@@ -25,7 +24,7 @@ def rack_gpus(topology: Topology) -> Rows:
     return found
 
 
-def stays(table: OptionTable, rows: Rows) -> NDArray[np.bool_]:
+def stays(table: OptionTable, rows: Rows) -> Mask:
     """Tell (n,) which rows are of jobs that stay where they run."""
     whole = np.array([pool.gpus_per_node for pool in table.pools])[table.pool[rows]]
     must = table.must_run[table.job[rows]]
@@ -86,7 +85,7 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
     return racks
 
 
-def wider(table: OptionTable, values: NDArray[np.float64], k: int) -> int | None:
+def wider(table: OptionTable, values: Floats, k: int) -> int | None:
     """Return the row of most value that is row k but for its span, ``cluster``; None without one.
 
     Parameters

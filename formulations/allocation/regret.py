@@ -8,10 +8,9 @@ Options that another one of the job beats (worth as much, and no more of anythin
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
@@ -27,9 +26,7 @@ def surpluses(problem: Separable, prices: Floats) -> Floats:
     return np.asarray(problem.value - prices @ problem.use)
 
 
-def regrets(
-    start: Rows, surplus: Floats, must: NDArray[np.bool_], chosen: Rows
-) -> NDArray[np.float64]:
+def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
     """Return (J,) the regret of every job; infinite for a job that has no other choice.
 
     Parameters

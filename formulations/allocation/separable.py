@@ -15,9 +15,8 @@ that is woken uses power and provides GPUs (a negative use).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 
 
@@ -34,7 +33,7 @@ class Separable:
     use
         (R, K) use of each resource by each option.
     capacity
-        (R,) what there is of each resource.
+        (R,) capacity of each resource.
     names
         (R,) names of the resources: keys of prices, and constraint names in the model.
     must
@@ -45,16 +44,16 @@ class Separable:
         (B,) whether a block is taken in whole numbers, or in any amount up to its count.
     """
 
-    start: NDArray[np.int64]
+    start: Rows
     value: Floats
     use: Floats
     capacity: Floats
     names: tuple[str, ...]
-    must: NDArray[np.bool_]
+    must: Mask
     block_value: Floats
     block_use: Floats
     block_count: Floats
-    block_integer: NDArray[np.bool_]
+    block_integer: Mask
 
     @property
     def jobs(self) -> int:
@@ -62,7 +61,7 @@ class Separable:
         return len(self.start) - 1
 
     def validate(self) -> None:
-        """Refuse what no solver could make sense of.
+        """Refuse numbers and shapes that no solver can read.
 
         Raises
         ------
@@ -91,13 +90,13 @@ class Separable:
                 f"{place}: job {int(empty[0])}", "no option", "at least one: it must run"
             )
 
-    def objective(self, chosen: NDArray[np.int64], blocks: Floats) -> float:
-        """Return the value of an answer: each job's option (-1: none) and so many blocks."""
+    def objective(self, chosen: Rows, blocks: Floats) -> float:
+        """Return the value of an answer: (J,) each job's option, -1 for none, and (B,) blocks."""
         rows = chosen[chosen >= 0]
         return float(self.value[rows].sum() + self.block_value @ blocks)
 
-    def excess(self, chosen: NDArray[np.int64], blocks: Floats) -> Floats:
-        """Return (R,) by how much an answer uses more than there is (negative: what is left)."""
+    def excess(self, chosen: Rows, blocks: Floats) -> Floats:
+        """Return (R,) by how much an answer exceeds each capacity (negative: what is left)."""
         rows = chosen[chosen >= 0]
         used: Floats = self.use[:, rows].sum(axis=1) + self.block_use @ blocks - self.capacity
         return used

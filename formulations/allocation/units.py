@@ -24,7 +24,7 @@ SPLIT = 2.0 ** (sys.float_info.mant_dig - BITS) + 1.0
 """The factor that moves all bits but these out of sight."""
 
 MOST_PARTS, SAMPLE = 30, 1000
-"""Parts of the smallest use that are tried as a unit, on so many amounts before on all."""
+"""Parts of the smallest use that are tried as a unit, and amounts to try them on before all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,23 +20,23 @@ The energy of waking needs no term: a node draws power from the order on, in the
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import Case, Waking
+from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.running import running_rows
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import awake_for, by_pool
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 
 WAKES = 10.0
-"""An option that waits for nodes is expected to last at least so many times the wait."""
+"""An option that waits for nodes is expected to last at least this many times the wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Which nodes can run jobs at once.
+    """Which nodes can run jobs now.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Ready:
         (P,) seconds until another node of the pool is ready; 0 if all are.
     """
 
-    nodes: NDArray[np.bool_]
+    nodes: Mask
     wait_s: Floats
 
 
@@ -73,36 +73,25 @@ def ready(round: Round, waking: frozenset[int]) -> Ready | None:
 
 def with_waking(case: Case, nodes: Ready) -> Case:
     """Return the case with options now and after waking."""
-    table, values = case.table, np.zeros(len(case.table))
-    values[case.rows] = case.value
+    table, topology = case.table, case.round.cluster.topology
     later, worth = _later(case, nodes)
-    rows = np.concatenate([case.rows, later])
+    rows, value = np.concatenate([case.rows, later]), np.concatenate([case.value, worth])
     late = np.arange(len(rows)) >= len(case.rows)
-    value = np.concatenate([case.value, worth])
-    used = _ready_use(case.round, table, nodes)
+    used, running = _ready_use(case.round, table, nodes), np.flatnonzero(table.current)
     held = np.zeros(len(table.jobs))
-    running = np.flatnonzero(table.current)
     held[table.job[running]] = used[running]
     use = np.where(late, held[table.job[rows]], used[rows])
     order = np.lexsort((late, rows))
-    topology = case.round.cluster.topology
     there = np.bincount(
         topology.node_pool[nodes.nodes], topology.node_gpus[nodes.nodes], len(table.pools)
     )
     return replace(
         case,
         rows=rows[order],
-        rack=np.concatenate([case.rack, np.full(len(later), -1)])[order],
+        rack=np.full(len(rows), ANYWHERE),
         value=value[order],
         waking=Waking(late[order], use[order], np.where(nodes.wait_s > 0, there, np.inf)),
     )
-
-
-def _by_row(case: Case, column: Floats) -> Floats:
-    """Return a column of the case spread over the rows of the table."""
-    spread = np.zeros(len(case.table))
-    spread[case.rows] = column
-    return spread
 
 
 def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
@@ -119,11 +108,11 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
     """Return the rows that may wait for nodes, and what they are worth then."""
     table, round_ = case.table, case.round
     job, pool, rows = case.job, case.pool, case.rows
-    wait_s = nodes.wait_s[pool]
-    now = _now(case)
-    has = now >= 0
-    at = np.where(has, now, 0)
-    before = np.where(has, _by_row(case, case.value)[at], 0.0)
+    wait_s, values = nodes.wait_s[pool], np.zeros(len(table))
+    values[rows] = case.value
+    at = running_rows(table)[job]  # -1 for none
+    has = at >= 0
+    before = np.where(has, values[at], 0.0)
     fits = (wait_s > 0) & ~table.must_run[job] & ~table.current[rows]
     fits &= ~has | ((pool == table.pool[at]) & (case.gpus > table.gpus[at]))
     left = [state.remaining_at(round_.now_s) for state in table.jobs]
@@ -136,14 +125,9 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
     return rows[good], worth[good]
 
 
-def _now(case: Case) -> Rows:
-    """Return (n,) the row that each variable's job runs on, -1 for none."""
-    return running_rows(case.table)[case.job]
-
-
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a choice of options, now or after waking, makes of a round at once.
+    """What a choice of options, now or after waking, means now.
 
     Attributes
     ----------
@@ -152,7 +136,7 @@ class Begun:
     worth
         (K,) what rows are worth as they were chosen.
     awake
-        (P,) how many nodes are to be awake.
+        (P,) nodes awake under the plan.
     """
 
     chosen: Rows
@@ -161,7 +145,7 @@ class Begun:
 
 
 def begin(case: Case, values: Floats, picked: Rows) -> Begun:
-    """Return what a choice makes of a round at once.
+    """Return what a choice means now.
 
     Parameters
     ----------
@@ -178,7 +162,7 @@ def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     gpus = np.bincount(case.pool[some], case.gpus[some], minlength=len(case.table.pools))
     counts = awake_for(case.classes, gpus.astype(int).tolist())
     awake = by_pool(case.classes, counts, len(gpus))
-    now = _now(case)[some]
+    now = running_rows(case.table)[case.job[some]]
     rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
     worth = values.copy()
     worth[rows] = case.value[some]

@@ -161,7 +161,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
         message=outcome.message,
     )
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
-        return replace(done, conflicts=tuple(exact.explain(model, deadline=deadline)))
+        return replace(done, conflicts=tuple(exact.conflicts(model, deadline=deadline)))
     if outcome.bound is not None:
         bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
         done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)

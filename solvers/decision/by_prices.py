@@ -251,7 +251,7 @@ def _without(case: Case, answer: Answer, search: Search) -> Choice:
     if answer.stop is not StopReason.INFEASIBLE:
         return nobody(case.table, answer.stop, search)
     from ronda.formulations.allocation.pyomo_model import build_case
-    from ronda.solvers.exact.infeasible import explain
+    from ronda.solvers.exact.infeasible import conflicts
 
-    conflicts = explain(build_case(case), deadline=search.deadline)
-    return nobody(case.table, StopReason.INFEASIBLE, search, conflicts)
+    found = conflicts(build_case(case), deadline=search.deadline)
+    return nobody(case.table, StopReason.INFEASIBLE, search, found)

@@ -2,7 +2,7 @@
 
 The arrays go to HiGHS directly, because Pyomo's own interfaces have no incumbent callback and
 redirect the process's output. One thread always: two solves in two threads of one process can
-block each other for ever, so nothing here may be called from two threads at once.
+block each other indefinitely, so nothing here may be called from two threads.
 """
 
 from collections.abc import Mapping

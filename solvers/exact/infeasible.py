@@ -1,24 +1,27 @@
 """Why a model has no solution: few constraints, by name, that cannot be met together."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import highspy
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict, shortages
+from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.highs import highs_of, solve_form
 from ronda.solvers.exact.linear_form import LinearForm, linear_form
 
 
-def explain(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:
+def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:
     """Return sets of named constraints that conflict; empty if the model has a solution.
 
     First the data are checked (allocation models only): what must run or be drawn in any case
     against each limit, in words with numbers. If that finds nothing, an irreducible set of
     constraints is looked for: HiGHS's if the model is infeasible even without integrality,
-    otherwise by leaving out constraint after constraint.
+    otherwise by leaving out constraints one by one.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ def explain(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:
     return [_named(form, rows, message if complete else f"{message} (time was up: perhaps fewer)")]
 
 
-def _named(form: LinearForm, rows: Any, message: str) -> Conflict:
+def _named(form: LinearForm, rows: list[int], message: str) -> Conflict:
     return Conflict(tuple(form.rows[i].name for i in rows), message)
 
 
@@ -65,6 +68,21 @@ def _irreducible(form: LinearForm) -> list[int] | None:
     return rows if status == highspy.HighsStatus.kOk and found.valid_ and rows else None
 
 
+def components(form: LinearForm) -> Iterator[list[int]]:
+    """Yield the rows of each part of the model that shares no variable with another part."""
+    import networkx as nx  # slow to import, and only infeasible rounds need it
+
+    graph: nx.Graph[tuple[str, int]] = nx.Graph()
+    owner = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
+    graph.add_nodes_from(("row", i) for i in range(len(form.rows)))
+    graph.add_edges_from(
+        (("row", i), ("column", k))
+        for i, k in zip(owner.tolist(), form.index.tolist(), strict=True)
+    )
+    for part in nx.connected_components(graph):
+        yield sorted(number for kind, number in part if kind == "row")
+
+
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
     """Leave out every row without which the rest still conflicts (J. Chinneck's deletion filter).
 
@@ -73,16 +91,18 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
     tuple
         The rows that are left, and whether all were tried.
     """
-    kept = list(range(len(form.rows)))
+    # One component of jobs and the rows they share conflicts by itself.
+    parts = (part for part in components(form) if _possible(form, part, deadline) is False)
+    kept = next(parts, list(range(len(form.rows))))
     # Halves first: most rows have no part in it.
-    size = len(kept) // 2
+    size = max(1, len(kept) // 2)
     while size >= 1:
         at = 0
         while at < len(kept):
             if deadline.over():
                 return kept, False
             rest = kept[:at] + kept[at + size :]
-            if _possible(form, np.array(rest, dtype=np.int64), deadline) is False:
+            if _possible(form, rest, deadline) is False:
                 kept = rest
             else:
                 at += size
@@ -90,23 +110,19 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
     return kept, True
 
 
-def _possible(form: LinearForm, rows: Any, deadline: Deadline) -> bool | None:
+def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> bool | None:
     """Tell whether some rows can be met together; None if time is up before that is known."""
-    parts = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
-    entries = np.concatenate([np.empty(0, dtype=np.int64), *parts]).astype(np.int64)
-    lengths = np.diff(form.start)[rows] if len(rows) else np.empty(0)
-    part = LinearForm(
-        columns=form.columns,
+    rows = np.array(rows, dtype=np.int64)
+    entries = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
+    at = np.concatenate([np.empty(0, dtype=np.int64), *entries])
+    part = replace(
+        form,
         rows=tuple(form.rows[i] for i in rows),
-        maximize=form.maximize,
         cost=np.zeros_like(form.cost),
         offset=0.0,
-        lower=form.lower,
-        upper=form.upper,
-        integer=form.integer,
-        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        index=form.index[entries],
-        value=form.value[entries],
+        start=np.concatenate([[0], np.cumsum(np.diff(form.start)[rows])]).astype(np.int32),
+        index=form.index[at],
+        value=form.value[at],
         row_lower=form.row_lower[rows],
         row_upper=form.row_upper[rows],
     )

@@ -1,4 +1,4 @@
-"""Any Pyomo model through HiGHS: solve, export, explain.
+"""Any Pyomo model through HiGHS: solve, export, name conflicts.
 
 The Pyomo model stays the formulation of record; HiGHS gets its arrays
 (`ronda.solvers.exact.highs`).
@@ -16,10 +16,10 @@ import numpy as np
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.highs import Outcome, highs_of, relax, solve_form
-from ronda.solvers.exact.infeasible import explain
+from ronda.solvers.exact.infeasible import conflicts
 from ronda.solvers.exact.linear_form import linear_form
 
-__all__ = ["SUFFIXES", "explain", "export", "shadow_prices", "solve"]
+__all__ = ["SUFFIXES", "conflicts", "export", "shadow_prices", "solve"]
 
 SUFFIXES = (".lp", ".mps")
 
@@ -99,11 +99,14 @@ def shadow_prices(model: Any, *, deadline: Deadline | None = None) -> dict[str, 
     found = relax(form, deadline=deadline)
     if found is None:
         return None
-    return dict(zip(form.row_names(), found.duals.tolist(), strict=True))
+    prices: dict[str, float] = {}
+    for name, dual in zip(form.row_names(), found.duals.tolist(), strict=True):
+        prices[name] = prices.get(name, 0.0) + dual  # a row for each of two limits
+    return prices
 
 
 def export(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; all at once or not at all.
+    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
     Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
     ``(...)`` and other special characters ``_``.

@@ -31,14 +31,14 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     round_ = load_round(source)
 
     from ronda.cli.commands.model import allocation_model
-    from ronda.solvers.exact.infeasible import explain
+    from ronda.solvers.exact.infeasible import conflicts
 
-    conflicts = explain(allocation_model(round_, policy), deadline=deadline)
+    found = conflicts(allocation_model(round_, policy), deadline=deadline)
     if as_json:
-        found = [{"constraints": c.constraints, "message": c.message} for c in conflicts]
-        emit({"round": round_.name, "feasible": not conflicts, "conflicts": found})
-    elif not conflicts:
+        named = [{"constraints": c.constraints, "message": c.message} for c in found]
+        emit({"round": round_.name, "feasible": not found, "conflicts": named})
+    elif not found:
         click.echo(f"{source}: feasible: some plan keeps every limit")
-    for conflict in () if as_json else conflicts:
+    for conflict in () if as_json else found:
         click.echo(f"{', '.join(conflict.constraints)}: {conflict.message}")
-    return 1 if conflicts else 0
+    return 1 if found else 0

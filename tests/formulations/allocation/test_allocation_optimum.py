@@ -36,7 +36,7 @@ def rows_by_job(table):
 
 
 def least_power(round_, gpus):
-    """Return the least idle power in watts of nodes that hold so many GPUs in each pool.
+    """Return the least idle power in watts of nodes that hold a number of GPUs in each pool.
 
     By trying every set of nodes that stay awake.
     """

@@ -81,7 +81,7 @@ def rows(case):
 
 
 def test_nothing_to_wait_for():
-    """All nodes awake, or awake at once: no second copy of any option."""
+    """All nodes awake, or waking without delay: no second copy of any option."""
     assert ready(two_nodes(asleep=()), frozenset()) is None
     assert ready(two_nodes(wake_s=0.0), frozenset()) is None
     assert ready(two_nodes(asleep=()), frozenset({1})).nodes.tolist() == [True, False]

@@ -1,4 +1,4 @@
-"""Pyomo models through HiGHS: solutions, statuses, deadlines, duals, files, explanations."""
+"""Pyomo models through HiGHS: solutions, statuses, deadlines, duals, files, conflicts."""
 
 import time
 from itertools import product
@@ -14,8 +14,9 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.exact.highs import relax, solve_form
+from ronda.solvers.exact.infeasible import components
 from ronda.solvers.exact.linear_form import linear_form
-from ronda.solvers.exact.model import explain, export, shadow_prices, solve
+from ronda.solvers.exact.model import conflicts, export, shadow_prices, solve
 
 
 def knapsack(values, sizes, room):
@@ -254,7 +255,7 @@ def conflicting():
 
 def test_conflicts_are_named():
     """Exactly the constraints that cannot hold together are named."""
-    (found,) = explain(conflicting())
+    (found,) = conflicts(conflicting())
     assert set(found.constraints) == {"must[a]", "must[b]", "gpus"}
     assert "cannot all hold" in found.message
 
@@ -267,14 +268,27 @@ def test_conflicts_of_whole_numbers_are_named_as_well():
     model.odd = pyo.Constraint(expr=2 * model.x[1] + 2 * model.x[2] == 3)
     model.also_fine = pyo.Constraint(expr=model.x[3] <= 4)
     model.worth = pyo.Objective(expr=model.x[4])
-    (found,) = explain(model)
+    (found,) = conflicts(model)
     assert found.constraints == ("odd",)
     assert "whole numbers" in found.message
 
 
+def test_a_conflict_lies_within_one_component():
+    """Of two pools that share nothing only the one with the odd row is named."""
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var([1, 2, 3, 4], domain=pyo.Integers, bounds=(0, 9))
+    model.even = pyo.Constraint(expr=2 * model.x[1] + 2 * model.x[2] == 4)
+    model.odd = pyo.Constraint(expr=2 * model.x[3] - 2 * model.x[4] == 3)
+    model.less = pyo.Constraint(expr=model.x[3] - model.x[4] >= 0)
+    model.worth = pyo.Objective(expr=model.x[1])
+    form = linear_form(model)
+    assert sorted(map(len, components(form))) == [1, 2]
+    assert conflicts(model)[0].constraints == ("odd",)
+
+
 def test_models_with_a_solution_have_no_conflict():
     """Nothing is named if nothing conflicts."""
-    assert explain(knapsack([1], [1], 1)) == []
+    assert conflicts(knapsack([1], [1], 1)) == []
 
 
 def test_many_solves_do_not_pile_up():
