@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.case import Case, Waking
 from ronda.formulations.allocation.conflicts import awake_for
 from ronda.formulations.objectives.outlook import horizon_s
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.formulations.watts.nodes import by_pool
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round

@@ -13,7 +13,7 @@ from ronda.formulations.allocation.regret import regrets, surpluses
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
-from ronda.formulations.options.grid import RACK
+from ronda.formulations.options.columns import RACK
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason

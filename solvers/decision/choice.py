@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
-from ronda.formulations.objectives.forms import minds_power, values
-from ronda.formulations.options.kept_options import in_words
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.question import Question
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.versions import versions
 
@@ -64,7 +63,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         What a watt less is worth at least, whether or not the energy of the window has a price.
     worth
         (K,) what options are worth as they were chosen (a job may have to wait for nodes); None:
-        the setting's values.
+        the question's values.
     awake
         (P,) how many nodes are to be awake at least; None: as many as jobs need.
     """
@@ -117,74 +116,24 @@ def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
     return prices.get("energy_window", 0.0) * round.window_s
 
 
-class Setting(msgspec.Struct, frozen=True, eq=False):
-    """What a plan is made from besides the choice.
-
-    Attributes
-    ----------
-    policy, objective, seed
-        Who decides, and what options are worth.
-    round, table, values
-        The round, its options, and (K,) what they are worth.
-    options_s
-        Seconds since entry when these were there.
-    packages
-        Whose versions the record names.
-    """
-
-    policy: str
-    objective: str
-    seed: int
-    round: Round
-    table: OptionTable
-    values: Floats
-    options_s: float
-    packages: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        policy: str,
-        objective: str,
-        packages: tuple[str, ...],
-        *,
-        round: Round,
-        seed: int,
-        deadline: Deadline,
-        elastic: bool = True,
-        mind_power: bool = False,
-        parameters: Mapping[str, float] | None = None,
-    ) -> "Setting":
-        """Build the options of a round and what they are worth, by the objective's parameters.
-
-        Watts matter among options if the objective or the caller (`mind_power`) minds them, or the
-        round limits them.
-        """
-        minds = mind_power or minds_power(objective) or None
-        table = build(round, elastic=elastic, mind_power=minds)
-        worth = values(round, table, objective, **(parameters or {}))
-        elapsed = deadline.elapsed()
-        return cls(policy, objective, seed, round, table, worth, elapsed, ("ronda", *packages))
-
-
 def to_plan(
-    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
+    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
 ) -> Plan:
     """Place a choice on nodes; the plan's objective and gap are those of what is placed.
 
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": setting.objective, **choice.details, **(details or {})}
+    more = {"objective": question.objective, **choice.details, **(details or {})}
     if choice.status is SolutionStatus.NONE:
-        return _fallback(setting, choice, deadline, more)
+        return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
     placed = realise(
-        setting.round,
-        setting.table,
-        setting.values if choice.worth is None else choice.worth,
+        question.round,
+        question.table,
+        question.values if choice.worth is None else choice.worth,
         choice.chosen,
-        watt_value=max(choice.watt_value, price_of_a_watt(setting.round, choice.prices)),
+        watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
         yielding=choice.yielding,
         racks=choice.racks,
     )
@@ -195,12 +144,12 @@ def to_plan(
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.regret is not None:
-        got = _got(setting.table, choice.chosen, placed.unplaced)
-        lost = zip(setting.table.jobs, choice.regret(got), strict=True)
+        got = _got(question.table, choice.chosen, placed.unplaced)
+        lost = zip(question.table.jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
-        policy=setting.policy,
+        policy=question.policy,
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=placed.objective,
@@ -208,7 +157,7 @@ def to_plan(
         stop=choice.stop,
         status=SolutionStatus.FEASIBLE if placed.lost > 0 else choice.status,
         prices=choice.prices,
-        record=_record(setting, choice, deadline.elapsed() - began, deadline),
+        record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
 
@@ -221,36 +170,38 @@ def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
 
 
 def _fallback(
-    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any]
+    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any]
 ) -> Plan:
     conflicts = [
         {"constraints": list(c.constraints), "message": c.message} for c in choice.conflicts
     ]
     return Plan(
-        policy=setting.policy,
-        allocations=setting.round.held,
+        policy=question.policy,
+        allocations=question.round.held,
         stop=choice.stop,
         status=SolutionStatus.FALLBACK,
-        record=_record(setting, choice, 0.0, deadline),
+        record=_record(question, choice, 0.0, deadline),
         details=details | {"conflicts": conflicts},
     )
 
 
-def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadline) -> SolveRecord:
+def _record(
+    question: Question, choice: Choice, extract_s: float, deadline: Deadline
+) -> SolveRecord:
     """Return what the decision cost."""
-    known, said = versions(), in_words(setting.table.changes)
+    known = versions()
     return SolveRecord(
-        seed=setting.seed,
-        build_s=max(setting.options_s, choice.build_s),
+        seed=question.seed,
+        build_s=max(question.options_s, choice.build_s),
         solve_s=choice.solve_s,
         extract_s=extract_s,
         total_s=deadline.elapsed(),
         nodes=choice.nodes,
-        options=len(setting.table),
+        options=len(question.table),
         variables=choice.variables,
         constraints=choice.constraints,
         incumbents=choice.incumbents,
         solver=choice.solver,
-        versions={package: known[package] for package in setting.packages},
-        message="; ".join(filter(None, (choice.message, said))),
+        versions={package: known[package] for package in question.packages},
+        message=choice.message,
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.dual_functions import tightening
 from ronda.formulations.allocation.units import kept
-from ronda.formulations.options.grid import RACK
+from ronda.formulations.options.columns import RACK
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import rack_caps
 from ronda.instances.arrays import Floats
@@ -66,7 +66,7 @@ def allocate_in_one_pool(
         return None
     if len(table.jobs) > MOST_JOBS or len(table) > MOST_OPTIONS:
         return None
-    plain = table.derive("one pool", _plain)
+    plain = _plain(table)
     worth: list[float] = values.tolist()
     if plain is None or not math.isfinite(sum(worth)):
         return None

@@ -12,7 +12,7 @@ from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
-from ronda.formulations.options.running import running_rows
+from ronda.formulations.options.table import running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import packer
@@ -20,7 +20,8 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice, Setting, price_of_a_watt, reserve_s, to_plan
+from ronda.solvers.decision.choice import Choice, price_of_a_watt, reserve_s, to_plan
+from ronda.solvers.decision.question import Question
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.checkpoint import Checkpoint
 from ronda.solvers.genetic.engine import Outcome, evolve
@@ -87,11 +88,11 @@ class Evolve(Genetic):
         running jobs that are changed or stopped (NSGA-II). Each is placed like any plan; its
         details name ``power_w`` and ``changes``.
         """
-        setting = Setting.of(
-            self.name,
+        setting = Question.of(
+            round,
             self.objective,
-            self.packages,
-            round=round,
+            policy=self.name,
+            packages=self.packages,
             seed=seed,
             deadline=deadline,
             mind_power=True,
@@ -138,7 +139,7 @@ class Evolve(Genetic):
             super().settings, exchanges=self.exchanges, adaptive=True, islands=self.islands
         )
 
-    def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
+    def case(self, setting: Question, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes that know where jobs run."""
         case = super().case(setting, bounds, unlimited=unlimited)
         losses = move_losses(setting.round, setting.table, setting.values)

@@ -16,7 +16,7 @@ from ronda.formulations.allocation.conflicts import (
 )
 from ronda.formulations.allocation.dual_functions import node_shares, tightening
 from ronda.formulations.allocation.pyomo_model import build
-from ronda.formulations.options.table import build as build_options
+from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts.nodes import may_sleep, node_classes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option

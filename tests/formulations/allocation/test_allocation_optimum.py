@@ -17,7 +17,7 @@ from ronda.formulations.allocation.conflicts import (
 )
 from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.pyomo_model import build
-from ronda.formulations.options.table import build as build_options
+from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts.nodes import may_sleep
 from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.linear_form import linear_form

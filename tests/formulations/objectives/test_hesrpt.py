@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.objectives.rank import expected_rank, prices
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.rank import elasticity, expected_rank, prices
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from valued_rounds import cluster, job, rigid, snapshot
 
 
@@ -179,5 +181,5 @@ def test_rigid_jobs_among_elastic_ones_and_without_options_raise_nothing():
     with np.errstate(all="raise", under="ignore"):
         v = values(round, table)
     assert np.isfinite(v).all()
-    elasticity = table.derived["partitions"].elasticity
-    assert elasticity[:2].tolist() == pytest.approx([0.5, 1.0])
+    p = elasticity(outlook(round, table, 600.0))
+    assert p[:2].tolist() == pytest.approx([0.5, 1.0])

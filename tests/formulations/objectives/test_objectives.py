@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.greedy_fill import fill
 from ronda.formulations.objectives.forms import OBJECTIVES, values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from valued_rounds import COSTS, cluster, job, rigid, run, snapshot, value_of

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.regret import regrets
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.greedy_fill import dual_bound, fill
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.building import genes
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances import generate
 from ronda.instances.job import Job, JobState
 from ronda.instances.plan import StopReason
