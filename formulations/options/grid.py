@@ -85,7 +85,9 @@ def offers(of: Application, terms: Terms, requests: Sequence[Request]) -> tuple[
         _choose(of, terms, grid, chosen[at : at + TOGETHER])
         for at in range(0, len(chosen), TOGETHER)
     ]
-    kept, rate, way = (np.concatenate(part) for part in zip(*parts, strict=True))
+    kept, rate, way = parts[0]
+    if len(parts) > 1:
+        kept, rate, way = (np.concatenate(part) for part in zip(*parts, strict=True))
     request, row = kept[which].nonzero()
     x = which[request]
     rows = np.empty((COLUMNS, len(row)))

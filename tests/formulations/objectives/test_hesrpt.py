@@ -147,12 +147,12 @@ def test_expected_rank_of_equal_guesses_is_the_middle():
 
 
 def test_expected_rank_against_sampling():
-    """Drawn from P(R > x) = s / (s + x), ranks agree with the closed form on average."""
+    """Drawn from P(R > x) = (s / (s + x))^2, ranks agree with the closed form on average."""
     rng = np.random.default_rng(3)
     size, weight = np.array([1.0, 5.0, 20.0, 3.0]), np.array([1.0, 2.0, 1.0, 0.5])
     guessed = np.array([True, True, False, True])
     u = rng.random((200_000, 4))
-    drawn = np.where(guessed, size * (1 - u) / u, size)
+    drawn = np.where(guessed, size * (1 / np.sqrt(u) - 1), size)
     larger = drawn[:, None, :] >= drawn[:, :, None]  # [sample, j, k]: k is not smaller than j
     sampled = (larger @ weight).mean(axis=0)
     found = expected_rank(size, weight, np.zeros(4), guessed)
