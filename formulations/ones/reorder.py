@@ -12,6 +12,8 @@ The artifact's earlier rule (jobs in the order of the deployed genome, then the 
 where the programme does worse, so that the result never does.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from ronda.formulations.ones.genome import IDLE
@@ -20,14 +22,11 @@ from ronda.instances.arrays import Floats, Ints, Mask
 WORD = 64
 """Jobs whose use is kept in one word."""
 
-REMEMBERED = 4096
-"""Genomes that are remembered, as most of a population stays the same from tick to tick."""
+REMEMBERED = 1024
+"""Genomes remembered beside one that runs: most of a population stays from tick to tick."""
 
 CELLS = 3_000_000
 """Entries of the largest array of the programme; more genomes are worked on in parts."""
-
-
-_known: dict[tuple[bytes, bytes], Ints] = {}
 
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
@@ -40,20 +39,25 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
     deployed
         (C,) the genome that runs.
     """
-    capacity = len(deployed)
-    keys = [(deployed.tobytes(), row.tobytes()) for row in allocations]
-    unknown = {key: row for key, row in zip(keys, allocations, strict=True) if key not in _known}
+    capacity, known = len(deployed), _beside(deployed.tobytes())
+    if len(known) > REMEMBERED:
+        known.clear()
+    keys = [row.tobytes() for row in allocations]
+    unknown = {key: row for key, row in zip(keys, allocations, strict=True) if key not in known}
     if unknown:
-        if len(_known) > REMEMBERED:
-            _known.clear()
-            return reorder(allocations, deployed)
         fresh = np.stack(list(unknown.values()))
         most = int((fresh > 0).sum(axis=1).max(initial=0))
         part = max(1, CELLS // ((capacity + 1) * (most + 1)))
         for k in range(0, len(fresh), part):
             made = _reorder(fresh[k : k + part], deployed)
-            _known.update(zip(list(unknown)[k : k + part], made, strict=True))
-    return np.stack([_known[key] for key in keys])
+            known.update(zip(list(unknown)[k : k + part], made, strict=True))
+    return np.stack([known[key] for key in keys])
+
+
+@lru_cache(maxsize=8)
+def _beside(deployed: bytes) -> dict[bytes, Ints]:
+    """Return the genomes that are remembered beside one that runs, to be added to."""
+    return {}
 
 
 def moves(genomes: Ints, deployed: Ints) -> Ints:
