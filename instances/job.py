@@ -171,6 +171,17 @@ class Option(Record, frozen=True, kw_only=True):
     power_w: NonNegative = 0.0
     teardown_s: NonNegative = 0.0
 
+    def same_way(self, other: "Option") -> bool:
+        """Tell whether a job runs the same way: all but expected rate, power and teardown."""
+        return self is other or (
+            self.pool == other.pool
+            and self.gpus == other.gpus
+            and self.span == other.span
+            and self.clock == other.clock
+            and self.batch == other.batch
+            and self.width == other.width
+        )
+
 
 class Allocation(Record, frozen=True, kw_only=True):
     """An option together with the nodes that realise it.
@@ -185,6 +196,15 @@ class Allocation(Record, frozen=True, kw_only=True):
 
     option: Option
     placement: tuple[tuple[Index, Count], ...]
+
+    def goes_on(self, then: "Allocation") -> bool:
+        """Tell whether a job that has this goes on as it runs: the same way, on the same nodes."""
+        return self.option.same_way(then.option) and same_nodes(self.placement, then.placement)
+
+
+def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+    """Tell whether two placements have the same number of GPUs on the same nodes, in any order."""
+    return one == other or sorted(one) == sorted(other)
 
 
 class JobState(Record, frozen=True, kw_only=True):

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.forms import minds_power, values
-from ronda.formulations.options.grid import SPANS
-from ronda.formulations.options.starts import rows_of
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.options.columns import SPANS
+from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.moves import loss_of_moves
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.decision.question import Question
 
 
 def plan_value(round: Round, plan: Plan, objective: str) -> float:
@@ -33,7 +33,8 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
     objective
         One of `ronda.formulations.objectives.forms.OBJECTIVES`.
     """
-    table = build(round, mind_power=minds_power(objective) or None)
+    question = Question.of(round, objective)
+    table, worth = question.table, question.values
     found = rows_of(table, plan)
     strange = {
         j: plan.allocations[state.job.id].option
@@ -42,9 +43,8 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
     }
     if strange:
         table = with_options(table, strange)
-        found = rows_of(table, plan)
+        found, worth = rows_of(table, plan), values(round, table, objective)
     rows = found[[state.job.id in plan.allocations for state in table.jobs]]
-    worth = values(round, table, objective)
     moved = [table.jobs[int(table.job[k])] for k in rows[table.current[rows]].tolist()]
     ids = tuple(
         s.job.id
@@ -69,4 +69,4 @@ def with_options(table: OptionTable, more: dict[int, Option]) -> OptionTable:
         name: np.insert(getattr(table, name), at, new) for name, new in columns.items()
     }
     start = table.start + np.concatenate([[0], np.cumsum(added)])
-    return replace(table, start=start, derived={}, **changed)
+    return replace(table, start=start, **changed)

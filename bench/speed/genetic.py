@@ -22,12 +22,11 @@ from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.neighbourhood import move_losses, settle
-from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
 from ronda.instances import generate
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
+from ronda.solvers.decision.question import Question
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.operators import draw
 from ronda.solvers.policies.optimising.evolve import Evolve
@@ -153,8 +152,8 @@ def compare(
 ) -> Speed:
     """Measure both on one generated round, with equal population and generations."""
     round_ = generate.round(jobs=jobs, gpus=gpus, severity="tight", seed=seed)
-    table = build(round_)
-    worth = values(round_, table)
+    question = Question.of(round_, "rank")
+    table, worth = question.table, question.values
     bounds = limits(round_, table)
     greedy = allocate_by_fill(round_, table, worth)
     bound, prices = greedy.bound, unit_prices(round_, greedy.prices)

@@ -108,8 +108,7 @@ def measure_build(ask: Ask) -> dict[str, Any]:
     from ronda.formulations.allocation.case import make_case
     from ronda.formulations.allocation.rows import separable
     from ronda.formulations.objectives.forms import values
-    from ronda.formulations.options.kept_options import REUSED
-    from ronda.formulations.options.table import build
+    from ronda.formulations.options.build import build
     from ronda.instances import generate
 
     tell(f"build: {ask.jobs:,} jobs: generating the round ...")
@@ -125,7 +124,7 @@ def measure_build(ask: Ask) -> dict[str, Any]:
     clock.append(time.perf_counter())
     steps = [after - before for before, after in pairwise(clock)]
     began = time.perf_counter()
-    changes = build(_later(round_)).changes
+    build(_later(round_))
     again_s = time.perf_counter() - began
     tell(f"build: {ask.jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
     return {
@@ -139,7 +138,6 @@ def measure_build(ask: Ask) -> dict[str, Any]:
         "case_s": steps[2],
         "separable_s": steps[3],
         "again_s": again_s,
-        "reused": changes[REUSED],
         "columns": len(problem.value),
         "resources": len(problem.names),
     }

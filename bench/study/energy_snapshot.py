@@ -19,8 +19,9 @@ import numpy as np
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.options.build import build
 from ronda.formulations.options.dominance import unbeaten
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round

@@ -21,9 +21,7 @@ from ronda.bench.study.moving_bound import bound_with_moves
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.neighbourhood import move_losses, settle
-from ronda.formulations.objectives.forms import minds_power, values
-from ronda.formulations.options.starts import rows_of
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.moves import loss_of_moves
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
@@ -32,6 +30,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
+from ronda.solvers.decision.question import Question
 from ronda.solvers.registry import policy
 
 FINISHED = 1.0 / 3.0
@@ -152,9 +151,8 @@ def measure(
     round: Round, policies: Sequence[str], limits_s: Sequence[float], *, seed: int = 0
 ) -> list[Quality]:
     """Ask each policy within each limit, and judge all plans alike."""
-    objective = "rank"
-    table = build(round, mind_power=minds_power(objective) or None)
-    worth = values(round, table, objective)
+    question = Question.of(round, "rank")
+    table, worth = question.table, question.values
     asked = [(name, limit_s) for limit_s in limits_s for name in policies]
     plans = []
     for name, limit_s in asked:

@@ -24,8 +24,7 @@ import numpy as np
 from ronda.formulations.allocation.case import Case, Waking
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.formulations.watts.nodes import awake_for, by_pool
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round

@@ -14,21 +14,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.remembered import remembered
+from ronda.formulations.per_record import per_record
 from ronda.instances.arrays import Floats
 from ronda.instances.profile import NoiseCurve, NoiseScale
 
 Numbers = TypeVar("Numbers", float, Floats)
 
 
-def efficiency(scale: ArrayLike, batch: ArrayLike, base_batch: float) -> Floats:
+def efficiency(scale: Numbers, batch: Numbers, base_batch: float) -> Numbers:
     """Return E(B), at most 1 for batches from the base batch up; all in samples."""
-    scales, batches = np.asarray(scale, dtype=float), np.asarray(batch, dtype=float)
-    return np.asarray(_ratio(scales, batches, base_batch))
-
-
-def _ratio(scale: Numbers, batch: Numbers, base_batch: float) -> Numbers:
-    """Return E(B) of arrays, or of one batch at a fraction of the time."""
     return (scale + base_batch) / (scale + batch)
 
 
@@ -39,25 +33,21 @@ def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
     return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
 
 
-def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
-    """Return E(B) of one batch at a noise scale."""
-    if batch in noise.batches:  # most often
-        scale = noise.scale[noise.batches.index(batch)]
-    else:
-        scale = float(np.interp(batch, noise.batches, noise.scale))
-    return _ratio(scale, batch, base_batch)
+def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
+    """Return E(B) of one batch at a noise scale; 1 if that is not known."""
+    if noise is None:
+        return 1.0
+    if batch in noise.batches:  # most often, and many times faster than to interpolate
+        return efficiency(noise.scale[noise.batches.index(batch)], batch, base_batch)
+    return efficiency(float(scale_at(noise, batch)), batch, base_batch)
 
 
+@per_record(maxsize=4096)
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
     """Return a curve's stages as pairs (work at which the stage ends, its noise scale).
 
-    The last stage ends never (infinity). The same curve gives the same `NoiseScale` objects every
-    time, so what depends on them can be remembered.
+    The last stage ends never (infinity).
     """
-    return remembered(curve, "stages", lambda: _stages(curve))
-
-
-def _stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
     ends = (*curve.until[:-1], float("inf"))
     rows = (NoiseScale(batches=curve.batches, scale=row) for row in curve.scale)
     return tuple(zip(ends, rows, strict=True))

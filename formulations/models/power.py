@@ -8,11 +8,11 @@ own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.models.throughput import sync_share
+from ronda.formulations.models.throughput import fastest_step, model_of
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Option
-from ronda.instances.profile import PowerCurve, Profile
+from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 
 
@@ -55,9 +55,32 @@ def extra_w(round: Round, option: Option) -> float:
 
 
 def extra_gpu_w(round: Round, option: Option) -> float:
-    """Return the same of each of its GPUs."""
+    """Return the watts that each GPU of a job adds."""
     pool = round.cluster.topology.pools[option.pool]
     return option.power_w / option.gpus - pool.gpu_type.idle_w
+
+
+def speed_and_watts(
+    profile: Profile,
+    gpu_type: GpuType,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> tuple[Floats, Floats]:
+    """Return samples per second (rigid: 1; 0 where infeasible) and watts of all GPUs of a job.
+
+    Parameters as `ronda.formulations.models.throughput.fastest_step`; hosts are not part of it.
+    """
+    size = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
+    speed, share = np.ones(size), np.zeros(size)
+    if not isinstance(model_of(profile, gpu_type), Rigid):
+        step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+        speed = np.nan_to_num(np.asarray(batch) / step.seconds, nan=0.0)
+        share = np.nan_to_num(step.sync_share, nan=0.0)
+    each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, share)
+    return speed, np.broadcast_to(np.asarray(gpus) * each_w, size)
 
 
 def job_power_w(
@@ -69,10 +92,5 @@ def job_power_w(
     clock: float = 1.0,
     racks: int = 1,
 ) -> float:
-    """Return the watts of all GPUs of a job together while it progresses.
-
-    Parameters as `ronda.formulations.models.throughput.fastest_step`; hosts are not part of it.
-    """
-    share = sync_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
-    curve = profile.power.get(gpu_type.name)
-    return gpus * float(mixed_power_w(curve, gpu_type.idle_w, clock, share))
+    """Return the watts of `speed_and_watts` of one configuration."""
+    return float(speed_and_watts(profile, gpu_type, gpus, nodes, batch, clock, racks)[1])

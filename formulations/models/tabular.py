@@ -7,7 +7,7 @@ extrapolated, and (GPUs, nodes) that were not measured are not feasible.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ronda.formulations.remembered import remembered
+from ronda.formulations.per_record import per_record
 from ronda.instances.arrays import Floats
 from ronda.instances.profile import Tabular
 
@@ -17,12 +17,9 @@ Cell = tuple[Floats, Floats, Floats]
 ROUNDING = 1e-9
 
 
+@per_record(maxsize=1024)
 def cells(model: Tabular) -> dict[tuple[int, int], Cell]:
     """Return ascending local batches, computing and synchronising seconds by (GPUs, nodes)."""
-    return remembered(model, "cells", lambda: _cells(model))
-
-
-def _cells(model: Tabular) -> dict[tuple[int, int], Cell]:
     batch, step, sync = (np.asarray(x) for x in (model.local_batch, model.step_s, model.sync_s))
     keys = list(zip(model.gpus, model.nodes, strict=True))
     found: dict[tuple[int, int], Cell] = {}

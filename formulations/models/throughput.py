@@ -23,13 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.models.efficiency import worth
-from ronda.formulations.models.memory import max_local_batch
 from ronda.formulations.models.tabular import fastest_passes, measured_phases
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
-from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid, Tabular
+from ronda.instances.profile import Memory, Parametric, Profile, Rigid, Tabular
 
 # B / (n m) may miss a limit on the local batch by rounding.
 ROUNDING = 1e-9
@@ -183,6 +181,17 @@ def _most(profile: Profile, gpu_type: GpuType | str) -> float:
     return most
 
 
+def max_local_batch(memory: Memory, gpu_gib: float) -> float:
+    """Return the largest local batch b with ``base + model + sample b <= gpu_gib``, all in GiB.
+
+    0.0 if not even the model fits, infinity if a sample takes no memory.
+    """
+    free = gpu_gib - memory.base_gib - memory.model_gib
+    if free < 0:
+        return 0.0
+    return free / memory.sample_gib if memory.sample_gib > 0 else float("inf")
+
+
 def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | Tabular:
     """Return the profile's throughput model of a GPU type; InputError if there is none."""
     name = gpu_type.name if isinstance(gpu_type, GpuType) else gpu_type
@@ -232,35 +241,3 @@ def sync_share(
         return np.zeros(shape)
     step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
     return np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
-
-
-def work_rate(
-    profile: Profile,
-    gpu_type: GpuType | str,
-    gpus: int,
-    nodes: int,
-    batch: float,
-    clock: float = 1.0,
-    noise: NoiseScale | None = None,
-    racks: int = 1,
-) -> float:
-    """Return work per second: samples per second times statistical efficiency.
-
-    Parameters
-    ----------
-    profile, gpu_type, gpus, nodes, batch, clock, racks
-        As `fastest_step`.
-    noise
-        Gradient noise scale of the job now; None: every sample counts fully.
-
-    Returns
-    -------
-    float
-        1.0 for a rigid profile; 0.0 where the configuration is not feasible.
-    """
-    if isinstance(model_of(profile, gpu_type), Rigid):
-        return 1.0
-    rate = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
-    if noise is None:
-        return rate
-    return rate * worth(noise, batch, profile.base_batch)

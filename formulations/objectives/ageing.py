@@ -13,7 +13,7 @@ tau is the same for all jobs: if each had its own, small jobs would age faster t
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import Outlook, extent
+from ronda.formulations.objectives.outlook import Outlook
 from ronda.instances.arrays import Floats
 
 PATIENCE = 100.0
@@ -33,17 +33,13 @@ def aged_weight(o: Outlook, patience: float) -> Floats:
     patience
         tau in units of the mean time alone; infinite: weights do not grow.
     """
-    spread_s = extent(o.table).spread_s
-    if not spread_s:
-        return o.weight
-    alone_s = (o.remaining + o.done) / o.most_rate
-    # The mean is no less than this share of the longest, and mostly that tells already.
-    if spread_s <= patience * (max(alone_s.tolist()) / len(alone_s)):
-        return o.weight
-    known = alone_s[np.isfinite(alone_s)]
-    tau_s = patience * float(known.mean()) if known.size else np.inf
-    if not 0 < tau_s < np.inf or spread_s <= tau_s:
+    if not len(o.submit_s):
         return o.weight
     older_s = o.submit_s.max() - o.submit_s
+    alone_s = (o.remaining + o.done) / o.most_rate
+    known = alone_s[np.isfinite(alone_s)]
+    tau_s = patience * float(known.mean()) if known.size else np.inf
+    if not 0 < tau_s < older_s.max():
+        return o.weight
     doublings = np.clip(older_s / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
     return np.asarray(o.weight * 2.0**doublings)

@@ -1,60 +1,14 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
 from math import nan
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from ronda.formulations.objectives.unknown import expected_work
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
-
-
-class Rowed(NamedTuple):
-    """Which rows are whose.
-
-    Attributes
-    ----------
-    jobs
-        How many jobs there are.
-    job
-        (K,) the job of each row.
-    filled, start
-        The jobs that have rows, ascending, and where these start.
-    """
-
-    jobs: int
-    job: Rows
-    filled: Rows
-    start: Rows
-
-
-class Extent(msgspec.Struct, frozen=True, eq=False):
-    """What the options of a table say whatever runs now; (J,) arrays, NaN without an option.
-
-    Attributes
-    ----------
-    rows
-        Which rows are whose.
-    least_gpus, least_rate, most_gpus, most_rate
-        As of `Outlook`.
-    weight, submit_s, guessed
-        As of `Outlook`.
-    spread_s
-        Seconds from the first submission to the last one.
-    """
-
-    rows: Rowed
-    least_gpus: Floats
-    least_rate: Floats
-    most_gpus: Floats
-    most_rate: Floats
-    weight: Floats
-    submit_s: Floats
-    guessed: NDArray[np.bool_]
-    spread_s: float
 
 
 class Outlook(msgspec.Struct, frozen=True, eq=False):
@@ -68,6 +22,8 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
         (J,) importance of the jobs.
     done
         (J,) expected work done.
+    filled
+        The jobs that have rows, ascending.
     remaining, guessed
         (J,) expected work left, and whether that is a guess as the job's size is not known.
     submit_s
@@ -84,10 +40,11 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
 
     round: Round
     table: OptionTable
+    filled: Rows
     weight: Floats
     done: Floats
     remaining: Floats
-    guessed: NDArray[np.bool_]
+    guessed: Mask
     submit_s: Floats
     rate: Floats
     left_s: Floats
@@ -102,7 +59,7 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
 
     def over_jobs(self, reduce: np.ufunc, column: Floats) -> Floats:
         """Return (J,) a (K,) column reduced over each job's rows, NaN for jobs without rows."""
-        return _over_jobs(extent(self.table).rows, reduce, column)
+        return _over_jobs(self.table, self.filled, reduce, column)
 
 
 def horizon_s(round: Round) -> float:
@@ -113,9 +70,8 @@ def horizon_s(round: Round) -> float:
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     """Return the outlook of a round.
 
-    A job whose size is not known is expected to need as much work as it has done: what holds for
-    sizes with a heavy (Pareto, exponent 2) tail, and what ranks jobs by attained service as
-    Tiresias' LAS does (Gu et al., NSDI 2019). It counts as at least one round at its lowest rate.
+    Of a job whose size is not known, see `ronda.formulations.objectives.unknown`. It counts as one
+    that has done at least one round at its lowest rate.
 
     **Switching cost.** An option that differs from what the job runs on pauses the job. Over the
     time H that the new allocation is expected to last, at most `horizon_s`, the rate is
@@ -131,55 +87,34 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     horizon_s
         Longest time in seconds that an allocation is expected to last.
     """
-    rate, job, of = table.rate, table.job, extent(table)
+    rate, job, jobs = table.rate, table.job, [state.job for state in table.jobs]
+    gpus, filled = table.gpus.astype(float), (table.start[1:] > table.start[:-1]).nonzero()[0]
+    least_gpus, least_rate = _extremes(table, filled, (np.minimum, gpus), (np.maximum, rate))
+    most_rate, most_gpus = _extremes(table, filled, (np.maximum, rate), (np.minimum, gpus))
     done, remaining, pause = _until_now(round, table)
-    if np.count_nonzero(of.guessed):
-        attained = np.maximum(done, np.nan_to_num(of.least_rate) * round.length_s)
-        remaining = np.where(of.guessed, attained, remaining)
-    extra = pause - _over_jobs(of.rows, np.minimum, pause)[job]
+    guessed = np.array([job.estimate is None for job in jobs], dtype=bool)
+    if np.count_nonzero(guessed):
+        attained = np.maximum(done, np.nan_to_num(least_rate) * round.length_s)
+        remaining = np.where(guessed, expected_work(attained), remaining)
+    extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
     running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
     kept = 1.0 - extra / lasts  # it lasts some time: there is always work left
     return Outlook(
         round=round,
         table=table,
-        weight=of.weight,
+        filled=filled,
+        weight=np.array([job.weight for job in jobs], dtype=float),
         done=done,
         remaining=remaining,
-        guessed=of.guessed,
-        submit_s=of.submit_s,
+        guessed=guessed,
+        submit_s=np.array([job.submit_s for job in jobs], dtype=float),
         rate=rate * kept,
         left_s=pause + running_s,
-        least_gpus=of.least_gpus,
-        least_rate=of.least_rate,
-        most_gpus=of.most_gpus,
-        most_rate=of.most_rate,
-    )
-
-
-def extent(table: OptionTable) -> Extent:
-    """Return what the options of a table say whatever runs now."""
-    return table.derive("extent", _extent)
-
-
-def _extent(table: OptionTable) -> Extent:
-    jobs = [state.job for state in table.jobs]
-    gpus = table.gpus.astype(float)
-    filled = (table.start[1:] > table.start[:-1]).nonzero()[0]
-    rows = Rowed(len(jobs), table.job, filled, table.start[filled])
-    least_gpus, least_rate = _extremes(rows, np.minimum, gpus, np.maximum, table.rate)
-    most_rate, most_gpus = _extremes(rows, np.maximum, table.rate, np.minimum, gpus)
-    submit_s = [job.submit_s for job in jobs]
-    return Extent(
-        rows=rows,
         least_gpus=least_gpus,
         least_rate=least_rate,
         most_gpus=most_gpus,
         most_rate=most_rate,
-        weight=np.array([job.weight for job in jobs], dtype=float),
-        submit_s=np.array(submit_s, dtype=float),
-        guessed=np.array([job.estimate is None for job in jobs], dtype=bool),
-        spread_s=max(submit_s) - min(submit_s) if jobs else 0.0,
     )
 
 
@@ -188,7 +123,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
 
     The work is that of `JobState.done_at` and `JobState.remaining_at`, NaN if the size is not
     known. The pause, in seconds without progress, is what is left of that for the current row;
-    else a start or a restart. One pass over the jobs gives all: it is what small rounds wait for.
+    else a start or a restart.
     """
     now_s, usual = round.now_s, round.costs
     done, left, whole, rest, by_gpus = [], [], [], [], []
@@ -226,29 +161,29 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
 
 
 def _extremes(
-    rows: Rowed, reduce: np.ufunc, column: Floats, then: np.ufunc, other: Floats
+    table: OptionTable, filled: Rows, one: tuple[np.ufunc, Floats], then: tuple[np.ufunc, Floats]
 ) -> tuple[Floats, Floats]:
     """Return (J,) a column reduced over each job's rows, and another one over those that give it.
 
     NaN for jobs without rows.
     """
-    extreme = _spread(rows, reduce.reduceat(column, rows.start))
-    best = (column == extreme[rows.job]).nonzero()[0]
-    of_best = other[best]
-    if len(best) > len(rows.filled):  # several rows of a job give it
-        of_best = then.reduceat(of_best, rows.job[best].searchsorted(rows.filled))
-    return extreme, _spread(rows, of_best)
+    extreme = _over_jobs(table, filled, *one)
+    reduce, column = then
+    best = (one[1] == extreme[table.job]).nonzero()[0]
+    of_best = column[best]
+    if len(best) > len(filled):  # several rows of a job give it
+        of_best = reduce.reduceat(of_best, table.job[best].searchsorted(filled))
+    return extreme, _spread(len(table.jobs), filled, of_best)
 
 
-def _over_jobs(rows: Rowed, reduce: np.ufunc, column: Floats) -> Floats:
+def _over_jobs(table: OptionTable, filled: Rows, reduce: np.ufunc, column: Floats) -> Floats:
     """Return (J,) a column reduced over each job's rows, NaN for jobs without rows."""
-    return _spread(rows, reduce.reduceat(column, rows.start))
+    reduced = reduce.reduceat(column, table.start[filled]) if len(filled) else np.empty(0)
+    return _spread(len(table.jobs), filled, reduced)
 
 
-def _spread(rows: Rowed, of_filled: Floats) -> Floats:
-    """Return (J,) what there is of the jobs with rows, NaN for the others."""
-    if len(of_filled) == rows.jobs:
-        return of_filled
-    result = np.full(rows.jobs, np.nan)
-    result[rows.filled] = of_filled
+def _spread(jobs: int, filled: Rows, of_filled: Floats) -> Floats:
+    """Return (J,) the values of the jobs with rows, NaN for the others."""
+    result = np.full(jobs, np.nan)
+    result[filled] = of_filled
     return result

@@ -32,15 +32,13 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.objectives.ageing import PATIENCE, aged_weight
-from ronda.formulations.objectives.outlook import Extent, Outlook, extent
-from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.formulations.objectives.outlook import Outlook
+from ronda.formulations.objectives.unknown import larger, outlasts
+from ronda.instances.arrays import Floats, Mask, Rows
 
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
 MOST_ELASTIC = 0.95
@@ -55,59 +53,30 @@ def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
 
     Weights grow with age, so that nobody starves: see `ronda.formulations.objectives.ageing`.
     """
-    weight, of = aged_weight(o, patience), o.table.derive("partitions", _partitions)
+    weight, p = aged_weight(o, patience), elasticity(o)
+    gpus, members = _competitors(o)
+    share = (o.most_gpus / gpus) ** p
     size = o.remaining / o.least_rate * o.least_gpus / weight
-    scarce = prices(_ranks(o, of.members, size, weight), weight, of.elasticity) * of.share
-    price = (scarce + weight * of.spare) / o.most_rate
+    scarce = prices(_ranks(o, members, size, weight), weight, p) * share
+    price = (scarce + 0.5 * weight * (1.0 - share)) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
 
 
-class Partitions(NamedTuple):
-    """Who competes with whom, and how large the largest option is.
-
-    Attributes
-    ----------
-    members
-        The jobs of each partition that have options.
-    elasticity, share, spare
-        (J,) p, ``(n/N)^p`` and ``(1 - (n/N)^p) / 2``: see the module.
-    """
-
-    members: tuple[Rows, ...]
-    elasticity: Floats
-    share: Floats
-    spare: Floats
-
-
-def _partitions(table: OptionTable) -> Partitions:
-    of = extent(table)
-    gpus, members = _competitors(table, of.rows.filled)
-    p = _elasticity(of)
-    share = (of.most_gpus / gpus) ** p
-    return Partitions(members, p, share, 0.5 * (1.0 - share))
-
-
-def _competitors(table: OptionTable, filled: Rows) -> tuple[Floats | float, tuple[Rows, ...]]:
-    """Return the GPUs of each job's partition, and which of the jobs with options are in each."""
-    if len(table.pools) == 1:
-        return float(table.pools[0].gpus), (filled,)
+def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
+    """Return (J,) the GPUs of each job's partition, and the jobs with options of each partition."""
     capacity: defaultdict[str, int] = defaultdict(int)
-    for pool in table.pools:
+    for pool in o.table.pools:
         capacity[pool.partition] += pool.gpus
-    names = [state.job.partition for state in table.jobs]
-    gpus = np.array([capacity[name] for name in names], dtype=float)
-    if len(set(names)) == 1:
-        return gpus, (filled,)
+    names = [state.job.partition for state in o.table.jobs]
     own: defaultdict[str, list[int]] = defaultdict(list)
-    for j in filled.tolist():
+    for j in o.filled.tolist():
         own[names[j]].append(j)
-    return gpus, tuple(np.array(members) for members in own.values())
+    gpus = np.array([capacity[name] for name in names], dtype=float)
+    return gpus, [np.array(members) for members in own.values()]
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
     """Return (J,) each job's expected rank among its partition's, NaN for jobs without options."""
-    if len(members) == 1 and len(members[0]) == len(size):
-        return expected_rank(size, weight, o.submit_s, o.guessed)
     upto = np.full(len(size), np.nan)
     for own in members:
         upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.guessed[own])
@@ -132,26 +101,20 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     return np.asarray(upto * (1.0 - others) ** share)  # anything to the power of 0 is 1
 
 
-def _elasticity(o: Extent) -> Floats:
+def elasticity(o: Outlook) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
-    elastic, gain = o.most_gpus > o.least_gpus, np.log(o.most_rate / o.least_rate)
-    more = np.log(o.most_gpus / o.least_gpus)
-    if np.count_nonzero(elastic) == len(elastic):
-        return np.asarray(np.minimum(gain / more, MOST_ELASTIC))
-    more[~elastic] = 1.0  # not to divide by nothing
-    return np.where(elastic, np.minimum(gain / more, MOST_ELASTIC), 1.0)
+    elastic = o.most_gpus > o.least_gpus
+    more = np.log(np.where(elastic, o.most_gpus / o.least_gpus, np.e))
+    slope = np.minimum(np.log(o.most_rate / o.least_rate) / more, MOST_ELASTIC)
+    return np.where(elastic, slope, 1.0)
 
 
-def expected_rank(
-    size: Floats, weight: Floats, submit: Floats, guessed: NDArray[np.bool_]
-) -> Floats:
+def expected_rank(size: Floats, weight: Floats, submit: Floats, guessed: Mask) -> Floats:
     """Return the summed weights of the jobs that are not smaller, the job itself included.
 
     That is the rank, largest first, if all weights are 1. Of equal sizes the later submission
-    counts as the larger. Where a size s is only guessed, the true one R is taken to have the
-    distribution ``P(R > x) = s / (s + x)``: a Pareto tail with exponent 1, given that it lasted so
-    far. So of two guessed sizes in the ratio r the first is the larger with probability
-    ``r (r - 1 - ln r) / (r - 1)^2``.
+    counts as the larger. Where a size is only guessed, what counts are the probabilities of
+    `ronda.formulations.objectives.unknown`.
 
     Parameters
     ----------
@@ -165,29 +128,20 @@ def expected_rank(
     for others in (sure, unsure):
         known = others is sure
         for at, mass in zip(*_classes(size[others], weight[others]), strict=True):
-            ratio = at / size
-            longer = ratio / (1.0 + ratio)
             if known:
-                rank[unsure] += mass * longer[unsure]
-                continue
-            rank[sure] += mass * longer[sure]
-            rank[unsure] += mass * _larger(ratio[unsure])
+                rank[unsure] += mass * (1.0 - outlasts(size[unsure], at))
+            else:
+                rank[sure] += mass * outlasts(at, size[sure])
+                rank[unsure] += mass * larger(at / size[unsure])
     rank[unsure] -= 0.5 * weight[unsure]  # the job itself, counted as one of the others
     return rank
 
 
 def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
-    """Return the same (see `expected_rank`) of jobs whose sizes are known."""
+    """Return the expected rank of jobs whose sizes are known."""
     order, rank = np.lexsort((-submit, -size)), np.empty(len(size))
     rank[order] = np.add.accumulate(weight[order])
     return rank
-
-
-def _larger(ratio: Floats) -> Floats:
-    """Return the probability that the first of two guessed sizes in this ratio is the larger."""
-    near = np.abs(ratio - 1.0) < 1e-4
-    r = np.where(near, 2.0, ratio)
-    return np.where(near, 0.5 + (ratio - 1.0) / 6.0, r * (r - 1.0 - np.log(r)) / (r - 1.0) ** 2)
 
 
 def _classes(size: Floats, weight: Floats) -> tuple[list[float], list[float]]:

@@ -6,36 +6,10 @@ is worth as much, as long as values rise with the rate. Being in one rack is a r
 option of span rack dominates none of another span; nor does one that crosses racks dominate it.
 """
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 
-from ronda.formulations.options.grid import CLUSTER, RACK
+from ronda.formulations.options.columns import CLUSTER, RACK
 from ronda.instances.arrays import Floats, Mask, Rows
-
-
-def fastest_per_gpus(rows: Iterable[int], rate: Sequence[float], span: Sequence[int]) -> list[int]:
-    """Return the rows that are faster than all with fewer GPUs; watts do not matter.
-
-    Parameters
-    ----------
-    rows
-        Which options exist, the smallest first.
-    rate
-        (R,) work per second; none of 0 is kept.
-    span
-        (R,) index into `SPANS`.
-    """
-    kept, loose, tight = [], 0.0, 0.0  # the best rates so far, wherever the nodes are or in a rack
-    for row in rows:
-        speed, reach = rate[row], span[row]
-        if speed > (tight if reach == RACK else loose):
-            kept.append(row)
-        if speed > loose and reach != RACK:
-            loose = speed
-        if speed > tight and reach != CLUSTER:
-            tight = speed
-    return kept
 
 
 def undominated(offered: Mask, rate: Floats, power_w: Floats, gpus: Floats, span: Floats) -> Mask:

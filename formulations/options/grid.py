@@ -1,157 +1,178 @@
-"""Every configuration of one application in one pool, measured by its throughput model."""
+"""Every configuration of one application in one pool, and the rows that its jobs choose from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ronda.formulations.models.power import mixed_power_w
-from ronda.formulations.models.throughput import fastest_step, model_of
-from ronda.formulations.options.pools import PoolShape
-from ronda.instances.arrays import Floats
-from ronda.instances.profile import Parametric, Profile, Rigid
+from ronda.formulations.models.efficiency import efficiency, scale_at
+from ronda.formulations.models.power import speed_and_watts
+from ronda.formulations.options.application import Application
+from ronda.formulations.options.columns import (
+    CLUSTER,
+    COLUMNS,
+    FLOATS_FROM,
+    GPUS,
+    NODE,
+    POOL,
+    RACK,
+    RATE,
+    SPAN,
+    WATTS,
+)
+from ronda.formulations.options.dominance import undominated
+from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.instances.profile import NoiseScale
 
-SPANS = ("node", "rack", "cluster")
-NODE, RACK, CLUSTER = range(len(SPANS))
-
-# Rows of a block: pool, gpus, span, width, clock, batch, rate, power_w. One float array for all
-# columns makes joining cheap; those before FLOATS_FROM hold whole numbers.
-COLUMNS, FLOATS_FROM = 8, 4
-POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
+# Requests worked on together: their temporary arrays of a few MiB stay in the cache.
+TOGETHER = 128
 
 
-class Grid(NamedTuple):
-    """All configurations of an application in a pool: rows, and what each does with each batch.
+class Terms(NamedTuple):
+    """What jobs that choose from a grid together have in common.
 
     Attributes
     ----------
-    span
-        (R,) index into `SPANS`. Rows are ordered by GPUs, then by span, then by clock.
-    ladder
-        (R,) whether a row is offered without being asked for.
-    whole
-        (FLOATS_FROM, R) the first columns of a block.
-    ways
-        (COLUMNS - FLOATS_FROM, R, B) clock, batch, samples per second (0: not feasible) and watts
-        of every row with every batch.
+    clocks, batches
+        Clock fractions (ascending) and global batch sizes.
+    prune, mind_power
+        Whether dominated rows are dropped, and whether watts matter in that.
     """
 
-    span: list[int]
-    ladder: NDArray[np.bool_]
+    clocks: tuple[float, ...]
+    batches: tuple[float, ...]
+    prune: bool
+    mind_power: bool
+
+
+class Request(NamedTuple):
+    """What a job may choose from: the ladder's GPU counts within [low, high], and `asked`.
+
+    A `noise` (gradient noise scale) of None: every sample counts fully.
+    """
+
+    low: int
+    high: int
+    asked: int
+    noise: NoiseScale | None
+
+
+class Grid(NamedTuple):
+    """Configurations (rows) of an application in a pool, ordered by GPUs, then span, then clock.
+
+    `on_ladder` (R,) tells which are offered without being asked for, `whole` (FLOATS_FROM, R) are
+    their first columns, `ways` (COLUMNS - FLOATS_FROM, R, B) the others with each batch: clock,
+    batch, samples per second (0: not feasible) and watts.
+    """
+
+    on_ladder: Mask
     whole: Floats
     ways: Floats
 
-    @property
-    def speed(self) -> Floats:
-        """(R, B) samples per second."""
-        return np.asarray(self.ways[RATE - FLOATS_FROM])
 
-    @property
-    def power_w(self) -> Floats:
-        """(R, B) watts."""
-        return np.asarray(self.ways[WATTS - FLOATS_FROM])
+def offers(of: Application, terms: Terms, requests: Sequence[Request]) -> tuple[Rows, Floats]:
+    """Return (K,) the requests that rows answer, ascending, and (COLUMNS, K) the rows."""
+    asked = {r.asked for r in requests if r.asked <= of.shape.pool.gpus}
+    every_clock = terms.mind_power or not terms.prune
+    counts = tuple(sorted({*of.shape.ladder, *asked}))
+    grid = _grid(of, terms.clocks, terms.batches, counts, every_clock)
+    distinct = {(*request[:3], id(request.noise)): request for request in requests}
+    number = {key: x for x, key in enumerate(distinct)}
+    which = np.array([number[*request[:3], id(request.noise)] for request in requests])
+    chosen = list(distinct.values())
+    parts = [
+        _choose(of, terms, grid, chosen[at : at + TOGETHER])
+        for at in range(0, len(chosen), TOGETHER)
+    ]
+    kept, rate, way = parts[0]
+    if len(parts) > 1:
+        kept, rate, way = (np.concatenate(part) for part in zip(*parts, strict=True))
+    request, row = kept[which].nonzero()
+    x = which[request]
+    rows = np.empty((COLUMNS, len(row)))
+    rows[:FLOATS_FROM] = grid.whole[:, row]
+    rows[FLOATS_FROM:] = grid.ways[:, row, way[x, row]]
+    rows[RATE] = rate[x, row]
+    return request, rows
 
-    def offered(self, counts: Sequence[tuple[int, int, int]]) -> NDArray[np.bool_]:
-        """Return (J, R) the ladder's rows within [low, high] GPUs, and those with `asked` GPUs."""
-        gpus = self.whole[GPUS]
-        low, high, asked = np.array(counts).T[:, :, None]
-        return np.asarray((self.ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked))
 
-
-def minds_racks(profile: Profile, shape: PoolShape) -> bool:
-    """Tell whether it matters to an application if its nodes in a pool are in one rack."""
-    model = model_of(profile, shape.pool.gpu_type)
-    return shape.pool.racks > 1 and isinstance(model, Parametric) and model.minds_racks
-
-
-def measured_grid(
-    profile: Profile,
-    shape: PoolShape,
+@lru_cache(maxsize=256)
+def _grid(
+    of: Application,
     clocks: tuple[float, ...],
     batches: tuple[float, ...],
-    gpus: Iterable[int],
-    *,
+    counts: tuple[int, ...],
     every_clock: bool,
 ) -> Grid:
-    """Return the grid of some GPU counts.
+    """Return the grid of some GPU counts, at most about 50 KiB.
 
-    Parameters
-    ----------
-    profile, shape
-        The application, with a throughput model of the pool's GPU type, and the pool.
-    clocks, batches
-        Clock fractions (S,), ascending, and global batch sizes (B,).
-    gpus
-        The counts; the pool has so many.
-    every_clock
-        Whether every clock has a row; otherwise a GPU count has one row (of each span), and every
-        batch is run at its fastest clock, of equally fast ones the lowest.
+    Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
+    lowest.
     """
-    counts, span = _rows(profile, shape, gpus)
-    speed, power = _measure(profile, shape, counts, span, clocks, batches)
-    clock = np.broadcast_to(np.asarray(clocks)[:, None], speed.shape)
+    shape = of.shape
+    gpus, span = np.array(_spans(of, counts), dtype=np.int64).reshape(-1, 2).T
+    n, s, b = gpus[:, None, None], np.array(clocks)[:, None], np.array(batches)
+    racks = np.where(span == CLUSTER, shape.pool.racks, 1)[:, None, None]
+    nodes = -(-n // shape.pool.gpus_per_node)
+    speed, power_w = speed_and_watts(of.profile, shape.pool.gpu_type, n, nodes, b, s, racks)
+    clock = np.broadcast_to(s, speed.shape)
     if not every_clock:
         best = speed.argmax(axis=1, keepdims=True)
-        clock, speed, power = (np.take_along_axis(x, best, axis=1) for x in (clock, speed, power))
+        clock, speed, power_w = (np.take_along_axis(x, best, 1) for x in (clock, speed, power_w))
     each = speed.shape[1]
-    whole = np.ones((FLOATS_FROM, len(counts) * each))
-    whole[POOL], whole[GPUS], whole[SPAN] = shape.index, counts.repeat(each), span.repeat(each)
-    ways = np.array(np.broadcast_arrays(clock, batches, speed, power))
-    on_ladder = np.isin(whole[GPUS], shape.ladder)
+    whole = np.ones((FLOATS_FROM, len(gpus) * each))
+    whole[POOL], whole[GPUS], whole[SPAN] = shape.index, gpus.repeat(each), span.repeat(each)
+    ways = np.array(np.broadcast_arrays(clock, b, speed, power_w))
     return Grid(
-        span.repeat(each).tolist(), on_ladder, whole, ways.reshape(len(ways), -1, len(batches))
+        np.isin(whole[GPUS], shape.ladder), whole, ways.reshape(len(ways), -1, len(batches))
     )
 
 
-def merged(one: Grid, other: Grid) -> Grid:
-    """Return the rows of two grids with different GPU counts, in order."""
-    whole = np.concatenate([one.whole, other.whole], axis=1)
-    order = np.lexsort((whole[SPAN], whole[GPUS]))  # keeps the order of clocks
-    return Grid(
-        span=whole[SPAN][order].astype(int).tolist(),
-        ladder=np.concatenate([one.ladder, other.ladder])[order],
-        whole=whole[:, order],
-        ways=np.concatenate([one.ways, other.ways], axis=1)[:, order],
-    )
-
-
-def _rows(
-    profile: Profile, shape: PoolShape, gpus: Iterable[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
     """Return GPU counts and how far these may reach: a rack is an offer only if it is faster."""
-    whole, racks = shape.pool.gpus_per_node, minds_racks(profile, shape)
-    rows: list[tuple[int, int]] = []
-    for n in sorted(gpus):
-        if n <= whole:
+    rows = []
+    for n in counts:
+        if n <= of.shape.pool.gpus_per_node:
             rows.append((n, NODE))
             continue
-        if racks and n <= shape.rack_gpus:
+        if of.minds_racks and n <= of.shape.rack_gpus:
             rows.append((n, RACK))
         rows.append((n, CLUSTER))
-    counts, span = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return counts, span
+    return rows
 
 
-def _measure(
-    profile: Profile,
-    shape: PoolShape,
-    counts: NDArray[np.int64],
-    span: NDArray[np.int64],
-    clocks: tuple[float, ...],
-    batches: tuple[float, ...],
-) -> tuple[Floats, Floats]:
-    """Return (N, S, B) samples per second and watts of every configuration."""
-    gpu_type = shape.pool.gpu_type
-    n = counts[:, None, None]
-    s, b = np.asarray(clocks)[None, :, None], np.asarray(batches)[None, None, :]
-    size = (len(counts), len(clocks), len(batches))
-    if isinstance(model_of(profile, gpu_type), Rigid):
-        speed, share = np.ones(size), np.zeros(size)
-    else:
-        racks = np.where(span == CLUSTER, shape.pool.racks, 1)[:, None, None]
-        step = fastest_step(profile, gpu_type, n, shape.nodes(n), b, s, racks)
-        speed = np.nan_to_num(b / step.seconds, nan=0.0)
-        share = np.nan_to_num(step.sync_share, nan=0.0)
-    power = n * mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, s, share)
-    return np.broadcast_to(speed, size), np.broadcast_to(power, size)
+def _choose(
+    of: Application, terms: Terms, grid: Grid, requests: Sequence[Request]
+) -> tuple[Mask, Floats, Ints]:
+    """Return (X, R) which rows answer each request, at which rate and with which batch.
+
+    A batch uses no shared resource, so the fastest is best (of equally fast ones the first); with
+    `sync_w` a slower batch may draw less, which is neglected.
+    """
+    speed, power_w = grid.ways[RATE - FLOATS_FROM], grid.ways[WATTS - FLOATS_FROM]
+    rates = _worth(of, terms.batches, [r.noise for r in requests])[:, None] * speed
+    way = rates.argmax(axis=2)
+    rate = np.take_along_axis(rates, way[:, :, None], axis=2)[:, :, 0]
+    gpus = grid.whole[GPUS]
+    low, high, asked = np.array([r[:3] for r in requests]).T[:, :, None]
+    kept = (grid.on_ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked)
+    kept &= rate > 0
+    if terms.prune:
+        drawn_w = np.zeros_like(rate)
+        if terms.mind_power:
+            drawn_w = power_w[np.arange(len(gpus)), way]
+        kept = undominated(kept, rate, drawn_w, gpus, grid.whole[SPAN])
+    return kept, rate, way
+
+
+def _worth(
+    of: Application, batches: tuple[float, ...], noises: Sequence[NoiseScale | None]
+) -> Floats:
+    """Return (X, B) what a sample is worth in each batch."""
+    found = np.ones((len(noises), len(batches)))
+    known = [x for x, noise in enumerate(noises) if noise is not None]
+    if known and not of.rigid:
+        scale = np.array([scale_at(noise, batches) for noise in noises if noise is not None])
+        found[known] = efficiency(scale, np.array(batches), of.profile.base_batch)
+    return found

@@ -1,23 +1,15 @@
 """The GPU counts that a job may climb, at full clock: what greedy elastic policies step through."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 
-from ronda.formulations.models.efficiency import worth
-from ronda.formulations.models.throughput import model_of, samples_per_s
-from ronda.formulations.options.pools import PoolShape, pool_shapes
-from ronda.formulations.options.requested import suits
-from ronda.formulations.remembered import remembered
+from ronda.formulations.models.throughput import samples_per_s
+from ronda.formulations.options.application import Application, applications
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Job, JobState
-from ronda.instances.profile import NoiseScale, Profile, Rigid
 from ronda.instances.round import Round
-
-Speeds = tuple[tuple[int, ...], Floats, bool]
-"""GPU counts, samples per second (rigid: 1) at each of them, and whether the profile is rigid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,73 +80,49 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     list of Ladder
         Jobs that no pool suits are left out.
     """
-    homes, shapes, found = Homes(round), pool_shapes(round.cluster), []
-    speeds: dict[Hashable, Speeds] = {}
+    homes, found = Homes(round), []
     for state in movable(round):
-        profile = round.profiles[state.job.profile]
         choices = {
-            shape.index: ladder
-            for shape in shapes
-            if suits(state.job, profile, shape.pool)
-            and (ladder := _own_batch(profile, shape, state, every, speeds)).gpus
+            of.shape.index: ladder
+            for of in applications(round, state.job)
+            if (ladder := _own_batch(of, state, every)).gpus
         }
-        home = homes.choose(state, {pool: of.gpus[0] for pool, of in choices.items()})
+        home = homes.choose(state, {pool: ladder.gpus[0] for pool, ladder in choices.items()})
         if home is not None:
             found.append(choices[home])
     return found
 
 
-def _own_batch(
-    profile: Profile,
-    shape: PoolShape,
-    state: JobState,
-    every: bool,
-    speeds: dict[Hashable, Speeds],
-) -> Ladder:
-    """Return a job's ladder in one pool; `speeds` holds those of jobs of its kind in this round."""
-    job = state.job
-    batch = job.batch or profile.base_batch
-    kind = (job.profile, shape.index, job.min_gpus, job.max_gpus, job.gpus, batch)
-    known = speeds.get(kind)
-    if known is None:
-        known = speeds[kind] = _speeds(profile, shape, job, batch, every)
-    gpus, speed, rigid = known
-    if state.noise is not None and not rigid:
-        speed = _worth(state.noise, batch, profile.base_batch) * speed
-    return Ladder(state, shape.index, gpus, (batch,) * len(gpus), tuple(speed.tolist()))
+def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
+    """Return a job's ladder in one pool."""
+    batch = of.batch(state.job)
+    low, high = gpu_limits(of, state.job)
+    gpus, speed = _speeds(of, (low, high, state.job.gpus), batch, every)
+    rate = of.worth(state.noise, batch) * speed
+    return Ladder(state, of.shape.index, gpus, (batch,) * len(gpus), tuple(rate.tolist()))
 
 
-def _worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
-    """Return the statistical efficiency of a batch."""
-    return remembered(
-        noise,
-        ("efficiency", batch, base_batch),
-        lambda: worth(noise, batch, base_batch),
-    )
+def gpu_limits(of: Application, job: Job) -> tuple[int, int]:
+    """Return the fewest and the most GPUs of a job; a rigid profile has what was asked for."""
+    if of.rigid:
+        return job.gpus, job.gpus
+    return job.min_gpus or job.gpus, job.max_gpus or job.gpus
 
 
-def _speeds(profile: Profile, shape: PoolShape, job: Job, batch: float, every: bool) -> Speeds:
-    """Return the counts that a job may climb, their speeds, and whether its profile is rigid."""
-    rigid = isinstance(model_of(profile, shape.pool.gpu_type), Rigid)
-    low = job.gpus if rigid else job.min_gpus or job.gpus
-    high = min(job.gpus if rigid else job.max_gpus or job.gpus, shape.pool.gpus)
-    limits = (low, high, job.gpus)
-    key = ("ladder", shape.index, shape.pool, shape.node_gpus, *limits, batch, every)
-    make = partial(_with_a_speed, profile, shape, limits, batch, every)
-    return (*remembered(profile, key, make), rigid)
-
-
-def _with_a_speed(
-    profile: Profile, shape: PoolShape, limits: tuple[int, int, int], batch: float, every: bool
+@lru_cache(maxsize=1024)
+def _speeds(
+    of: Application, limits: tuple[int, int, int], batch: float, every: bool
 ) -> tuple[tuple[int, ...], Floats]:
     """Return the counts with a speed, and samples per second (rigid: 1) at each of them."""
-    low, high, asked = limits
+    shape, (low, high, asked) = of.shape, limits
+    high = min(high, shape.pool.gpus)
     counts = np.arange(low, high + 1)
     if not every:
         counts = counts[np.isin(counts, shape.ladder)]
         if not len(counts) and asked <= high:
             counts = np.array([asked])
-    way = (shape.pool.gpu_type, counts, shape.nodes(counts), batch, 1.0, shape.pool.racks)
-    speed = samples_per_s(profile, *way)
+    nodes = -(-counts // shape.pool.gpus_per_node)
+    way = (shape.pool.gpu_type, counts, nodes, batch, 1.0, shape.pool.racks)
+    speed = samples_per_s(of.profile, *way)
     some = speed > 0
     return tuple(counts[some].tolist()), speed[some]

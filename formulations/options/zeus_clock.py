@@ -13,13 +13,11 @@ MAXPOWER is the most that any application of the round draws per GPU of that typ
 (our reading: a round does not hold the GPU's rated power).
 """
 
+from functools import lru_cache
+
 from ronda.formulations.models.power import gpu_power_w
-from ronda.formulations.models.throughput import model_of
-from ronda.formulations.options.requested import option_at
-from ronda.formulations.remembered import remembered
-from ronda.instances.cluster import Pool
+from ronda.formulations.options.application import Application, application_of
 from ronda.instances.job import JobState, Option
-from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
 
 
@@ -49,26 +47,22 @@ def at_least_cost(
     most_w
         MAXPOWER by GPU type.
     """
-    profile, pool = round.profiles[state.job.profile], round.cluster.topology.pools[option.pool]
-    if isinstance(model_of(profile, pool.gpu_type), Rigid):
+    of = application_of(round, state, option.pool)
+    if of is None or of.rigid:
         return option
-    full_w = most_w[pool.gpu_type.name]
-    clock = remembered(
-        profile,
-        ("zeus", pool, option.gpus, option.batch, eta, full_w),
-        lambda: _clock(profile, pool, option, eta, full_w),
-    )
-    slowed = option_at(profile, pool, option.pool, option.gpus, option.batch, state.noise, clock)
-    return slowed or option
+    full_w = most_w[of.shape.pool.gpu_type.name]
+    clock = _clock(of, option.gpus, option.batch, eta, full_w)
+    return of.option(option.gpus, option.batch, state.noise, clock=clock) or option
 
 
-def _clock(profile: Profile, pool: Pool, option: Option, eta: float, full_w: float) -> float:
+@lru_cache(maxsize=4096)
+def _clock(of: Application, gpus: int, batch: float, eta: float, full_w: float) -> float:
     """Return the clock of least cost."""
 
     def cost(clock: float) -> float:
-        at = option_at(profile, pool, option.pool, option.gpus, option.batch, None, clock)
+        at = of.option(gpus, batch, None, clock=clock)
         if at is None:
             return float("inf")
-        return (eta * at.power_w + (1.0 - eta) * option.gpus * full_w) / at.rate
+        return (eta * at.power_w + (1.0 - eta) * gpus * full_w) / at.rate
 
-    return min(reversed(pool.gpu_type.clocks), key=cost)
+    return min(reversed(of.shape.pool.gpu_type.clocks), key=cost)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, JobState, Option, same_nodes
 from ronda.instances.round import Round
 
 
@@ -32,22 +32,9 @@ class Placed(NamedTuple):
 
 
 def unchanged(state: JobState, option: Option) -> Allocation | None:
-    """Return what the job runs on if the option leaves it unchanged, but for rate and power."""
+    """Return what the job runs on if the option leaves it unchanged, see `Option.same_way`."""
     held = state.allocation
-    if held is None:
-        return None
-    old = held.option
-    if old is option:
-        return held
-    same = (
-        old.pool == option.pool
-        and old.gpus == option.gpus
-        and old.span == option.span
-        and old.clock == option.clock
-        and old.batch == option.batch
-        and old.width == option.width
-    )
-    return held if same else None
+    return held if held is not None and held.option.same_way(option) else None
 
 
 def assemble(
@@ -68,8 +55,7 @@ def assemble(
             continue
         kept = held[job]
         if kept is not None:
-            same = kept.placement == placement  # as it is if we have placed it
-            if same or tuple(sorted(kept.placement)) == placement:
+            if same_nodes(kept.placement, placement):
                 allocations[job] = kept
                 continue
             moved.append(job)

@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
+from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.soft_blocks import SoftBlocks
-from ronda.formulations.remembered import remembered
 from ronda.instances.cluster import Cluster, Topology
 
 
@@ -235,7 +235,7 @@ def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
         Nodes (cluster indices) that sleep now.
     """
     topology = cluster.topology
-    indexed = remembered(cluster, ("pool nodes", pool), lambda: PoolNodes(topology, pool))
+    indexed = _indexed(cluster, pool)
     if not asleep:
         return indexed
     nodes, position = indexed.copy(), node_positions(cluster)
@@ -245,12 +245,15 @@ def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
     return nodes
 
 
+@per_record(maxsize=16)
+def _indexed(cluster: Cluster, pool: int) -> PoolNodes:
+    return PoolNodes(cluster.topology, pool)
+
+
+@per_record(maxsize=8)
 def node_positions(cluster: Cluster) -> list[int]:
     """Return the number of each of the cluster's nodes within its pool."""
-    return remembered(cluster, "node positions", lambda: _positions(cluster.topology))
-
-
-def _positions(topology: Topology) -> list[int]:
+    topology = cluster.topology
     position = np.empty(len(topology.node_pool), dtype=np.int64)
     for pool in range(len(topology.pools)):
         members = np.flatnonzero(topology.node_pool == pool)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.remembered import remembered
+from ronda.formulations.per_record import per_record
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.round import Round
@@ -96,12 +96,9 @@ def lineage(rack: str, parents: dict[str, str | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
+@per_record(maxsize=8)
 def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     """Return the power caps of racks, each with the racks of its subtree that hold nodes."""
-    return remembered(cluster, "rack caps", lambda: _rack_caps(cluster))
-
-
-def _rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     parents = {rack.name: rack.parent for rack in cluster.racks}
     above = [lineage(name, parents) for name in cluster.topology.racks]
     caps = [
@@ -131,12 +128,11 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
     """
     waking_w = cluster.topology.waking_w
     waking = [node for node in asleep if waking_w[node] > 0]
-    if waking:
-        return _node_classes(cluster, waking)
-    return remembered(cluster, "node classes", lambda: _node_classes(cluster, []))
+    return _node_classes(cluster, tuple(waking))
 
 
-def _node_classes(cluster: Cluster, waking: list[int]) -> tuple[NodeClass, ...]:
+@per_record(maxsize=8)
+def _node_classes(cluster: Cluster, waking: tuple[int, ...]) -> tuple[NodeClass, ...]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
     rack = np.where(np.isin(topology.node_rack, sorted(capped)), topology.node_rack, -1)

@@ -14,7 +14,7 @@ from ronda.formulations.allocation.regret import regrets, surpluses
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
-from ronda.formulations.options.grid import RACK
+from ronda.formulations.options.columns import RACK
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts.nodes import may_sleep, node_classes
 from ronda.instances.arrays import Floats, Rows

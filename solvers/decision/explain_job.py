@@ -14,14 +14,13 @@ from ronda.formulations.allocation.regret import regrets
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.waking import ready, with_waking
-from ronda.formulations.objectives.forms import minds_power, values
-from ronda.formulations.options.starts import rows_of
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import JOINT
+from ronda.solvers.decision.question import Question
 
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
@@ -147,10 +146,9 @@ def explain_jobs(
             "--explain", f"no choice by prices ({plan.status.value})", "a plan that was weighed"
         )
     objective = str(plan.details["objective"])
-    table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
-    worth = values(round, table, objective, **(parameters or {}))
+    question = Question.of(round, objective, elastic=elastic, parameters=parameters)
     asked = [known.index(job) for job in jobs]
-    scales = _Scales.of(round, plan, table, worth, asked)
+    scales = _Scales.of(round, plan, question.table, question.values, asked)
     return [scales.explain(j, objective) for j in asked]
 
 

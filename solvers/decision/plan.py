@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
-from ronda.formulations.options.kept_options import in_words
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Setting
+from ronda.solvers.decision.question import Question
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.versions import versions
 
@@ -64,7 +63,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         What a watt less is worth at least, whether or not the energy of the window has a price.
     worth
         (K,) what options are worth as they were chosen (a job may have to wait for nodes); None:
-        the setting's values.
+        the question's values.
     awake
         (P,) how many nodes are to be awake at least; None: as many as jobs need.
     """
@@ -103,23 +102,23 @@ def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
 
 
 def to_plan(
-    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
+    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
 ) -> Plan:
     """Place a choice on nodes; the plan's objective and gap are those of what is placed.
 
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": setting.objective, **choice.details, **(details or {})}
+    more = {"objective": question.objective, **choice.details, **(details or {})}
     if choice.status is SolutionStatus.NONE:
-        return _fallback(setting, choice, deadline, more)
+        return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
     placed = realise(
-        setting.round,
-        setting.table,
-        setting.values if choice.worth is None else choice.worth,
+        question.round,
+        question.table,
+        question.values if choice.worth is None else choice.worth,
         choice.chosen,
-        watt_value=max(choice.watt_value, price_of_a_watt(setting.round, choice.prices)),
+        watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
         yielding=choice.yielding,
         racks=choice.racks,
     )
@@ -130,12 +129,12 @@ def to_plan(
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.regret is not None:
-        got = _got(setting.table, choice.chosen, placed.unplaced)
-        lost = zip(setting.table.jobs, choice.regret(got), strict=True)
+        got = _got(question.table, choice.chosen, placed.unplaced)
+        lost = zip(question.table.jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
-        policy=setting.policy,
+        policy=question.policy,
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=placed.objective,
@@ -143,7 +142,7 @@ def to_plan(
         stop=choice.stop,
         status=SolutionStatus.FEASIBLE if placed.lost > 0 else choice.status,
         prices=choice.prices,
-        record=_record(setting, choice, deadline.elapsed() - began, deadline),
+        record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
 
@@ -156,36 +155,38 @@ def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
 
 
 def _fallback(
-    setting: Setting, choice: Choice, deadline: Deadline, details: dict[str, Any]
+    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any]
 ) -> Plan:
     conflicts = [
         {"constraints": list(c.constraints), "message": c.message} for c in choice.conflicts
     ]
     return Plan(
-        policy=setting.policy,
-        allocations=setting.round.held,
+        policy=question.policy,
+        allocations=question.round.held,
         stop=choice.stop,
         status=SolutionStatus.FALLBACK,
-        record=_record(setting, choice, 0.0, deadline),
+        record=_record(question, choice, 0.0, deadline),
         details=details | {"conflicts": conflicts},
     )
 
 
-def _record(setting: Setting, choice: Choice, extract_s: float, deadline: Deadline) -> SolveRecord:
+def _record(
+    question: Question, choice: Choice, extract_s: float, deadline: Deadline
+) -> SolveRecord:
     """Return what the decision cost."""
-    known, said = versions(), in_words(setting.table.changes)
+    known = versions()
     return SolveRecord(
-        seed=setting.seed,
-        build_s=max(setting.options_s, choice.build_s),
+        seed=question.seed,
+        build_s=max(question.options_s, choice.build_s),
         solve_s=choice.solve_s,
         extract_s=extract_s,
         total_s=deadline.elapsed(),
         nodes=choice.nodes,
-        options=len(setting.table),
+        options=len(question.table),
         variables=choice.variables,
         constraints=choice.constraints,
         incumbents=choice.incumbents,
         solver=choice.solver,
-        versions={package: known[package] for package in setting.packages},
-        message="; ".join(filter(None, (choice.message, said))),
+        versions={package: known[package] for package in question.packages},
+        message=choice.message,
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.racks import wider
-from ronda.formulations.options.grid import RACK
+from ronda.formulations.options.columns import RACK
 from ronda.formulations.options.table import OptionTable, option
 from ronda.formulations.placement.answer import Placed
 from ronda.formulations.placement.moves import idle_w, loss_of_moves

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from ronda.formulations.models.power import extra_w
+from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
-from ronda.formulations.options.requested import option_at
 from ronda.formulations.placement.place import place
 from ronda.formulations.watts.racks import capped
 from ronda.instances.job import Allocation, Option
@@ -146,14 +146,11 @@ class GpuLadderClimb:
 
     def _afresh(self, j: int, option: Option) -> Option:
         """Return an option with the rate to expect on the fewest nodes, not the measured one."""
-        state, pool = self.ladders[j].state, self.round.cluster.topology.pools[option.pool]
-        if state.allocation is None or option is not state.allocation.option:
+        state = self.ladders[j].state
+        of = application_of(self.round, state, option.pool)
+        if of is None or state.allocation is None or option is not state.allocation.option:
             return option
-        profile = self.round.profiles[state.job.profile]
-        fresh = option_at(
-            profile, pool, option.pool, option.gpus, option.batch, state.noise, option.clock
-        )
-        return fresh or option
+        return of.option(option.gpus, option.batch, state.noise, clock=option.clock) or option
 
     def _option(self, j: int, step: int) -> Option:
         ladder, state = self.ladders[j], self.ladders[j].state
@@ -162,9 +159,8 @@ class GpuLadderClimb:
             held = state.allocation.option
             if (held.pool, held.gpus, held.batch) == (pool, gpus, batch):
                 return held
-        profile = self.round.profiles[state.job.profile]
-        shape = self.round.cluster.topology.pools[pool]
-        option = option_at(profile, shape, pool, gpus, batch, state.noise)
+        of = application_of(self.round, state, pool)
+        option = of.option(gpus, batch, state.noise) if of is not None else None
         assert option is not None, "ladders hold only counts with a speed"
         return self._clocks(state, option)
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Rows
 
 ROUNDING = 1e-9

@@ -14,7 +14,8 @@ from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.objectives.forms import values_of
 from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round

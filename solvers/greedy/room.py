@@ -7,11 +7,11 @@ import numpy as np
 
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.models.power import extra_w
-from ronda.formulations.models.throughput import work_rate
+from ronda.formulations.options.application import application_of
 from ronda.formulations.options.requested import requested_options
+from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.consolidate import Consolidate, Placement
 from ronda.formulations.placement.most_free import MostFree
-from ronda.formulations.remembered import remembered
 from ronda.formulations.watts.nodes import node_w
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.cluster import Cluster
@@ -140,20 +140,12 @@ class Room:
 
 def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
     """Return an option as it runs on so many nodes, or None if its profile has no speed there."""
-    pool, profile = round.cluster.topology.pools[option.pool], round.profiles[state.job.profile]
-    if nodes <= -(-option.gpus // pool.gpus_per_node):
-        return option
-    key = ("runs on", pool.gpu_type, option.gpus, nodes, option.batch)
-    runs = remembered(
-        profile,
-        key,
-        lambda: work_rate(profile, pool.gpu_type, option.gpus, nodes, option.batch) > 0,
-    )
-    return msgspec.structs.replace(option, span="cluster") if runs else None
+    of = application_of(round, state, option.pool)
+    return of.spread(option, nodes) if of is not None else None
 
 
 def spare_w(round: Round, *, sleeping: bool = False) -> float:
-    """Return the watts that jobs may add to a cluster without jobs, for ever; may be negative.
+    """Return the watts that jobs may add to a cluster without jobs, indefinitely; may be negative.
 
     Parameters
     ----------
@@ -180,8 +172,7 @@ def _waking_w(cluster: Cluster) -> list[float]:
 def empty_placers(round: Round, *, most_free: bool, sleeping: bool = False) -> list[Placer]:
     """Return a placer for each pool with all its nodes empty, those that may not be used full."""
     cluster = round.cluster
-    empty = remembered(cluster, ("rigid", most_free), lambda: _empty(cluster, most_free=most_free))
-    placers = [placer.copy() for placer in empty]
+    placers = [placer.copy() for placer in _empty(cluster, most_free=most_free)]
     if not sleeping:
         topology = cluster.topology
         for node in round.asleep:
@@ -190,6 +181,7 @@ def empty_placers(round: Round, *, most_free: bool, sleeping: bool = False) -> l
     return placers
 
 
+@per_record(maxsize=8)
 def _empty(cluster: Cluster, *, most_free: bool) -> list[Placer]:
     """Return a placer for each pool with all its nodes empty."""
     topology = cluster.topology

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ronda.formulations.models.efficiency import efficiency, noise_at, scale_at, stages
+from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.instance import Instance
@@ -86,9 +86,8 @@ class TrueRates:
         if curve is None:
             return Stages((INFINITY,), (speed,))
         steps = stages(self.curves[curve])
-        scale = [float(scale_at(noise, option.batch)) for _, noise in steps]
-        rates = speed * efficiency(scale, option.batch, profile.base_batch)
-        return Stages(tuple(until for until, _ in steps), tuple(rates.tolist()))
+        rates = [speed * worth(noise, option.batch, profile.base_batch) for _, noise in steps]
+        return Stages(tuple(until for until, _ in steps), tuple(rates))
 
 
 @dataclass(slots=True)

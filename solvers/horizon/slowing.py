@@ -2,10 +2,9 @@
 
 import msgspec
 
-from ronda.formulations.models.power import job_power_w
-from ronda.formulations.models.throughput import model_of, work_rate
+from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.options.application import application_of
 from ronda.instances.job import JobState, Option
-from ronda.instances.profile import Rigid
 from ronda.instances.round import Round
 
 
@@ -13,8 +12,8 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
     """Return steps down in clock of the running jobs, those with the least loss per watt first.
 
     A change of clock is a restart like any other change: over the time H that it is expected to
-    last, ten rounds and no less than 600 s, it loses the pause and the progress that the job then
-    makes less, in seconds of its GPUs at the clock that it has::
+    last (`ronda.formulations.objectives.outlook.horizon_s`), it loses the pause and the progress
+    that the job then makes less, in seconds of its GPUs at the clock that it has::
 
         loss(s) = gpus (pause + (H - pause) (1 - rate(s) / rate))
 
@@ -45,14 +44,13 @@ def at_clock(round: Round, state: JobState, clock: float) -> Option:
     if state.allocation is None:
         raise ValueError(f"job {state.job.id!r} does not run")
     held = state.allocation.option
-    profile, pool = round.profiles[state.job.profile], round.cluster.topology.pools[held.pool]
-    way = (profile, pool.gpu_type, held.gpus, -(-held.gpus // pool.gpus_per_node), held.batch)
-    racks = pool.racks if held.span == "cluster" else 1
-    return msgspec.structs.replace(
-        held,
-        clock=clock,
-        rate=work_rate(*way, clock, state.noise, racks),
-        power_w=job_power_w(*way, clock, racks),
+    of = application_of(round, state, held.pool)
+    assert of is not None, "the profile of a running job that may be slowed knows its GPUs"
+    slower = of.option(held.gpus, held.batch, state.noise, clock=clock, span=held.span)
+    return (
+        held
+        if slower is None
+        else msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)
     )
 
 
@@ -60,14 +58,14 @@ def _steps(round: Round, state: JobState) -> list[tuple[float, Option]]:
     """Return a job's steps with their loss in GPU-seconds per watt saved, which rises."""
     assert state.allocation is not None
     held = state.allocation.option
-    gpu_type = round.cluster.topology.pools[held.pool].gpu_type
-    if isinstance(model_of(round.profiles[state.job.profile], gpu_type), Rigid):
+    of = application_of(round, state, held.pool)
+    if of is None or of.rigid:
         return []
     full = at_clock(round, state, held.clock)
     pause_s = (state.job.costs or round.costs).change(held.gpus)
-    lasts_s = max(10.0 * round.length_s, 600.0, pause_s)
+    lasts_s = max(horizon_s(round), pause_s)
     left = []
-    for clock in gpu_type.clocks:
+    for clock in of.shape.pool.gpu_type.clocks:
         if clock < held.clock:
             option = at_clock(round, state, clock)
             slower = max(0.0, 1.0 - option.rate / full.rate)

@@ -2,8 +2,6 @@
 
 import heapq
 
-import msgspec
-
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.instance import Instance
@@ -174,8 +172,10 @@ class ClusterState:
         held: dict[str, Allocation] = {}
         for job_id, allocation in plan.allocations.items():
             state = self.running.get(job_id)
-            if state is None or (
-                state.allocation is not allocation and not _same(state.allocation, allocation)
+            if (
+                state is None
+                or state.allocation is None
+                or not state.allocation.goes_on(allocation)
             ):
                 held[job_id] = allocation
         stopped = tuple(i for i in self.running if i not in plan.allocations)
@@ -270,12 +270,3 @@ class ClusterState:
         if missing:
             raise RondaError(f"{len(missing)} jobs never completed: a defect in the driver")
         return tuple(outcome for outcome in self.outcomes if outcome is not None)
-
-
-def _same(old: Allocation | None, new: Allocation) -> bool:
-    """Tell whether an allocation is the one that is held, but for the expected rate."""
-    if old is None or old.placement != new.placement:
-        return False
-    return old.option == new.option or old.option == msgspec.structs.replace(
-        new.option, rate=old.option.rate
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.formulations.ones.genome import IDLE
-from ronda.formulations.options.requested import suits
+from ronda.formulations.options.application import application_of, applications
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
@@ -78,7 +78,7 @@ def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
             continue
         ways = _ways(round, state)
         if ways is not None:
-            members.setdefault(ways.index, []).append((state, ways))
+            members.setdefault(ways.of.shape.index, []).append((state, ways))
     for index, jobs in sorted(members.items()):
         nodes = np.flatnonzero(topology.node_pool == index)
         slots: Ints = np.repeat(nodes, free[nodes])
@@ -91,15 +91,13 @@ def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
 
 def _ways(round: Round, state: JobState) -> Ways | None:
     """Return how a job may run in its pool; None if no pool suits it."""
-    profile, pools = round.profiles[state.job.profile], round.cluster.topology.pools
     if state.allocation is not None:
-        index = state.allocation.option.pool
-        return Ways.of(state, profile, pools[index], index)
-    for index, pool in enumerate(pools):
-        if suits(state.job, profile, pool):
-            ways = Ways.of(state, profile, pool, index)
-            if ways.sizes()[-1]:
-                return ways
+        of = application_of(round, state, state.allocation.option.pool)
+        return None if of is None else Ways(state, of)
+    for of in applications(round, state.job):
+        ways = Ways(state, of)
+        if ways.sizes()[-1]:
+            return ways
     return None
 
 

@@ -8,7 +8,8 @@ is deployed. GPUs of a node are interchangeable: only another number of them on 
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
 from ronda.instances.arrays import Ints
-from ronda.solvers.ones.board import Board, Placement, held
+from ronda.instances.job import same_nodes
+from ronda.solvers.ones.board import Board, held
 from ronda.solvers.ones.memory import Memory
 from ronda.solvers.ones.state import Seat
 
@@ -32,7 +33,7 @@ def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
     if all(
         seat.epochs - since[j] >= EPOCHS
         for j, seat in enumerate(found)
-        if seat.gpus and not same(held(board.states[j]), target.get(j, ()))
+        if seat.gpus and not same_nodes(held(board.states[j]), target.get(j, ()))
     ):
         return genome, True
     deployed = board.deployed.copy()
@@ -41,11 +42,6 @@ def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
         if not found[j].gpus and (deployed[genes] == IDLE).all():
             deployed[genes] = j
     return deployed, False
-
-
-def same(one: Placement, other: Placement) -> bool:
-    """Tell whether two placements have the same GPUs on the same nodes."""
-    return tuple(sorted(one)) == tuple(sorted(other))
 
 
 def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, whole: bool) -> None:
@@ -59,7 +55,7 @@ def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, wh
     changes = False
     for j, (state, seat) in enumerate(zip(board.states, found, strict=True)):
         new = target.get(j, ())
-        if same(held(state), new):
+        if same_nodes(held(state), new):
             continue
         changes, job_id = True, state.job.id
         if state.allocation is not None:

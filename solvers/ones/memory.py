@@ -133,5 +133,5 @@ def epoch_of(state: JobState, ways: Ways) -> float:
     if job.estimate is not None:
         return job.estimate.work / EPOCHS
     size = int(ways.sizes()[-1])
-    speed = ways.samples_per_s(size, -(-size // ways.pool.gpus_per_node)) if size else 1.0
+    speed = ways.samples_per_s(size, ways.of.shape.nodes(size)) if size else 1.0
     return EPOCH_S * speed

@@ -154,5 +154,5 @@ def _speeds(board: Board, memory: Memory, j: int, seat: Seat, capacity: int) -> 
         return speeds({int(c): values for c, values in known.items()}, capacity)
     # It was executed before ONES took over: what it runs on, or would start on, is measured.
     gpus = seat.gpus or seat.start
-    nodes = -(-gpus // board.ways[j].pool.gpus_per_node)
+    nodes = board.ways[j].of.shape.nodes(gpus)
     return speeds({gpus: (board.ways[j].samples_per_s(gpus, nodes),)}, capacity)

@@ -3,7 +3,7 @@
 import msgspec
 
 from ronda.formulations.objectives.forms import minds_power, values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.profile import Profile, Tabular, rigid_profile

@@ -21,10 +21,9 @@ def allocation_model(round: Round, spec: str) -> Any:
     InputError
         If the policy is one without a model.
     """
-    from ronda.formulations.allocation import pyomo_model as allocation
-    from ronda.formulations.objectives.forms import values
-    from ronda.formulations.options import table as options
+    from ronda.formulations.allocation.pyomo_model import build
     from ronda.instances.rules.validate import validate
+    from ronda.solvers.decision.question import Question
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
 
@@ -32,5 +31,5 @@ def allocation_model(round: Round, spec: str) -> Any:
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
     validate(round)
-    table = options.build(round, elastic=made.elastic)
-    return allocation.build(round, table, values(round, table, made.objective))
+    question = Question.of(round, made.objective, elastic=made.elastic, parameters=made.parameters)
+    return build(round, question.table, question.values)

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
+from ronda.formulations.options.application import application_of
+from ronda.formulations.options.build import build
 from ronda.formulations.options.ladders import Homes, Ladder
-from ronda.formulations.options.requested import option_at
-from ronda.formulations.options.table import build
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -155,8 +155,8 @@ def _worth(
     factor = restart_factor(round, state, delay_s)
     held = state.allocation.option if state.allocation else None
     if held is not None and held.pool == pool:
-        profile = round.profiles[state.job.profile]
-        same = option_at(profile, where, pool, held.gpus, held.batch, state.noise)
+        of = application_of(round, state, pool)
+        same = of.option(held.gpus, held.batch, state.noise) if of is not None else None
         other = steps.get(held.gpus)
         if same is not None and (other is None or same.rate >= other[1] * factor):
             steps[held.gpus] = (held.batch, same.rate, True)

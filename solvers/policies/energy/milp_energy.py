@@ -13,8 +13,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import Choice, price_of_a_watt
+from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.prices import Prices
 
 WAKING, IDLE, STANDBY = "waking", "idle_since", "gpu_per_watt"
@@ -82,7 +82,7 @@ class MilpEnergy(Prices):
         """Return which nodes are awake, and not still waking."""
         return ready(round, frozenset(waking(round, initial))) if may_sleep(round) else None
 
-    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose; a watt that idle nodes draw costs as much as one that jobs draw."""
         choice = super().choose(setting, deadline, initial)
         earned = setting.values if choice.worth is None else choice.worth

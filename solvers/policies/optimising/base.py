@@ -9,8 +9,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import Choice, to_plan
+from ronda.solvers.decision.question import Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,11 @@ class Optimising(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        setting = Setting.of(
-            self.name,
+        setting = Question.of(
+            round,
             self.objective,
-            self.packages,
-            round=round,
+            policy=self.name,
+            packages=self.packages,
             seed=seed,
             deadline=deadline,
             elastic=self.elastic,
@@ -71,5 +71,5 @@ class Optimising(ABC):
         return plan
 
     @abstractmethod
-    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose every job's option."""

@@ -13,8 +13,8 @@ from ronda.formulations.objectives.outlook import outlook
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import price_of_a_watt, reserve_s
+from ronda.solvers.decision.question import Question
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import Outcome
 from ronda.solvers.genetic.evolution import Settings, shortest_first
@@ -54,7 +54,7 @@ class Evolve(Genetic):
         """The engine's parameters."""
         return replace(super().settings, exchanges=self.exchanges, adaptive=True)
 
-    def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
+    def case(self, setting: Question, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes that know where jobs run."""
         case = super().case(setting, bounds, unlimited=unlimited)
         losses = move_losses(setting.round, setting.table, setting.values)

@@ -11,8 +11,7 @@ from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes import Genes, Population, favourites, genes, within
 from ronda.formulations.objectives.forms import minds_power
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.starts import rows_of
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -20,8 +19,8 @@ from ronda.instances.round import Round
 from ronda.solvers import stopping
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import Choice, reserve_s, to_plan
+from ronda.solvers.decision.question import Question
 from ronda.solvers.genetic.engine import Outcome, evolve
 from ronda.solvers.genetic.evolution import Settings, check_settings
 
@@ -44,7 +43,7 @@ class Case:
         (J,) what it costs to move a running job that keeps its option.
     """
 
-    setting: Setting
+    setting: Question
     pool: Genes
     greedy: Rows
     bound: float
@@ -97,8 +96,13 @@ class Genetic:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round by evolution."""
-        setting = Setting.of(
-            self.name, self.objective, self.packages, round=round, seed=seed, deadline=deadline
+        setting = Question.of(
+            round,
+            self.objective,
+            policy=self.name,
+            packages=self.packages,
+            seed=seed,
+            deadline=deadline,
         )
         bounds = limits(setting.round, setting.table)
         wishes = favourites(setting.table, setting.values)
@@ -112,7 +116,7 @@ class Genetic:
         choice, details = self._choose(case, starts, deadline)
         return self.finish(case, to_plan(setting, choice, deadline, details))
 
-    def case(self, setting: Setting, bounds: Limits, *, unlimited: bool) -> Case:
+    def case(self, setting: Question, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
         table, values = setting.table, setting.values
         greedy, prices = favourites(table, values), dict[str, float]()

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.starts import rows_of
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import Choice, reserve_s
+from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.base import Optimising
 from ronda.solvers.prices.search import Search
 
@@ -34,7 +33,7 @@ class Milp(Optimising):
     name: ClassVar[str] = "milp"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
-    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
         starts = [running_rows(setting.table)]
         if initial is not None:

@@ -9,8 +9,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.choice import Setting
 from ronda.solvers.decision.plan import Choice, reserve_s
+from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.base import Optimising
 from ronda.solvers.prices.answer import DUAL_GAP
 from ronda.solvers.prices.search import Search
@@ -49,7 +49,7 @@ class Prices(Optimising):
         if not self.gap:
             raise InputError("prices: gap", "0", "a number above 0 and below 1")
 
-    def choose(self, setting: Setting, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by prices, beginning with those of the last plan."""
         return allocate_by_prices(
             setting.round,

@@ -8,7 +8,7 @@ from ronda.bench.speed.genetic import compare, main, plain_evaluation
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.genetic.operators import draw
 from ronda.solvers.genetic.repair import repair

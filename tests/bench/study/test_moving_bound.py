@@ -9,7 +9,7 @@ from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.policies.optimising.evolve import Evolve

@@ -12,7 +12,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import within
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.options.table import build as build_options
+from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.linear_form import linear_form
 from ronda.solvers.exact.model import solve

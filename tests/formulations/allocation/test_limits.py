@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.limits import capped_w, limits
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Rigid

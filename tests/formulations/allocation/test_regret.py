@@ -11,9 +11,9 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import option
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.decision.choice import Setting
+from ronda.solvers.contract import Capability
 from ronda.solvers.decision.explain_job import Reason, explain_jobs
+from ronda.solvers.decision.question import Question
 from ronda.solvers.registry import POLICIES, policy
 from ronda.solvers.solve import solve
 
@@ -184,7 +184,7 @@ def test_weighed_options_are_those_of_the_table():
     """Worth, GPUs and clock of what is shown as chosen are those of the plan's allocation."""
     round_ = generate.round(24, None, "tight", 2)
     plan = solve(round_, "prices")
-    setting = Setting.of("prices", "rank", (), round=round_, seed=0, deadline=Deadline())
+    setting = Question.of(round_, "rank")
     for one in explain_jobs(round_, plan, list(plan.allocations)):
         got, held = one.chosen, plan.allocations[one.job].option
         assert (got.gpus, got.clock, got.batch) == (held.gpus, held.clock, held.batch)

@@ -8,7 +8,8 @@ from ronda.formulations.allocation.case import make_case, restrict
 from ronda.formulations.allocation.pyomo_model import build_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.waking import begin, ready, with_waking
-from ronda.formulations.options.table import build, option
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import option
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.genome import favourites, within
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.generate.tiny import tiny_round
 
 rounds = st.integers(0, 2**20)

@@ -15,7 +15,7 @@ CURVE = NoiseCurve(
 
 def test_efficiency_by_hand():
     """Scale 100, base batch 20: (100 + 20) / (100 + 140) = 0.5 for a batch of 140."""
-    np.testing.assert_allclose(efficiency(100.0, [20.0, 140.0], 20.0), [1.0, 0.5])
+    np.testing.assert_allclose(efficiency(100.0, np.array([20.0, 140.0]), 20.0), [1.0, 0.5])
 
 
 def test_pollux_gain_is_the_same_number():
@@ -37,7 +37,7 @@ def test_scale_is_linear_inside_and_constant_outside():
     ("done", "first"), [(0.0, 10.0), (99.9, 10.0), (100.0, 1000.0), (1e9, 1000.0)]
 )
 def test_noise_by_progress(done, first):
-    """A stage begins where the last one ends; the last one lasts for ever."""
+    """A stage begins where the last one ends; the last one lasts indefinitely."""
     assert noise_at(CURVE, done).scale[0] == first
 
 
@@ -57,5 +57,5 @@ def test_stages_cover_all_progress():
 )
 def test_larger_batches_are_never_more_efficient(scale, base, factor, more):
     """Efficiency is at most 1 from the base batch up, falls with the batch, and stays positive."""
-    small, large = efficiency(scale, [base * factor, base * factor * more], base)
+    small, large = efficiency(scale, np.array([base * factor, base * factor * more]), base)
     assert 0 < large <= small <= 1

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model_rate import work_rate
 from ronda.formulations.models.throughput import (
     fastest_step,
     iteration_s,
     samples_per_s,
     sync_share,
-    work_rate,
 )
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.objectives.rank import expected_rank, prices
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.rank import elasticity, expected_rank, prices
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from ronda.solvers.decision.by_prices import allocate_by_fill
 from valued_rounds import cluster, job, rigid, snapshot
 
@@ -145,12 +147,12 @@ def test_expected_rank_of_equal_guesses_is_the_middle():
 
 
 def test_expected_rank_against_sampling():
-    """Drawn from P(R > x) = s / (s + x), ranks agree with the closed form on average."""
+    """Drawn from P(R > x) = (s / (s + x))^2, ranks agree with the closed form on average."""
     rng = np.random.default_rng(3)
     size, weight = np.array([1.0, 5.0, 20.0, 3.0]), np.array([1.0, 2.0, 1.0, 0.5])
     guessed = np.array([True, True, False, True])
     u = rng.random((200_000, 4))
-    drawn = np.where(guessed, size * (1 - u) / u, size)
+    drawn = np.where(guessed, size * (1 / np.sqrt(u) - 1), size)
     larger = drawn[:, None, :] >= drawn[:, :, None]  # [sample, j, k]: k is not smaller than j
     sampled = (larger @ weight).mean(axis=0)
     found = expected_rank(size, weight, np.zeros(4), guessed)
@@ -179,5 +181,5 @@ def test_rigid_jobs_among_elastic_ones_and_without_options_raise_nothing():
     with np.errstate(all="raise", under="ignore"):
         v = values(round, table)
     assert np.isfinite(v).all()
-    elasticity = table.derived["partitions"].elasticity
-    assert elasticity[:2].tolist() == pytest.approx([0.5, 1.0])
+    p = elasticity(outlook(round, table, 600.0))
+    assert p[:2].tolist() == pytest.approx([0.5, 1.0])

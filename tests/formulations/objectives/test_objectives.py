@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.objectives.forms import OBJECTIVES, values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from ronda.solvers.decision.by_prices import allocate_by_fill
@@ -88,8 +88,8 @@ def test_unknown_sizes_follow_attained_work():
     _, v = value_of(
         snapshot(rigid("old", None, done=900.0), rigid("new", None, done=100.0), on=cluster(1))
     )
-    # r = 900/100: the older is the larger with probability 9 (8 - ln 9)/64
-    larger = 9 * (8 - np.log(9)) / 64
+    # r = 900/100: the older is the larger with probability 81/64 - (324 + 18)/512 + 486 ln 9/4096
+    larger = 81 / 64 - 342 / 512 + 486 * np.log(9) / 4096
     np.testing.assert_allclose(v, [1 + 1 - larger, 1 + larger])
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.outlook import outlook
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.job import Costs
 from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
 

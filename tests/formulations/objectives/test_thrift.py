@@ -6,7 +6,7 @@ import pytest
 from ronda.formulations.objectives.forms import minds_power, values, values_of
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.objectives.thrift import LEAST
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate, Job, JobState

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import event, given, settings
 from msgspec.structs import replace
 
+from model_rate import work_rate
 from ronda.formulations.models.power import job_power_w
-from ronda.formulations.models.throughput import work_rate
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.cluster import GpuType
 from ronda.instances.profile import (

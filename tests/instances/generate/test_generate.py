@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
-from ronda.formulations.models.throughput import work_rate
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical

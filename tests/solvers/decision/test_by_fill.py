@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from scipy.optimize import linprog
 
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.profile import Parametric, PowerCurve, Profile, rigid_profile

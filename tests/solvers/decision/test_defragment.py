@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.formulations.placement.moves import idle_w, loss_of_moves
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option

@@ -11,7 +11,7 @@ from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers import stopping

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.genes.building import genes
-from ronda.formulations.options.table import OptionTable, build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
 from ronda.instances import generate
 from ronda.instances.job import Job, JobState
 from ronda.instances.plan import StopReason

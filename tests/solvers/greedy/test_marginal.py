@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.objectives.outlook import horizon_s, outlook
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.greedy.marginal import admit, climb, ladder, priced, relative
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.formulations.options.table import build, option
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import option
 from ronda.instances.check.answer import check
 from ronda.instances.job import Allocation, Costs
 from ronda.instances.plan import Plan

@@ -103,11 +103,3 @@ def test_labels_begin_at_the_last_shortfall():
     gap = first.details["dual_gap"]
     if "labels" in again.record.message:
         assert f"labels from a shortfall of {gap:.1e} on" in again.record.message
-
-
-def test_record_says_what_was_kept():
-    """The second time nothing is built."""
-    energy, _ = rounds()
-    assert solve(energy, "prices").record.message.endswith("of 48 built (48 new)")
-    assert solve(energy, "prices").record.message.endswith("; options of 48 jobs kept")
-    assert solve(energy, "milp").record.message.endswith("; options of 48 jobs kept")

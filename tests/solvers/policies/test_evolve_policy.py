@@ -6,7 +6,7 @@ import pytest
 from ronda.bench.study.evolve_quality import settled, worth_of
 from ronda.formulations.genes.neighbourhood import move_losses
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError

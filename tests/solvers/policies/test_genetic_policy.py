@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build, option
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import option
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.running import running_rows
-from ronda.formulations.options.starts import rows_of
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.formulations.watts.nodes import may_sleep
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack

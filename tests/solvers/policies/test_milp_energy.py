@@ -10,7 +10,7 @@ from ronda.bench.runs.variant import Variant, reference_w
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.genome import within
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack

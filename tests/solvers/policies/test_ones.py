@@ -6,6 +6,8 @@ import pytest
 
 from ronda.bench.runs.measure import measure
 from ronda.formulations.ones.genome import IDLE
+from ronda.formulations.options.application import Application
+from ronda.formulations.options.pools import pool_shapes
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -293,9 +295,8 @@ def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
 def test_batches_beyond_what_is_offered_are_frozen():
     """Base batch 1, offered up to 4: on 3 GPUs 2 (3 is not offered), from 4 on 4."""
     state = _round().waiting[0]
-    profile = _instance().profiles["p"]
-    pool = _instance().cluster.topology.pools[0]
-    ways = Ways.of(state, profile, pool, 0)
+    (shape,) = pool_shapes(_instance().cluster)
+    ways = Ways(state, Application(_instance().profiles["p"], shape))
     assert [ways.batch(c) for c in (1, 2, 3, 4, 8)] == [1, 2, 2, 4, 4]
     # At most 4 x 2 requested GPUs; the pool has 8.
     assert ways.sizes().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]

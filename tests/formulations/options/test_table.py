@@ -1,12 +1,24 @@
-"""A choice to start from: an earlier plan."""
+"""Rows of what runs now, and of an earlier plan."""
 
 import msgspec
+import numpy as np
 
-from ronda.formulations.options.starts import rows_of
-from ronda.formulations.options.table import build
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances import generate
 from ronda.solvers.contract import Deadline
 from ronda.solvers.policies.optimising.genetic import Genetic
+
+
+def test_running_rows_are_the_current_ones():
+    """Running jobs have the row that they run on, waiting ones none."""
+    round_ = generate.round(jobs=24, seed=1)
+    table = build(round_)
+    rows = running_rows(table)
+    runs = np.array([state.allocation is not None for state in table.jobs])
+    assert ((rows >= 0) == runs).all()
+    assert table.current[rows[runs]].all()
+    assert (table.job[rows[runs]] == np.flatnonzero(runs)).all()
 
 
 def test_rows_of_a_plan_are_its_options():

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
-from ronda.formulations.models.throughput import work_rate
-from ronda.formulations.options.dominance import fastest_per_gpus, undominated
-from ronda.formulations.options.grid import CLUSTER, NODE, RACK
-from ronda.formulations.options.menu_section import AT_ONCE
+from ronda.formulations.options.build import build
+from ronda.formulations.options.columns import CLUSTER, NODE, RACK
+from ronda.formulations.options.dominance import undominated
+from ronda.formulations.options.grid import TOGETHER
 from ronda.formulations.options.pools import pool_shapes
-from ronda.formulations.options.table import build, option
+from ronda.formulations.options.table import option
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
@@ -311,7 +312,7 @@ def test_building_twice_gives_the_same_table():
 
 
 def test_equal_pools_are_one_key():
-    """Pools of equal clusters hash alike, so that menus serve both; others differ."""
+    """Pools of equal clusters hash alike, so that an application serves both; others differ."""
     (one,), (same,) = pool_shapes(V100S), pool_shapes(cluster((4, 4, "V100", "default")))
     (other,) = pool_shapes(cluster((5, 4, "V100", "default")))
     assert one is not same
@@ -327,15 +328,15 @@ def test_empty_round():
 
 
 def test_rows_do_not_depend_on_how_many_are_computed_at_once():
-    """More jobs, all different, than a menu computes together: each has the rows it has alone."""
+    """More jobs, all different, than a grid works on together: each has the rows it has alone."""
     states = [
         waiting(id=f"{n}/{low}", gpus=n, min_gpus=low, max_gpus=16, noise=NOISE)
         for n in range(1, 17)
         for low in range(1, n + 1)
     ]
-    assert len(states) > AT_ONCE
+    assert len(states) > TOGETHER
     whole = build(snapshot(*states), mind_power=True)
-    for j in (0, AT_ONCE - 1, AT_ONCE, len(states) - 1):
+    for j in (0, TOGETHER - 1, TOGETHER, len(states) - 1):
         own = build(snapshot(states[j]), mind_power=True)
         rows = slice(whole.start[j], whole.start[j + 1])
         for name in ("gpus", "clock", "batch", "rate", "power_w", "span"):
@@ -400,7 +401,7 @@ SIZES = [(1, NODE), (2, NODE), (4, RACK), (4, CLUSTER), (8, RACK), (8, CLUSTER)]
 @settings(deadline=None)
 @given(data=st.data(), jobs=st.integers(1, 3), clocks=st.integers(1, 3))
 def test_dominance_against_brute_force(data, jobs, clocks):
-    """On small integers, where ties abound, both rules agree with pairwise comparison."""
+    """On small integers, where ties abound, the rule agrees with pairwise comparison."""
 
     def draw(count):
         return data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
@@ -424,9 +425,3 @@ def test_dominance_against_brute_force(data, jobs, clocks):
         keys = list(zip(r, -gpus, -p, strict=True))
         expected = survivors(mask.nonzero()[0].tolist(), keys, span)
         assert found.nonzero()[0].tolist() == expected
-    best = rate[0, ::clocks]  # a row for each size
-    for mask in offered[:, ::clocks]:
-        keys = list(zip(best, [-n for n, _ in SIZES], strict=True))
-        rows = mask.nonzero()[0].tolist()
-        expected = survivors([k for k in rows if best[k] > 0], keys, [s for _, s in SIZES])
-        assert fastest_per_gpus(rows, best.tolist(), [s for _, s in SIZES]) == expected

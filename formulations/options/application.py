@@ -1,0 +1,140 @@
+"""One application on one pool: the place where an `Option` is made, with its rate and watts."""
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from ronda.formulations.models.efficiency import worth
+from ronda.formulations.models.power import speed_and_watts
+from ronda.formulations.models.throughput import model_of
+from ronda.formulations.options.pools import PoolShape, pool_shapes
+from ronda.formulations.per_record import per_record
+from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid
+from ronda.instances.round import Round
+
+
+class Application:
+    """A profile in a pool; it must have a throughput model of the pool's GPU type.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    shape
+        The pool.
+    """
+
+    def __init__(self, profile: Profile, shape: PoolShape) -> None:
+        self.profile, self.shape = profile, shape
+        model = model_of(profile, shape.pool.gpu_type)
+        self.rigid = isinstance(model, Rigid)
+        self.minds_racks = (
+            shape.pool.racks > 1 and isinstance(model, Parametric) and model.minds_racks
+        )
+
+    def batch(self, job: Job) -> float:
+        """Return the global batch that a job's user chose, or the profile's base batch."""
+        return job.batch or self.profile.base_batch
+
+    def measured(
+        self, gpus: int, nodes: int, batch: float, clock: float = 1.0, racks: int = 1
+    ) -> tuple[float, float]:
+        """Return samples per second (rigid: 1; 0: not feasible) and watts of all GPUs."""
+        return _measured(self, gpus, nodes, batch, clock, racks if self.minds_racks else 1)
+
+    def worth(self, noise: NoiseScale | None, batch: float) -> float:
+        """Return the work that a sample is in a batch."""
+        return 1.0 if self.rigid else worth(noise, batch, self.profile.base_batch)
+
+    def option(
+        self,
+        gpus: int,
+        batch: float,
+        noise: NoiseScale | None,
+        *,
+        clock: float = 1.0,
+        span: str | None = None,
+    ) -> Option | None:
+        """Return a configuration on the fewest nodes; None where the profile has no speed for it.
+
+        Parameters
+        ----------
+        gpus, batch, clock
+            GPUs, global batch size, clock as a fraction of the maximum.
+        noise
+            Gradient noise scale of the job now; None: every sample counts fully.
+        span
+            How far the nodes may be apart. Several in the cluster are promised no more than they
+            give in several racks, if those of the pool are. None: as far as they need to be.
+        """
+        nodes = self.shape.nodes(gpus)
+        span = span or ("node" if nodes == 1 else "cluster")
+        racks = self.shape.pool.racks if span == "cluster" else 1
+        speed, power_w = self.measured(gpus, nodes, batch, clock, racks)
+        rate = speed * self.worth(noise, batch)
+        if not rate > 0:
+            return None
+        return Option(
+            pool=self.shape.index,
+            gpus=gpus,
+            span=span,
+            clock=clock,
+            batch=batch,
+            rate=rate,
+            power_w=power_w,
+        )
+
+    def spread(self, option: Option, nodes: int) -> Option | None:
+        """Return an option as it runs on so many nodes; None without a speed there.
+
+        Its rate remains what it promises on the fewest nodes.
+        """
+        if nodes <= self.shape.nodes(option.gpus):
+            return option
+        if not self.measured(option.gpus, nodes, option.batch)[0] > 0:
+            return None
+        return replace(option, span="cluster")
+
+    def rate_on(self, allocation: Allocation, racks: int, noise: NoiseScale | None) -> float:
+        """Return the rate on the nodes of an allocation, which are in so many racks."""
+        option, nodes = allocation.option, len(allocation.placement)
+        speed, _ = self.measured(option.gpus, nodes, option.batch, option.clock, racks)
+        return speed * self.worth(noise, option.batch)
+
+
+@lru_cache(maxsize=8192)
+def _measured(
+    of: Application, gpus: int, nodes: int, batch: float, clock: float, racks: int
+) -> tuple[float, float]:
+    gpu_type = of.shape.pool.gpu_type
+    speed, power_w = speed_and_watts(of.profile, gpu_type, gpus, nodes, batch, clock, racks)
+    return float(speed), float(power_w)
+
+
+@per_record(maxsize=1024)
+def application(profile: Profile, shape: PoolShape) -> Application | None:
+    """Return a profile in a pool; None if it has no throughput model of the pool's GPU type."""
+    if shape.pool.gpu_type.name not in profile.throughput:
+        return None
+    return Application(profile, shape)
+
+
+def application_of(round: Round, state: JobState, pool: int) -> Application | None:
+    """Return a job's application in a pool of the round's cluster."""
+    return application(round.profiles[state.job.profile], pool_shapes(round.cluster)[pool])
+
+
+def suits(job: Job, shape: PoolShape) -> bool:
+    """Tell whether a job may use a pool's GPUs, if its profile knows them."""
+    pool = shape.pool
+    return pool.partition == job.partition and (
+        not job.gpu_types or pool.gpu_type.name in job.gpu_types
+    )
+
+
+def applications(round: Round, job: Job) -> list[Application]:
+    """Return what a job may run as, in the order of the cluster's pools."""
+    profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
+    found = (application(profile, shape) for shape in shapes if suits(job, shape))
+    return [of for of in found if of is not None]

@@ -1,0 +1,62 @@
+"""What is asked about a round: which options its jobs have, and what each is worth."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats
+from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+
+
+class Question(msgspec.Struct, frozen=True, eq=False):
+    """A round with its options and their values: the same for policies, models and explanations.
+
+    Attributes
+    ----------
+    round, objective
+        The round, and the name of the objective.
+    table, values
+        The round's options, and (K,) what they are worth.
+    policy, packages, seed
+        Who asks, and on which packages and seed the answer depends: for the plan's record.
+    options_s
+        Seconds since entry when the options and values were there.
+    """
+
+    round: Round
+    objective: str
+    table: OptionTable
+    values: Floats
+    policy: str = ""
+    packages: tuple[str, ...] = ()
+    seed: int = 0
+    options_s: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        round: Round,
+        objective: str,
+        *,
+        elastic: bool = True,
+        mind_power: bool = False,
+        parameters: Mapping[str, float] | None = None,
+        policy: str = "",
+        packages: tuple[str, ...] = (),
+        seed: int = 0,
+        deadline: Deadline | None = None,
+    ) -> "Question":
+        """Build the options of a round and what they are worth, by the objective's parameters.
+
+        Watts matter among options if the objective or the caller (`mind_power`) minds them, or the
+        round limits them.
+        """
+        minds = mind_power or minds_power(objective) or None
+        table = build(round, elastic=elastic, mind_power=minds)
+        worth = values(round, table, objective, **(parameters or {}))
+        options_s = deadline.elapsed() if deadline else 0.0
+        return cls(round, objective, table, worth, policy, ("ronda", *packages), seed, options_s)
