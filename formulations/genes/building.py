@@ -49,13 +49,19 @@ def genes(
     alone = np.array(charged(list(demand), step_w))
     fits = (alone <= limit[:, None]).all(axis=0)
     keep = np.flatnonzero(~must & fits & np.isfinite(values) & (values > 0))
+    unit = np.array([(prices or {}).get(name, 0.0) for name in limits.names])
     return _assembled(
-        _Rows(keep, table.job[keep], values[keep], demand[:, keep], _burden(limits)[:, keep]),
-        _Limits(capacity, limit, tuple(step_w)),
-        np.array([max(0.0, (prices or {}).get(name, 0.0)) for name in limits.names]),
+        _Rows(
+            keep,
+            table.job[keep],
+            values[keep],
+            demand[:, keep],
+            _burden(limits)[:, keep],
+            table.current[keep],
+        ),
+        _Limits(capacity, limit, np.maximum(unit, 0.0), tuple(step_w)),
         fixed,
         float(values[must].sum()),
-        table.current[keep],
     )
 
 
@@ -97,44 +103,38 @@ def genes_of(
     jobs = len(start) - 1
     job = np.repeat(np.arange(jobs), np.diff(start))[keep]
     taken = usage[:, keep]
+    unit = np.zeros(len(capacity)) if prices is None else np.maximum(prices, 0.0)
     return _assembled(
-        _Rows(keep, job, value[keep], taken, taken),
-        _Limits(np.asarray(capacity, dtype=float), limit, ()),
-        np.zeros(len(capacity)) if prices is None else np.maximum(prices, 0.0),
+        _Rows(keep, job, value[keep], taken, taken, np.zeros(len(keep), dtype=bool)),
+        _Limits(np.asarray(capacity, dtype=float), limit, unit),
         np.full(jobs, -1),
         0.0,
-        np.zeros(len(keep), dtype=bool),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns that may be chosen: their number, job, value, demand and burden."""
+    """The columns that may be chosen, and which of them run now."""
 
     row: Rows
     job: Rows
     value: Floats
     demand: Floats
     burden: Floats
+    current: Mask
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What they may use: capacity, the same with rounding, and the steps of nodes' watts."""
+    """What they may use (capacity, and with rounding), what a unit is worth, and node steps."""
 
     capacity: Floats
     limit: Floats
-    step_w: tuple[Floats, ...]
+    prices: Floats
+    step_w: tuple[Floats, ...] = ()
 
 
-def _assembled(
-    rows: _Rows,
-    bounds: _Limits,
-    unit: Floats,
-    fixed: Rows,
-    fixed_value: float,
-    current: Mask,
-) -> Genes:
+def _assembled(rows: _Rows, bounds: _Limits, fixed: Rows, fixed_value: float) -> Genes:
     """Put "waits" before every job's rows and sort them, cheapest first."""
     column, count = np.unique(rows.job, return_counts=True)
     none, nothing = np.zeros(len(column)), np.zeros((len(bounds.capacity), len(column)))
@@ -143,8 +143,8 @@ def _assembled(
     value = np.concatenate([none, rows.value])
     demand = np.hstack([nothing, rows.demand])
     burden = np.hstack([nothing, rows.burden])
-    runs = np.concatenate([none.astype(bool), current])
-    cost = _units(unit, bounds.capacity) @ burden
+    runs = np.concatenate([none.astype(bool), rows.current])
+    cost = _units(bounds.prices, bounds.capacity) @ burden
     order = np.lexsort((value, cost, row >= 0, job))
     row, value, cost, runs = row[order], value[order], cost[order], runs[order]
     demand, burden = np.ascontiguousarray(demand[:, order]), np.ascontiguousarray(burden[:, order])
@@ -160,7 +160,7 @@ def _assembled(
         demand=demand,
         burden=burden,
         cost=cost,
-        prices=unit,
+        prices=bounds.prices,
         capacity=np.maximum(bounds.capacity, 1e-12),
         limit=bounds.limit,
         first=first,

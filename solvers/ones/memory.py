@@ -4,7 +4,7 @@ Each job's records are entries of their own, so that a journal writes only those
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ronda.formulations.models.learning import epochs_over
@@ -49,16 +49,6 @@ class Member:
         """Return the epochs that it has completed."""
         return epochs_over(self.samples, epoch)
 
-    def to_list(self) -> list[float]:
-        """Return plain values."""
-        return [self.limit, self.samples, self.done, self.ran_s, self.placed, self.scaled]
-
-    @classmethod
-    def from_list(cls, values: list[float]) -> "Member":
-        """Read `to_list`'s values."""
-        limit, samples, done, ran_s, placed, scaled = values
-        return cls(int(limit), samples, done, ran_s, int(placed), int(scaled))
-
 
 @dataclass(slots=True)
 class Memory:
@@ -91,7 +81,7 @@ class Memory:
     def read(cls, details: Mapping[str, Any]) -> "Memory":
         """Read a plan's details; nothing of them is changed later."""
         made = cls(*details.get("ones.clock", (0.0, 0)))
-        made.members = {i: Member.from_list(m) for i, m in details.get("ones.jobs", {}).items()}
+        made.members = {i: Member(*fields) for i, fields in details.get("ones.jobs", {}).items()}
         for key, value in details.items():
             kind, _, job_id = key.partition(" ")
             if kind == "ones.speeds":
@@ -107,7 +97,7 @@ class Memory:
         """Return details."""
         details: dict[str, Any] = {
             "ones.clock": [self.now_s, self.ended],
-            "ones.jobs": {i: m.to_list() for i, m in self.members.items()},
+            "ones.jobs": {i: list(astuple(m)) for i, m in self.members.items()},
         }
         for kind, records in (("speeds", self.speeds), ("rows", self.rows), ("past", self.past)):
             details |= {f"ones.{kind} {job_id}": value for job_id, value in records.items()}
