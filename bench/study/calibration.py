@@ -1,30 +1,32 @@
-"""Trust in predicted progress: ``python -m ronda.bench.study.calibration --out FOLDER``.
+"""How far predicted training progress can be trusted.
 
 Trains predictors (`ronda.formulations.prediction.progress`) on finished jobs of the packaged
 learning curves and holds their Beta distributions against jobs that they have not seen: other
-configurations of the same tasks, and other tasks. Writes ``calibration.png``, ``.csv`` and
-``.json``; prints a table.
+configurations of the same tasks, and other tasks. With several seeds, each of which holds out
+other jobs, table and picture show means.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 
-import msgspec
+import click
 import numpy as np
+from matplotlib.ticker import PercentFormatter
 from scipy.special import betainc, betaln
 
+from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.study.harness import Folder, Line, grouped, markdown, seeds, study
 from ronda.bench.study.learning_curves import Log, logs, packaged, read
-from ronda.bench.study.sruf_snapshot import LIMITS, optimum, snapshot
+from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
 from ronda.formulations.prediction.training import Training
 from ronda.instances.arrays import Floats
-from ronda.instances.files.storage import store
+from ronda.instances.base import Record
 
 FEWEST_EPOCHS = 2
-"""ONES predicts a job only after so many epochs."""
+"""ONES predicts a job only after this many epochs."""
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 SPLITS = ("new configurations", "new tasks")
@@ -33,14 +35,20 @@ SAMPLES = (1, 8, 64)
 ROUNDS, JOBS, GPUS = 200, 40, 64
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How one method does on one split.
+class Case(Record, frozen=True, kw_only=True):
+    """What is held out, by which predictor, from which curves (empty: the packaged ones)."""
+
+    seed: int
+    split: str
+    method: str
+    curves: str = ""
+
+
+class Fit(Record, frozen=True, kw_only=True):
+    """How well beliefs fit the true progress.
 
     Attributes
     ----------
-    split, method, train_rows, test_rows
-        What was trained, and on what it was tested.
     log_density
         Mean log density at the true progress; more is better.
     mean_error
@@ -54,16 +62,22 @@ class Calibration:
         (19,) the shares at `LEVELS`.
     """
 
-    split: str
-    method: str
-    train_rows: int
-    test_rows: int
     log_density: float
     mean_error: float
     calibration_error: float
     coverage_80: float
     width_80: float
     shares: tuple[float, ...]
+
+
+class Calibration(Line, frozen=True, kw_only=True):
+    """How one predictor does on one split; `losses` see `sampling_loss`."""
+
+    case: Case
+    train_rows: int
+    test_rows: int
+    fit: Fit
+    losses: dict[str, float] = {}
 
 
 def divide(log: Log, split: str, seed: int) -> tuple[Log, Log]:
@@ -89,46 +103,29 @@ def believe(method: str, train: Log, test: Log, seed: int) -> BetaProgress:
     return fitted.predict(test.rows)
 
 
-def judge(belief: BetaProgress, truth: Floats) -> dict[str, float | tuple[float, ...]]:
-    """Return the measures of `Calibration` for beliefs and the true progress."""
+def judge(belief: BetaProgress, truth: Floats) -> Fit:
+    """Hold beliefs against the true progress."""
     a, b = belief.a, belief.b
     density = (a - 1) * np.log(truth) + (b - 1) * np.log1p(-truth) - betaln(a, b)
-    rank = betainc(a, b, truth)
-    shares = (rank[:, None] <= LEVELS).mean(axis=0)
+    shares = (betainc(a, b, truth)[:, None] <= LEVELS).mean(axis=0)
     low, high = belief.quantile([0.1, 0.9])
-    return {
-        "log_density": float(density.mean()),
-        "mean_error": float(np.abs(belief.mean() - truth).mean()),
-        "calibration_error": float(np.abs(shares - LEVELS).mean()),
-        "coverage_80": float(((low <= truth) & (truth <= high)).mean()),
-        "width_80": float((high - low).mean()),
-        "shares": tuple(shares.tolist()),
-    }
+    return Fit(
+        log_density=float(density.mean()),
+        mean_error=float(np.abs(belief.mean() - truth).mean()),
+        calibration_error=float(np.abs(shares - LEVELS).mean()),
+        coverage_80=float(((low <= truth) & (truth <= high)).mean()),
+        width_80=float((high - low).mean()),
+        shares=tuple(shares.tolist()),
+    )
 
 
-def calibrate(log: Log, seed: int = 0) -> list[Calibration]:
-    """Return how every method does on every split."""
-    found = []
-    for split in SPLITS:
-        train, test = divide(log, split, seed)
-        for method in METHODS:
-            measures = judge(believe(method, train, test, seed), test.progress)
-            made = {"split": split, "method": method, "train_rows": len(train)}
-            found.append(
-                msgspec.convert(made | {"test_rows": len(test)} | measures, type=Calibration)
-            )
-    return found
-
-
-def sampling_loss(log: Log, seed: int = 0) -> dict[str, float]:
+def sampling_loss(belief: BetaProgress, test: Log, seed: int) -> dict[str, float]:
     """Return how much worse than with known progress schedules score, by what they are based on.
 
-    Rounds of 40 running jobs drawn from the test rows of new configurations on 64 GPUs (speed-up
-    c^p, p from U(0.55, 0.95), limits of 1 to 16 GPUs): the schedule of least SRUF score on sampled
-    progress is scored at the true one, relative to the best. Mean over 200 rounds.
+    Rounds of 40 running jobs drawn from the test rows on 64 GPUs (speed-up c^p, p from
+    U(0.55, 0.95), limits of 1 to 16 GPUs): the schedule of least SRUF score on sampled progress is
+    scored at the true one, relative to the best. Mean over 200 rounds.
     """
-    train, test = divide(log, SPLITS[0], seed)
-    belief = believe(INTENDED, train, test, seed)
     rng = np.random.default_rng(seed)
     counts = np.arange(1, max(LIMITS) + 1)
     losses: dict[str, list[float]] = {}
@@ -144,46 +141,118 @@ def sampling_loss(log: Log, seed: int = 0) -> dict[str, float]:
         guesses = {f"{n} sample{'s' if n > 1 else ''}": here.work_left(rng, n) for n in SAMPLES}
         guesses |= {"expected": here.expected_work_left(), "at the mean": here.b / here.a}
         truth = snapshot(done * (1.0 / test.progress[at] - 1.0), speed, GPUS)
-        best = float(truth.score(optimum(truth)))
+        best = truth.score(optimum(truth))
         for name, factor in guesses.items():
-            score = float(truth.score(optimum(snapshot(done * factor, speed, GPUS))))
+            score = truth.score(optimum(snapshot(done * factor, speed, GPUS)))
             losses.setdefault(name, []).append(score / best - 1.0)
     return {name: float(np.mean(each)) for name, each in losses.items()}
 
 
-def table(found: Sequence[Calibration], losses: dict[str, float]) -> str:
-    """Return both tables in Markdown."""
-    lines = [
-        "| held out | predictor | mean log density | error of the mean | calibration error | in 80 % interval | its width |",  # noqa: E501
-        "| --- | --- | --- | --- | --- | --- | --- |",
+@lru_cache(maxsize=1)
+def _log(curves: str) -> Log:
+    return logs(read(Path(curves)) if curves else packaged())
+
+
+def measure(case: Case) -> Calibration:
+    """Train one predictor and hold it against one split."""
+    train, test = divide(_log(case.curves), case.split, case.seed)
+    belief = believe(case.method, train, test, case.seed)
+    sampled = (case.split, case.method) == (SPLITS[0], INTENDED)
+    return Calibration(
+        case=case,
+        train_rows=len(train),
+        test_rows=len(test),
+        fit=judge(belief, test.progress),
+        losses=sampling_loss(belief, test, case.seed) if sampled else {},
+    )
+
+
+def table(lines: Sequence[Calibration]) -> str:
+    """Return the means over seeds of fits and losses, in Markdown."""
+    rows = []
+    for (split, method), own in _by_predictor(lines).items():
+        numbers = [
+            f"{fmean(line.fit.log_density for line in own):.3f}",
+            f"{fmean(line.fit.mean_error for line in own):.3f}",
+            f"{fmean(line.fit.calibration_error for line in own):.3f}",
+            f"{fmean(line.fit.coverage_80 for line in own):.0%}",
+            f"{fmean(line.fit.width_80 for line in own):.2f}",
+        ]
+        rows.append([split, method, *numbers])
+    header = ["held out", "predictor", "mean log density", "error of the mean"]
+    header += ["calibration error", "in 80 % interval", "its width"]
+    made = markdown(header, rows, words=2)
+    sampled = [line.losses for line in lines if line.losses]
+    if not sampled:
+        return made
+    losses = [[name, f"{fmean(loss[name] for loss in sampled):.1%}"] for name in sampled[0]]
+    return f"{made}\n{markdown(['schedule by', 'score above that of known progress'], losses)}"
+
+
+def _by_predictor(lines: Sequence[Calibration]) -> dict[tuple[str, str], list[Calibration]]:
+    return grouped(lines, lambda line: (line.case.split, line.case.method))
+
+
+def draw(lines: Sequence[Calibration], folder: Folder) -> None:
+    """Draw, for each split, the share of jobs below each predicted quantile."""
+    splits = grouped(lines, lambda line: line.case.split)
+    figure = new_figure(4.4 * len(splits), 4.5)
+    rows = []
+    panels = figure.subplots(1, len(splits), squeeze=False)[0]
+    for axes, (split, own) in zip(panels, splits.items(), strict=True):
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
+        for index, ((_, method), each) in enumerate(_by_predictor(own).items()):
+            shares = np.mean([line.fit.shares for line in each], axis=0)
+            off = fmean(line.fit.calibration_error for line in each)
+            axes.plot(
+                LEVELS,
+                shares,
+                color=colour(index),
+                marker=marker(index),
+                markersize=3.5,
+                linewidth=1.4,
+                label=f"{method} ({off:.2f} off)",
+            )
+            pairs = zip(LEVELS.tolist(), shares.tolist(), strict=True)
+            rows += [(split, method, f"{level:.2f}", share) for level, share in pairs]
+        axes.set_aspect("equal")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("predicted quantile of progress", fontsize=9)
+        axes.set_ylabel("held-out epochs whose true progress is below it", fontsize=9)
+        axes.set_title(f"held out: {split}", fontsize=10)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PercentFormatter(1.0))
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        tidy(axes)
+    save(figure, folder.path / "calibration", ("split", "method", "level", "share"), rows)
+
+
+def calibrate(folder: Folder, seeds: Sequence[int], curves: Path | None) -> None:
+    """Measure every predictor on every split."""
+    place = str(curves.resolve()) if curves else ""
+    cases = [
+        Case(seed=seed, split=split, method=method, curves=place)
+        for split in SPLITS
+        for method in METHODS
+        for seed in seeds
     ]
-    lines += [
-        f"| {c.split} | {c.method} | {c.log_density:.3f} | {c.mean_error:.3f} | "
-        f"{c.calibration_error:.3f} | {c.coverage_80:.0%} | {c.width_80:.2f} |"
-        for c in found
-    ]
-    lines += ["", "| schedule by | score above that of known progress |", "| --- | --- |"]
-    lines += [f"| {name} | {loss:.1%} |" for name, loss in losses.items()]
-    return "\n".join(lines) + "\n"
+    lines = folder.measure(cases, measure, Calibration)
+    folder.write(table(lines))
+    draw(lines, folder)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Calibrate, draw and print."""
-    from ronda.bench.study.calibration_figure import draw
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for picture and numbers")
-    parser.add_argument("--curves", type=Path, help="CSV of curves; else the packaged ones")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(arguments)
-    log = logs(read(asked.curves) if asked.curves else packaged())
-    found, losses = calibrate(log, asked.seed), sampling_loss(log, asked.seed)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    draw(found, asked.out / "calibration")
-    whole = {"calibration": [asdict(c) for c in found], "sampling_loss": losses}
-    store(asked.out / "calibration.json", msgspec.json.format(msgspec.json.encode(whole)) + b"\n")
-    sys.stdout.write(table(found, losses))
-
-
-if __name__ == "__main__":
-    main()
+command = study(
+    "calibration",
+    __doc__,
+    calibrate,
+    [
+        seeds("0"),
+        click.Option(
+            ["--curves"],
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            help="CSV of curves; the packaged ones without.",
+        ),
+    ],
+)

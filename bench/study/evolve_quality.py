@@ -1,22 +1,33 @@
 """How near to the certified bound plans come once placement and moves are paid for.
 
-``python -m ronda.bench.study.evolve_quality --jobs 512 --limits 2,10`` prints one JSON object a
-line. The rounds are *settled*: a generated round is decided, a third of the jobs that run then
-finish at random and as many others wait, so that what still runs is scattered over the nodes and a
-new job of several nodes has to make room. A plan's worth is the value of the options that it
-places, less what the moves of jobs that keep their option cost; the bound is on the value without
-moves, so it bounds the worth as well.
+The rounds are *settled*: a generated round is decided, a third of the jobs that run then finish at
+random and as many others wait, so that what still runs is scattered over the nodes and a new job of
+several nodes has to make room. A plan's worth is the value of the options that it places, less
+what the moves of jobs that keep their option cost; the bound is on the value without moves, so it
+bounds the worth as well.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
+import click
 import msgspec
 import numpy as np
 
-from ronda.bench.runs.specs import split_policies
+from ronda.bench.study.harness import (
+    Folder,
+    Line,
+    grouped,
+    jobs,
+    markdown,
+    numbers,
+    policies,
+    seeds,
+    study,
+    words,
+)
 from ronda.bench.study.moving_bound import bound_with_moves
 from ronda.formulations.allocation.greedy_fill import dual_bound
 from ronda.formulations.allocation.limits import limits
@@ -28,6 +39,7 @@ from ronda.formulations.options.table import OptionTable, build
 from ronda.formulations.placement.moves import loss_of_moves
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
+from ronda.instances.base import Record
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -40,46 +52,43 @@ FINISHED = 1.0 / 3.0
 ELAPSED_S = 600.0
 """Seconds between the two rounds."""
 
-
 LARGE = 8
-"""One of so many new jobs needs at least 8 GPUs (a node), at most 32, and counts eightfold."""
+"""One in this many new jobs needs 8 to 32 GPUs (whole nodes), and counts eightfold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Case(Record, frozen=True, kw_only=True):
+    """A settled round, and who decides it within how many seconds."""
+
+    jobs: int
+    gpus: int
+    severity: str
+    seed: int
+    policy: str
+    limit_s: float
+
+
+class Quality(Line, frozen=True, kw_only=True):
     """One plan.
 
     Attributes
     ----------
-    case, round, jobs, running, gpus, options, policy, limit_s
-        What was asked of whom.
-    worth, bound, gap
-        Value of what is placed less moves; the least bound of all policies asked; relative gap.
-    tight_bound, tight_gap
-        The same with the bound that knows of moves (`ronda.bench.study.moving_bound`), if it is
-        less.
-    moved, unplaced, stays
-        Jobs that change nodes for the same option, found no room, or keep their allocation.
+    worth, bound
+        Value of what is placed less moves; the policy's own bound, None if it has none.
+    tight_bound
+        The bound that knows of moves (`ronda.bench.study.moving_bound`).
+    moved, unplaced
+        Jobs that change nodes for the same option, and jobs that found no room.
     generations, total_s
         How long it took.
     """
 
-    case: str
-    round: str
-    jobs: int
-    running: int
-    gpus: int
+    case: Case
     options: int
-    policy: str
-    limit_s: float
     worth: float
-    bound: float
-    gap: float
+    bound: float | None
     tight_bound: float
-    tight_gap: float
     moved: int
     unplaced: int
-    stays: int
     generations: int
     total_s: float
 
@@ -124,7 +133,7 @@ def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
 
 
 def _arrivals(count: int, gpus: int, severity: str, seed: int, now_s: float) -> list[JobState]:
-    """Return so many jobs that have just been submitted."""
+    """Return jobs that have just been submitted."""
     other = generate.round(jobs=max(1, count), gpus=gpus, severity=severity, seed=seed + 10_000)
     states = []
     for k, state in enumerate(other.jobs[:count]):
@@ -148,71 +157,113 @@ def worth_of(
     return float(worth[rows].sum()) - lost
 
 
-def measure(
-    round: Round, policies: Sequence[str], limits_s: Sequence[float], *, seed: int = 0
-) -> list[Quality]:
-    """Ask each policy within each limit, and judge all plans alike."""
-    objective = "rank"
-    table = build(round, mind_power=minds_power(objective) or None)
-    worth = values(round, table, objective)
-    asked = [(name, limit_s) for limit_s in limits_s for name in policies]
-    plans = []
-    for name, limit_s in asked:
-        deadline = Deadline(limit_s)
-        plan = policy(name).plan(round, deadline=deadline, seed=seed)
-        plans.append((plan, deadline.elapsed()))
-    bound = min(plan.bound for plan, _ in plans if plan.bound is not None)
+class _Valued(NamedTuple):
+    """A settled round, its options with their values, and the bound that knows of moves."""
+
+    round: Round
+    table: OptionTable
+    worth: Floats
+    tight_bound: float
+
+
+@lru_cache(maxsize=1)
+def _valued(jobs: int, gpus: int, severity: str, seed: int) -> _Valued:
+    round = settled(jobs, gpus, severity, seed)
+    table = build(round, mind_power=minds_power("rank") or None)
+    worth = values(round, table, "rank")
     _, prices = dual_bound(round, table, worth)
     losses = move_losses(round, table, worth)
     pool = settle(genes(table, worth, limits(round, table), prices), round, table, losses)
-    tight = min(bound, bound_with_moves(pool))
-    found = []
-    for (name, limit_s), (plan, total_s) in zip(asked, plans, strict=True):
-        own = worth_of(round, table, worth, plan)
-        found.append(
-            Quality(
-                case="evolve-quality",
-                round=round.name,
-                jobs=len(round.jobs),
-                running=len(round.running),
-                gpus=round.cluster.gpus,
-                options=len(table),
-                policy=name,
-                limit_s=limit_s,
-                worth=own,
-                bound=bound,
-                gap=max(0.0, bound - own) / abs(bound),
-                tight_bound=tight,
-                tight_gap=max(0.0, tight - own) / abs(tight),
-                moved=len(plan.details.get("moved", ())),
-                unplaced=len(plan.details.get("unplaced", ())),
-                stays=sum(plan.allocations.get(s.job.id) is s.allocation for s in round.running),
-                generations=int(plan.details.get("generations", 0)),
-                total_s=total_s,
+    return _Valued(round, table, worth, bound_with_moves(pool))
+
+
+def measure(case: Case) -> Quality:
+    """Let a policy plan, and judge the plan."""
+    round, table, worth, tight_bound = _valued(case.jobs, case.gpus, case.severity, case.seed)
+    deadline = Deadline(case.limit_s)
+    plan = policy(case.policy).plan(round, deadline=deadline, seed=0)
+    total_s = deadline.elapsed()
+    return Quality(
+        case=case,
+        options=len(table),
+        worth=worth_of(round, table, worth, plan),
+        bound=plan.bound,
+        tight_bound=tight_bound,
+        moved=len(plan.details.get("moved", ())),
+        unplaced=len(plan.details.get("unplaced", ())),
+        generations=int(plan.details.get("generations", 0)),
+        total_s=total_s,
+    )
+
+
+def worst_gaps(lines: Sequence[Quality]) -> str:
+    """Return the worst gaps over the rounds of a severity, by policy and limit; Markdown.
+
+    A round's bound is the least of all policies'. In brackets the gap to the bound that knows of
+    moves.
+    """
+    bounds = {
+        key: min(line.bound for line in own if line.bound is not None)
+        for key, own in grouped(lines, _round).items()
+    }
+    severities = list(dict.fromkeys(line.case.severity for line in lines))
+    rows = []
+    for (name, limit_s), plans in grouped(lines, lambda p: (p.case.policy, p.case.limit_s)).items():
+        cells = []
+        for severity in severities:
+            own = [plan for plan in plans if plan.case.severity == severity]
+            gap = max(_gap(bounds[_round(plan)], plan.worth) for plan in own)
+            tight = max(
+                _gap(min(bounds[_round(plan)], plan.tight_bound), plan.worth) for plan in own
             )
+            cells.append(f"{100 * gap:.2f} ({100 * tight:.2f})")
+        rows.append([name, f"{limit_s:g}", *cells])
+    header = [f"{severity}: worst gap (%)" for severity in severities]
+    return markdown(["policy", "limit (s)", *header], rows)
+
+
+def _round(line: Quality) -> tuple[str, int]:
+    return line.case.severity, line.case.seed
+
+
+def _gap(bound: float, worth: float) -> float:
+    return max(0.0, bound - worth) / abs(bound)
+
+
+def compare(
+    folder: Folder,
+    seeds: Sequence[int],
+    jobs: int,
+    gpus: int | None,
+    severities: tuple[str, ...],
+    policies: tuple[str, ...],
+    limits_s: tuple[float, ...],
+) -> None:
+    """Measure the rounds of all severities and seeds."""
+    cases = [
+        Case(
+            jobs=jobs,
+            gpus=gpus or jobs,
+            severity=severity,
+            seed=seed,
+            policy=name,
+            limit_s=limit_s,
         )
-    return found
+        for severity, seed, limit_s, name in product(severities, seeds, limits_s, policies)
+    ]
+    folder.write(worst_gaps(folder.measure(cases, measure, Quality)))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the rounds that were asked for, one JSON object a line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=512)
-    parser.add_argument("--gpus", type=int, default=None, help="as many as jobs by default")
-    parser.add_argument("--severities", default="balanced,tight")
-    parser.add_argument("--seeds", type=int, default=3, help="rounds of each severity")
-    parser.add_argument("--limits", default="2,10", help="seconds, as in 2,10")
-    parser.add_argument("--policies", default="evolve(gap=0),genetic,prices")
-    asked = parser.parse_args(arguments)
-    limits_s = [float(part) for part in asked.limits.split(",")]
-    policies = split_policies(asked.policies)
-    for severity in asked.severities.split(","):
-        for seed in range(asked.seeds):
-            round_ = settled(asked.jobs, asked.gpus or asked.jobs, severity, seed)
-            for line in measure(round_, policies, limits_s):
-                sys.stdout.write(msgspec.json.encode(asdict(line)).decode() + "\n")
-                sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+command = study(
+    "evolve-quality",
+    __doc__,
+    compare,
+    [
+        seeds("0-2"),
+        jobs(512),
+        click.Option(["--gpus"], type=click.IntRange(1), help="As many as jobs by default."),
+        words("--severities", ("balanced", "tight"), "Of the generated rounds."),
+        policies("evolve(gap=0),genetic,prices"),
+        numbers("--limits", "limits_s", "2,10", "Seconds for each plan, as in 2,10."),
+    ],
+)

@@ -1,18 +1,19 @@
-"""What it brings to choose racks together with options: two steps against the joint mode.
+"""Choosing racks together with options, against choosing them afterwards.
 
-``python -m ronda.bench.study.joint_racks --seeds 10`` drives both modes of the price engine over
-made instances where racks matter, and prints one JSON line a run. Racks of three nodes hold one job
-of two nodes each, and jobs that synchronise across racks lose most of their speed: the case that
-the joint mode is for, not an average one.
+Both modes of the price engine are driven over made instances where racks matter: racks of three
+nodes hold one job of two nodes each, and jobs that synchronise across racks lose most of their
+speed. It is the case that the joint mode is for, not an average one.
 """
 
-import json
-from collections.abc import Iterator
-from statistics import median
+from collections.abc import Sequence
+from itertools import product
+from statistics import fmean, median
 
-import click
 import numpy as np
 
+from ronda.bench.statistics import bootstrap_interval, paired_ratio
+from ronda.bench.study.harness import Folder, Line, grouped, jobs, markdown, seeds, study
+from ronda.instances.base import Record
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.instance import Instance
@@ -25,6 +26,24 @@ from ronda.solvers.registry import policy
 RACKS, NODES, GPUS_PER_NODE, APPLICATIONS = 6, 3, 8, 4
 MEAN_GAP_S = 55.0
 MODES = ("prices(joint=false)", "prices(joint=true)")
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """One mode on one made instance."""
+
+    seed: int
+    jobs: int
+    policy: str
+
+
+class Run(Line, frozen=True, kw_only=True):
+    """The figures of one run."""
+
+    case: Case
+    mean_jct_s: float
+    preemptions: int
+    median_solve_s: float
+    violations: int
 
 
 def made(seed: int, jobs: int) -> Instance:
@@ -80,33 +99,40 @@ def made(seed: int, jobs: int) -> Instance:
     )
 
 
-def lines(seeds: int, jobs: int) -> Iterator[dict[str, object]]:
-    """Yield what each mode does on each seed's instance."""
-    for seed in range(seeds):
-        instance = made(seed, jobs)
-        for spec in MODES:
-            schedule = run(instance, policy(spec), seed=seed)
-            figures = summarise(instance, schedule)
-            yield {
-                "instance": instance.name,
-                "policy": spec,
-                "seed": seed,
-                "jobs": jobs,
-                "mean_jct_s": figures["mean_jct_s"],
-                "preemptions": figures["preemptions"],
-                "median_solve_s": median(r.solve_s for r in schedule.rounds),
-                "violations": len(check(instance, schedule)),
-            }
+def measure(case: Case) -> Run:
+    """Drive one mode over one instance."""
+    instance = made(case.seed, case.jobs)
+    schedule = run(instance, policy(case.policy), seed=case.seed)
+    figures = summarise(instance, schedule)
+    return Run(
+        case=case,
+        mean_jct_s=float(figures["mean_jct_s"]),
+        preemptions=int(figures["preemptions"]),
+        median_solve_s=median(record.solve_s for record in schedule.rounds),
+        violations=len(check(instance, schedule)),
+    )
 
 
-@click.command(help="Compare two-step and joint choice of racks, one JSON line a run.")
-@click.option("--seeds", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--jobs", type=click.IntRange(1), default=60, show_default=True)
-def main(seeds: int, jobs: int) -> None:
-    """Run the command line."""
-    for line in lines(seeds, jobs):
-        click.echo(json.dumps(line))
+def table(runs: Sequence[Run]) -> str:
+    """Return the means of both modes, and the joint mode's mean JCT over the other's; Markdown."""
+    modes = grouped(runs, lambda each: each.case.policy)
+    rows = []
+    for mode, own in modes.items():
+        times_s = [each.mean_jct_s for each in own]
+        ratios = paired_ratio, times_s, [each.mean_jct_s for each in modes[MODES[0]]]
+        ratio, low, high = bootstrap_interval(*ratios)
+        decision_ms = median(1e3 * each.median_solve_s for each in own)
+        cells = [f"{fmean(times_s):,.0f}", f"{ratio:.3f} [{low:.3f}, {high:.3f}]"]
+        cells += [f"{sum(each.preemptions for each in own)}", f"{decision_ms:.1f}"]
+        rows.append([mode, *cells, f"{sum(each.violations for each in own)}"])
+    header = ["policy", "mean JCT (s)", "ratio", "preemptions", "decision (ms)", "violations"]
+    return markdown(header, rows)
 
 
-if __name__ == "__main__":
-    main()
+def compare(folder: Folder, seeds: Sequence[int], jobs: int) -> None:
+    """Run both modes on the instances of all seeds."""
+    cases = [Case(seed=s, jobs=jobs, policy=mode) for s, mode in product(seeds, MODES)]
+    folder.write(table(folder.measure(cases, measure, Run)))
+
+
+command = study("joint-racks", __doc__, compare, [seeds("0-9"), jobs(60)])

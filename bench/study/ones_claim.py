@@ -1,28 +1,36 @@
-"""ONES's claim, in simulation: JCT, execution and queueing time against its baselines.
+"""ONES against its baselines: JCT, execution and queueing time, in simulation.
 
-``python -m ronda.bench.study.ones_claim --out claim-50 --jobs 50 --seeds 0-19`` makes an instance
-for each seed, runs every policy on it (side by side, each in a process; what has run is kept), and
-writes a table with bootstrap intervals, box plots and distributions. docs/ones.md explains how the
-policies are treated.
+Makes an instance for each seed, runs every policy on it (side by side, each in a process; what has
+run is kept), and writes a table with bootstrap intervals, box plots and distributions.
+docs/ones.md explains how the policies are treated.
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import msgspec
 import numpy as np
 
+from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.runs.compare import Comparison, failed
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import Case, cases
 from ronda.bench.runs.worker import Limits
+from ronda.bench.statistics import Interval, bootstrap_interval
+from ronda.bench.study.harness import (
+    Folder,
+    grouped,
+    jobs,
+    markdown,
+    policies,
+    seeds,
+    study,
+    words,
+)
 from ronda.instances.arrays import Floats
-from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint, write
-from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import job_figures
 from ronda.instances.schedule import Schedule
@@ -38,8 +46,11 @@ MEASURES = ("JCT", "execution", "queueing")
 PUBLISHED = {"tiresias": (0.574, 0.677, 0.191), "optimus": (0.528, 0.509, 0.553)}
 """By how much ONES cuts the means of `MEASURES` in its artifact's result files (50 jobs)."""
 
-PERCENTILES = (2.5, 97.5)
-RESAMPLES = 10_000
+SHORTEST_S = 1.0
+"""Where the logarithmic axis begins: queueing times of 0 lie on its edge."""
+
+POINTS = 400
+"""Points of a distribution in the figure and its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,114 +135,155 @@ def collect(comparison: Comparison, listed: Iterable[tuple[str, Case]]) -> list[
     ]
 
 
-def mean(values: Floats) -> Floats:
-    """Return the mean over the last axis."""
-    return np.asarray(values.mean(axis=-1))
-
-
-def estimate(statistic: Callable[..., Floats], *samples: Floats) -> tuple[float, float, float]:
-    """Return a statistic of values by seed, and its bootstrap interval (percentiles, 95 %).
-
-    Parameters
-    ----------
-    statistic
-        Of samples whose last axis is that of the seeds.
-    samples
-        (S,) each; seeds are drawn for all of them together. With one seed the interval is NaN.
-    """
-    value = float(statistic(*samples))
-    if len(samples[0]) < 2:
-        return value, float("nan"), float("nan")
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(samples[0]), size=(RESAMPLES, len(samples[0])))
-    low, high = np.percentile(statistic(*(sample[drawn] for sample in samples)), PERCENTILES)
-    return value, float(low), float(high)
-
-
-def cut(ones: Floats, other: Floats) -> Floats:
+def cut(ones: Floats, other: Floats, axis: int = -1) -> Floats:
     """Return by how much ONES's mean over seeds is below that of another policy, relative to it."""
-    return np.asarray(1.0 - mean(ones) / mean(other))
+    return np.asarray(1.0 - ones.mean(axis=axis) / other.mean(axis=axis))
 
 
 def table(runs: Sequence[Runs]) -> str:
     """Return the means with intervals, and by how much ONES cuts them, as Markdown.
 
-    Nothing is said of a measure that is 0 for some seed.
+    A measure that is 0 for some seed has no cut.
     """
-    lines = []
-    for batch in dict.fromkeys(each.batch for each in runs):
-        own = [each for each in runs if each.batch == batch]
-        jobs, seeds = own[0].seconds.shape[2], len(own[0].seeds)
-        lines += [f"### {jobs} jobs, {seeds} seeds, user's batch: {batch}", ""]
-        heads = [f"{measure} (s)" for measure in MEASURES]
-        heads += [f"ONES cuts {measure} by (%)" for measure in MEASURES]
-        lines.append("| policy | " + " | ".join([*heads, "in its artifact (%)"]) + " |")
-        lines.append("|---" + "|--:" * (len(heads) + 1) + "|")
+    header = ["policy", *(f"{measure} (s)" for measure in MEASURES)]
+    header += [*(f"ONES cuts {measure} by (%)" for measure in MEASURES), "in its artifact (%)"]
+    parts = []
+    for own in grouped(runs, lambda each: each.batch).values():
         ones = next((each.means() for each in own if each.label == "ones"), None)
-        for each in own:
-            means = each.means()
-            cells = [_cell(1.0, *estimate(mean, values)) for values in means]
-            for k, values in enumerate(means):
-                if ones is None or each.label == "ones" or not (values > 0).all():
-                    cells.append("–")
-                else:
-                    cells.append(_cell(100.0, *estimate(cut, ones[k], values)))
-            said = PUBLISHED.get(each.label)
-            cells.append(" / ".join(f"{100 * share:.0f}" for share in said) if said else "–")
-            lines.append(f"| {each.label} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return "\n".join(lines)
+        rows = [_row(each, ones) for each in own]
+        parts.append(f"### {_title(own)}\n\n{markdown(header, rows)}")
+    return "\n".join(parts)
 
 
-def _cell(unit: float, value: float, low: float, high: float) -> str:
+def _row(runs: Runs, ones: Floats | None) -> list[str]:
+    """Return the cells of a policy."""
+    means = runs.means()
+    cells = [runs.label, *(_cell(1.0, bootstrap_interval(np.mean, each)) for each in means)]
+    for k, values in enumerate(means):
+        if ones is None or runs.label == "ones" or not (values > 0).all():
+            cells.append("–")
+        else:
+            cells.append(_cell(100.0, bootstrap_interval(cut, ones[k], values)))
+    said = PUBLISHED.get(runs.label)
+    return [*cells, " / ".join(f"{100 * share:.0f}" for share in said) if said else "–"]
+
+
+def _cell(unit: float, found: Interval) -> str:
     """Write an estimate with its interval."""
-    text = f"{unit * value:,.0f}"
-    return text if np.isnan(low) else f"{text} [{unit * low:,.0f}, {unit * high:,.0f}]"
+    value, low, high = (unit * number for number in found)
+    return f"{value:,.0f}" if np.isnan(low) else f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
+def _title(runs: Sequence[Runs]) -> str:
+    """Say what the runs were."""
+    jobs, seeds = runs[0].seconds.shape[2], len(runs[0].seeds)
+    plural = "s" if seeds > 1 else ""
+    return f"{jobs} jobs, {seeds} seed{plural}, user's batch: {runs[0].batch}"
+
+
+def boxes(runs: Sequence[Runs], path: Path) -> None:
+    """Draw quartiles, whiskers of 1.5 interquartile ranges, no outliers; dots are means."""
+    figure = new_figure(10, 3.8)
+    labels, rows = [each.label for each in runs], []
+    for axes, measure, k in zip(figure.subplots(1, 3), MEASURES, range(3), strict=True):
+        values = [each.seconds[k].ravel() for each in runs]
+        drawn = axes.boxplot(values, showfliers=False, widths=0.6, patch_artist=True)
+        for index, box in enumerate(drawn["boxes"]):
+            box.set(facecolor=colour(index), alpha=0.55)
+        for middle in drawn["medians"]:
+            middle.set(color="black")
+        axes.plot(range(1, len(runs) + 1), [v.mean() for v in values], "ko", markersize=4)
+        axes.set_xticks(range(1, len(runs) + 1), labels, rotation=20)
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"{measure} (s)", fontsize=10)
+        axes.grid(visible=True, axis="y", linewidth=0.4, alpha=0.5)
+        tidy(axes)
+        for label, each in zip(labels, values, strict=True):
+            quartiles = np.percentile(each, (25, 50, 75)).tolist()
+            rows.append((measure, label, float(each.mean()), *quartiles))
+    title = f"ONES workload, {_title(runs)}; boxes: quartiles, dots: means, no outliers"
+    figure.suptitle(title, fontsize=10)
+    save(figure, path, ("measure", "policy", "mean_s", "q25_s", "median_s", "q75_s"), rows)
+
+
+def distributions(runs: Sequence[Runs], path: Path) -> None:
+    """Draw the share of jobs within a time, on a logarithmic axis."""
+    figure = new_figure(10, 3.6)
+    rows = []
+    panels = figure.subplots(1, 3, sharey=True)
+    for axes, measure, k in zip(panels, MEASURES, range(3), strict=True):
+        for index, each in enumerate(runs):
+            times, share = distribution(each.seconds[k].ravel())
+            shown = np.maximum(times, SHORTEST_S)
+            line = {"color": colour(index), "linewidth": 1.5, "label": each.label}
+            axes.step(shown, share, where="post", **line)
+            pairs = zip(times.tolist(), share.tolist(), strict=True)
+            rows += [(measure, each.label, *pair) for pair in pairs]
+        axes.set_xscale("log")
+        axes.set_xlim(left=SHORTEST_S)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(f"{measure} (s)", fontsize=9)
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+        tidy(axes)
+    figure.axes[0].set_ylabel("share of jobs", fontsize=9)
+    figure.axes[0].legend(fontsize=8, frameon=False, loc="upper left")
+    figure.suptitle(f"ONES workload, {_title(runs)}", fontsize=10)
+    save(figure, path, ("measure", "policy", "seconds", "share"), rows)
+
+
+def distribution(values: Floats) -> tuple[Floats, Floats]:
+    """Return times and the share of values up to each, `POINTS` of them at most."""
+    ordered = np.sort(values)
+    chosen = np.arange(len(ordered))
+    if len(ordered) > POINTS:
+        chosen = np.unique(np.linspace(0, len(ordered) - 1, POINTS).round().astype(int))
+    return ordered[chosen], (chosen + 1) / len(ordered)
 
 
 def tell(case: Case, share: float, result: Result | None) -> None:
-    """Print each run as it ends."""
+    """Say on stderr how each run ended."""
     del share
     if result is not None:
         said = result.metrics.get("mean_jct_s", result.message)
-        sys.stdout.write(f"{case.instance} {case.label}: {result.status} {said}\n")
-        sys.stdout.flush()
+        click.echo(f"{case.instance} {case.label}: {result.status} {said}", err=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing and write tables and figures; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ronda.bench.study.ones_claim", description="ONES against its baselines."
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder; runs in it are kept")
-    parser.add_argument("--jobs", type=int, default=50)
-    parser.add_argument("--seeds", default="0-19")
-    parser.add_argument("--policies", default="ones,tiresias,optimus,fifo")
-    parser.add_argument("--batch", default=",".join(BATCHES), help="what users ask for")
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args(arguments)
-    try:
-        seeds = parse_seeds(options.seeds)
-        policies = split_policies(options.policies)
-        batches = split_policies(options.batch)
-        if options.processes < 1:
-            raise InputError("--processes", str(options.processes), "at least 1")
-        listed = list(make_cases(options.out, options.jobs, seeds, policies, batches))
-        comparison = Comparison(options.out, Limits(), options.processes, watch=tell)
-        results = comparison.run([case for _, case in listed])
-        runs = collect(comparison, listed)
-        if runs:
-            from ronda.bench.study.ones_claim_figure import draw
-
-            written = table(runs)
-            store(options.out / "claim.md", written.encode())
-            draw(runs, options.out / "figures")
-            sys.stdout.write(written)
-    except RondaError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
+def compare(
+    folder: Folder,
+    seeds: Sequence[int],
+    jobs: int,
+    policies: Sequence[str],
+    batch: Sequence[str],
+    processes: int,
+) -> int:
+    """Run what is missing; write table and figures."""
+    listed = list(make_cases(folder.path, jobs, seeds, policies, batch))
+    comparison = Comparison(folder.path, Limits(), processes, watch=tell)
+    results = comparison.run([case for _, case in listed])
+    runs = collect(comparison, listed)
+    if runs:
+        folder.write(table(runs))
+    for kind, own in grouped(runs, lambda each: each.batch).items():
+        boxes(own, folder.path / f"boxes-{kind}")
+        distributions(own, folder.path / f"cdf-{kind}")
     return 1 if failed(results) else 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+command = study(
+    "ones-claim",
+    __doc__,
+    compare,
+    [
+        seeds("0-19"),
+        jobs(50),
+        policies("ones,tiresias,optimus,fifo"),
+        words("--batch", tuple(BATCHES), "What users ask for."),
+        click.Option(
+            ["--processes"],
+            type=click.IntRange(1),
+            default=2,
+            show_default=True,
+            help="Runs side by side.",
+        ),
+    ],
+)
