@@ -1,7 +1,7 @@
 """Click commands as programs: the studies and the measurements of speed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -31,6 +31,31 @@ class Above0(click.ParamType[float]):
             top = "" if self.below == math.inf else f" and below {self.below:g}"
             self.fail(f"found {value}; expected a number above 0{top}", param, ctx)
         return number
+
+
+class Listed(click.Group):
+    """A group whose help lists its commands in order, each with a whole sentence.
+
+    Parameters
+    ----------
+    name, about
+        Of the group.
+    sentences
+        By command.
+    """
+
+    def __init__(self, name: str, about: str, sentences: Mapping[str, str]) -> None:
+        super().__init__(name, context_settings=CONTEXT, help=about)
+        self.sentences = sentences
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in order."""
+        return list(self.sentences)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sentences, without loading any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.sentences.items()))
 
 
 def run_program(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:

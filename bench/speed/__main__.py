@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.program import CONTEXT, Above0, run_program
+from ronda.bench.program import CONTEXT, Above0, Listed, run_program
 from ronda.bench.runs.specs import parse_seeds
 from ronda.bench.speed.cases import CASES, FIELDS, SpeedCase, measure
 from ronda.instances.errors import InputError
@@ -105,14 +105,16 @@ def figure(results: Path, out: Path) -> None:
     draw(read_points(results), out)
 
 
-speed = click.Group(
+speed = Listed(
     "speed",
-    {name: _command(name, case) for name, case in CASES.items()} | {"figure": figure},
-    context_settings=CONTEXT,
-    help="Time ronda itself. Every measurement has a process of its own, on one thread, and prints "
-    f"one JSON line with the fields {', '.join(FIELDS)}; null where a case has no such number. "
-    "ratio is baseline_s / total_s: how many times faster than the baseline.",
+    "Time ronda itself. Every measurement has a process of its own, on one thread, and prints one "
+    f"JSON line with the fields {', '.join(FIELDS)}; null where a case has no such number. ratio "
+    "is baseline_s / total_s: how many times faster than the baseline.",
+    {name: case.about.partition(". ")[0].rstrip(".") for name, case in CASES.items()}
+    | {"figure": "Draw time against jobs from the lines of the case prices"},
 )
+for command in (*(_command(name, case) for name, case in CASES.items()), figure):
+    speed.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

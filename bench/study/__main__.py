@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ronda.bench.program import CONTEXT, run_program
+from ronda.bench.program import Listed, run_program
 
 STUDIES = {
     "ones-claim": "ONES against its baselines, as its paper compares them.",
@@ -20,12 +20,8 @@ STUDIES = {
 """Name of each study and what it asks; its module has the name with underscores."""
 
 
-class Studies(click.Group):
+class Studies(Listed):
     """Loads a study when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all studies."""
-        return list(STUDIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a study's command."""
@@ -35,20 +31,13 @@ class Studies(click.Group):
         found: click.Command = module.command
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the studies without loading them."""
-        with formatter.section("Studies"):
-            formatter.write_dl(list(STUDIES.items()))
 
-
-@click.command(
-    cls=Studies,
-    context_settings=CONTEXT,
-    help="Run an experiment of the docs. Results are kept in --out, and resumed from it.",
-    epilog="python -m ronda.bench.study NAME --help teaches one of them.",
+studies = Studies(
+    "study",
+    "Run an experiment of the docs; NAME --help teaches it. Results are kept in the folder --out, "
+    "and a later call goes on from them.",
+    STUDIES,
 )
-def studies() -> None:
-    """Run a study."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
