@@ -8,22 +8,23 @@ other jobs, table and picture show means.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 from matplotlib.ticker import PercentFormatter
 from scipy.special import betainc, betaln
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
-from ronda.bench.study.harness import Folder, Line, grouped, markdown, seeds, study
+from ronda.bench.study.harness import Folder, markdown, seeds, study
 from ronda.bench.study.learning_curves import Log, logs, packaged, read
 from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
 from ronda.formulations.prediction.training import Training
 from ronda.instances.arrays import Floats
-from ronda.instances.base import Record
 
 FEWEST_EPOCHS = 2
 """ONES predicts a job only after this many epochs."""
@@ -33,51 +34,6 @@ SPLITS = ("new configurations", "new tasks")
 INTENDED, ARTIFACT, SAME = METHODS = ("intended", "artifact", "same b for all")
 SAMPLES = (1, 8, 64)
 ROUNDS, JOBS, GPUS = 200, 40, 64
-
-
-class Case(Record, frozen=True, kw_only=True):
-    """What is held out, by which predictor, from which curves (empty: the packaged ones)."""
-
-    seed: int
-    split: str
-    method: str
-    curves: str = ""
-
-
-class Fit(Record, frozen=True, kw_only=True):
-    """How well beliefs fit the true progress.
-
-    Attributes
-    ----------
-    log_density
-        Mean log density at the true progress; more is better.
-    mean_error
-        Mean absolute error of E[rho].
-    calibration_error
-        Mean over `LEVELS` of the distance between the level and the share of jobs' true progress
-        below that quantile.
-    coverage_80, width_80
-        Share of true progress within the central 80 % interval, and its mean width.
-    shares
-        (19,) the shares at `LEVELS`.
-    """
-
-    log_density: float
-    mean_error: float
-    calibration_error: float
-    coverage_80: float
-    width_80: float
-    shares: tuple[float, ...]
-
-
-class Calibration(Line, frozen=True, kw_only=True):
-    """How one predictor does on one split; `losses` see `sampling_loss`."""
-
-    case: Case
-    train_rows: int
-    test_rows: int
-    fit: Fit
-    losses: dict[str, float] = {}
 
 
 def divide(log: Log, split: str, seed: int) -> tuple[Log, Log]:
@@ -103,20 +59,29 @@ def believe(method: str, train: Log, test: Log, seed: int) -> BetaProgress:
     return fitted.predict(test.rows)
 
 
-def judge(belief: BetaProgress, truth: Floats) -> Fit:
-    """Hold beliefs against the true progress."""
+def judge(belief: BetaProgress, truth: Floats) -> dict[str, Any]:
+    """Hold beliefs against the true progress.
+
+    Returns
+    -------
+    dict
+        ``log_density``: mean at the true progress, more is better; ``mean_error``: of E[rho],
+        absolute; ``shares``: of true progress below each quantile of `LEVELS`;
+        ``calibration_error``: mean distance between shares and levels; ``coverage_80, width_80``:
+        share of true progress in the central 80 % interval, and its mean width.
+    """
     a, b = belief.a, belief.b
     density = (a - 1) * np.log(truth) + (b - 1) * np.log1p(-truth) - betaln(a, b)
     shares = (betainc(a, b, truth)[:, None] <= LEVELS).mean(axis=0)
     low, high = belief.quantile([0.1, 0.9])
-    return Fit(
-        log_density=float(density.mean()),
-        mean_error=float(np.abs(belief.mean() - truth).mean()),
-        calibration_error=float(np.abs(shares - LEVELS).mean()),
-        coverage_80=float(((low <= truth) & (truth <= high)).mean()),
-        width_80=float((high - low).mean()),
-        shares=tuple(shares.tolist()),
-    )
+    return {
+        "log_density": float(density.mean()),
+        "mean_error": float(np.abs(belief.mean() - truth).mean()),
+        "calibration_error": float(np.abs(shares - LEVELS).mean()),
+        "coverage_80": float(((low <= truth) & (truth <= high)).mean()),
+        "width_80": float((high - low).mean()),
+        "shares": shares.tolist(),
+    }
 
 
 def sampling_loss(belief: BetaProgress, test: Log, seed: int) -> dict[str, float]:
@@ -153,57 +118,53 @@ def _log(curves: str) -> Log:
     return logs(read(Path(curves)) if curves else packaged())
 
 
-def measure(case: Case) -> Calibration:
-    """Train one predictor and hold it against one split."""
-    train, test = divide(_log(case.curves), case.split, case.seed)
-    belief = believe(case.method, train, test, case.seed)
-    sampled = (case.split, case.method) == (SPLITS[0], INTENDED)
-    return Calibration(
-        case=case,
-        train_rows=len(train),
-        test_rows=len(test),
-        fit=judge(belief, test.progress),
-        losses=sampling_loss(belief, test, case.seed) if sampled else {},
-    )
+def measure(seed: int, split: str, method: str, curves: str) -> dict[str, Any]:
+    """Train one predictor and hold it against one split of the curves (empty: the packaged)."""
+    train, test = divide(_log(curves), split, seed)
+    belief = believe(method, train, test, seed)
+    found = {"train_rows": len(train), "test_rows": len(test), **judge(belief, test.progress)}
+    if (split, method) == (SPLITS[0], INTENDED):
+        found["losses"] = sampling_loss(belief, test, seed)
+    return found
 
 
-def table(lines: Sequence[Calibration]) -> str:
-    """Return the means over seeds of fits and losses, in Markdown."""
-    rows = []
-    for (split, method), own in _by_predictor(lines).items():
-        numbers = [
-            f"{fmean(line.fit.log_density for line in own):.3f}",
-            f"{fmean(line.fit.mean_error for line in own):.3f}",
-            f"{fmean(line.fit.calibration_error for line in own):.3f}",
-            f"{fmean(line.fit.coverage_80 for line in own):.0%}",
-            f"{fmean(line.fit.width_80 for line in own):.2f}",
-        ]
-        rows.append([split, method, *numbers])
-    header = ["held out", "predictor", "mean log density", "error of the mean"]
-    header += ["calibration error", "in 80 % interval", "its width"]
+MEASURES = {
+    "log_density": ("mean log density", ".3f"),
+    "mean_error": ("error of the mean", ".3f"),
+    "calibration_error": ("calibration error", ".3f"),
+    "coverage_80": ("in 80 % interval", ".0%"),
+    "width_80": ("its width", ".2f"),
+}
+"""Columns of the table, with their formats."""
+
+
+def table(lines: pd.DataFrame) -> str:
+    """Return the means over seeds of all measures and losses, in Markdown."""
+    means = lines.groupby(["split", "method"], sort=False)[list(MEASURES)].mean()
+    formats = [form for _, form in MEASURES.values()]
+    rows = [
+        [*names, *(f"{value:{form}}" for value, form in zip(row, formats, strict=True))]
+        for names, row in zip(means.index, means.to_numpy(), strict=True)
+    ]
+    header = ["held out", "predictor", *(title for title, _ in MEASURES.values())]
     made = markdown(header, rows, words=2)
-    sampled = [line.losses for line in lines if line.losses]
-    if not sampled:
+    if "losses" not in lines:
         return made
-    losses = [[name, f"{fmean(loss[name] for loss in sampled):.1%}"] for name in sampled[0]]
-    return f"{made}\n{markdown(['schedule by', 'score above that of known progress'], losses)}"
+    losses = pd.DataFrame(list(lines.losses.dropna())).mean().items()
+    head = ["schedule by", "score above that of known progress"]
+    return f"{made}\n{markdown(head, [[str(name), f'{loss:.1%}'] for name, loss in losses])}"
 
 
-def _by_predictor(lines: Sequence[Calibration]) -> dict[tuple[str, str], list[Calibration]]:
-    return grouped(lines, lambda line: (line.case.split, line.case.method))
-
-
-def draw(lines: Sequence[Calibration], folder: Folder) -> None:
+def draw(lines: pd.DataFrame, folder: Folder) -> None:
     """Draw, for each split, the share of jobs below each predicted quantile."""
-    splits = grouped(lines, lambda line: line.case.split)
+    splits = lines.groupby("split", sort=False)
     figure = new_figure(4.4 * len(splits), 4.5)
     rows = []
     panels = figure.subplots(1, len(splits), squeeze=False)[0]
-    for axes, (split, own) in zip(panels, splits.items(), strict=True):
+    for axes, (split, own) in zip(panels, splits, strict=True):
         axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
-        for index, ((_, method), each) in enumerate(_by_predictor(own).items()):
-            shares = np.mean([line.fit.shares for line in each], axis=0)
-            off = fmean(line.fit.calibration_error for line in each)
+        for index, (method, each) in enumerate(own.groupby("method", sort=False)):
+            shares = np.mean(each.shares.tolist(), axis=0)
             axes.plot(
                 LEVELS,
                 shares,
@@ -211,7 +172,7 @@ def draw(lines: Sequence[Calibration], folder: Folder) -> None:
                 marker=marker(index),
                 markersize=3.5,
                 linewidth=1.4,
-                label=f"{method} ({off:.2f} off)",
+                label=f"{method} ({each.calibration_error.mean():.2f} off)",
             )
             pairs = zip(LEVELS.tolist(), shares.tolist(), strict=True)
             rows += [(split, method, f"{level:.2f}", share) for level, share in pairs]
@@ -233,12 +194,10 @@ def calibrate(folder: Folder, seeds: Sequence[int], curves: Path | None) -> None
     """Measure every predictor on every split."""
     place = str(curves.resolve()) if curves else ""
     cases = [
-        Case(seed=seed, split=split, method=method, curves=place)
-        for split in SPLITS
-        for method in METHODS
-        for seed in seeds
+        {"seed": seed, "split": split, "method": method, "curves": place}
+        for split, method, seed in product(SPLITS, METHODS, seeds)
     ]
-    lines = folder.measure(cases, measure, Calibration)
+    lines = folder.measure(cases, measure)
     folder.write(table(lines))
     draw(lines, folder)
 

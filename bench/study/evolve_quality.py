@@ -10,16 +10,15 @@ bounds the worth as well.
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 import numpy as np
+import pandas as pd
 
 from ronda.bench.study.harness import (
     Folder,
-    Line,
-    grouped,
     jobs,
     markdown,
     numbers,
@@ -39,12 +38,11 @@ from ronda.formulations.options.table import OptionTable, build
 from ronda.formulations.placement.moves import loss_of_moves
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
-from ronda.instances.base import Record
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers import registry
 from ronda.solvers.contract import Deadline
-from ronda.solvers.registry import policy
 
 FINISHED = 1.0 / 3.0
 """Share of the jobs that finish between the two rounds."""
@@ -56,43 +54,6 @@ LARGE = 8
 """One in this many new jobs needs 8 to 32 GPUs (whole nodes), and counts eightfold."""
 
 
-class Case(Record, frozen=True, kw_only=True):
-    """A settled round, and who decides it within how many seconds."""
-
-    jobs: int
-    gpus: int
-    severity: str
-    seed: int
-    policy: str
-    limit_s: float
-
-
-class Quality(Line, frozen=True, kw_only=True):
-    """One plan.
-
-    Attributes
-    ----------
-    worth, bound
-        Value of what is placed less moves; the policy's own bound, None if it has none.
-    tight_bound
-        The bound that knows of moves (`ronda.bench.study.moving_bound`).
-    moved, unplaced
-        Jobs that change nodes for the same option, and jobs that found no room.
-    generations, total_s
-        How long it took.
-    """
-
-    case: Case
-    options: int
-    worth: float
-    bound: float | None
-    tight_bound: float
-    moved: int
-    unplaced: int
-    generations: int
-    total_s: float
-
-
 def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
     """Return a round whose running jobs are scattered over the nodes.
 
@@ -102,7 +63,7 @@ def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
         Of the generated round (`ronda.instances.generate.round`).
     """
     first = generate.round(jobs=jobs, gpus=gpus, severity=severity, seed=seed)
-    plan = policy("prices").plan(first, deadline=Deadline(), seed=seed)
+    plan = registry.policy("prices").plan(first, deadline=Deadline(), seed=seed)
     now_s = first.now_s + ELAPSED_S
     rng = np.random.default_rng([seed, 2])
     running, waiting = [], []
@@ -177,57 +138,58 @@ def _valued(jobs: int, gpus: int, severity: str, seed: int) -> _Valued:
     return _Valued(round, table, worth, bound_with_moves(pool))
 
 
-def measure(case: Case) -> Quality:
-    """Let a policy plan, and judge the plan."""
-    round, table, worth, tight_bound = _valued(case.jobs, case.gpus, case.severity, case.seed)
-    deadline = Deadline(case.limit_s)
-    plan = policy(case.policy).plan(round, deadline=deadline, seed=0)
+def measure(
+    jobs: int, gpus: int, severity: str, seed: int, policy: str, limit_s: float
+) -> dict[str, Any]:
+    """Let a policy plan a settled round, and judge the plan.
+
+    Returns
+    -------
+    dict
+        ``worth``: value of what is placed less moves; ``bound``: the policy's own;
+        ``tight_bound``: that knows of moves (`ronda.bench.study.moving_bound`); ``moved`` and
+        ``unplaced``: jobs that change nodes for the same option, or found no room.
+    """
+    round, table, worth, tight_bound = _valued(jobs, gpus, severity, seed)
+    deadline = Deadline(limit_s)
+    plan = registry.policy(policy).plan(round, deadline=deadline, seed=0)
     total_s = deadline.elapsed()
-    return Quality(
-        case=case,
-        options=len(table),
-        worth=worth_of(round, table, worth, plan),
-        bound=plan.bound,
-        tight_bound=tight_bound,
-        moved=len(plan.details.get("moved", ())),
-        unplaced=len(plan.details.get("unplaced", ())),
-        generations=int(plan.details.get("generations", 0)),
-        total_s=total_s,
-    )
+    return {
+        "options": len(table),
+        "worth": worth_of(round, table, worth, plan),
+        "bound": plan.bound,
+        "tight_bound": tight_bound,
+        "moved": len(plan.details.get("moved", ())),
+        "unplaced": len(plan.details.get("unplaced", ())),
+        "generations": plan.details.get("generations", 0),
+        "total_s": total_s,
+    }
 
 
-def worst_gaps(lines: Sequence[Quality]) -> str:
+def worst_gaps(plans: pd.DataFrame) -> str:
     """Return the worst gaps over the rounds of a severity, by policy and limit; Markdown.
 
     A round's bound is the least of all policies'. In brackets the gap to the bound that knows of
     moves.
     """
-    bounds = {
-        key: min(line.bound for line in own if line.bound is not None)
-        for key, own in grouped(lines, _round).items()
-    }
-    severities = list(dict.fromkeys(line.case.severity for line in lines))
+    bound = plans.groupby(["severity", "seed"]).bound.transform("min")
+    tight = bound.clip(upper=plans.tight_bound)
+    gaps = plans.assign(gap=_gap(bound, plans.worth), tight_gap=_gap(tight, plans.worth))
+    worst = gaps.groupby(["policy", "limit_s", "severity"], sort=False)[["gap", "tight_gap"]].max()
+    severities = list(plans.severity.unique())
     rows = []
-    for (name, limit_s), plans in grouped(lines, lambda p: (p.case.policy, p.case.limit_s)).items():
-        cells = []
-        for severity in severities:
-            own = [plan for plan in plans if plan.case.severity == severity]
-            gap = max(_gap(bounds[_round(plan)], plan.worth) for plan in own)
-            tight = max(
-                _gap(min(bounds[_round(plan)], plan.tight_bound), plan.worth) for plan in own
-            )
-            cells.append(f"{100 * gap:.2f} ({100 * tight:.2f})")
-        rows.append([name, f"{limit_s:g}", *cells])
+    for (name, limit_s), own in worst.groupby(level=["policy", "limit_s"], sort=False):
+        found = own.droplevel(["policy", "limit_s"])
+        percent = (100 * found.loc[severity] for severity in severities)
+        rows.append(
+            [f"{name}", f"{limit_s:g}", *(f"{p.gap:.2f} ({p.tight_gap:.2f})" for p in percent)]
+        )
     header = [f"{severity}: worst gap (%)" for severity in severities]
     return markdown(["policy", "limit (s)", *header], rows)
 
 
-def _round(line: Quality) -> tuple[str, int]:
-    return line.case.severity, line.case.seed
-
-
-def _gap(bound: float, worth: float) -> float:
-    return max(0.0, bound - worth) / abs(bound)
+def _gap(bound: "pd.Series[float]", worth: "pd.Series[float]") -> "pd.Series[float]":
+    return (bound - worth).clip(lower=0.0) / bound.abs()
 
 
 def compare(
@@ -235,23 +197,17 @@ def compare(
     seeds: Sequence[int],
     jobs: int,
     gpus: int | None,
-    severities: tuple[str, ...],
-    policies: tuple[str, ...],
-    limits_s: tuple[float, ...],
+    severities: Sequence[str],
+    policies: Sequence[str],
+    limits_s: Sequence[float],
 ) -> None:
     """Measure the rounds of all severities and seeds."""
+    size = {"jobs": jobs, "gpus": gpus or jobs}
     cases = [
-        Case(
-            jobs=jobs,
-            gpus=gpus or jobs,
-            severity=severity,
-            seed=seed,
-            policy=name,
-            limit_s=limit_s,
-        )
+        size | {"severity": severity, "seed": seed, "policy": name, "limit_s": limit_s}
         for severity, seed, limit_s, name in product(severities, seeds, limits_s, policies)
     ]
-    folder.write(worst_gaps(folder.measure(cases, measure, Quality)))
+    folder.write(worst_gaps(folder.measure(cases, measure)))
 
 
 command = study(

@@ -1,47 +1,24 @@
 """What all studies do alike: options, results that are kept, tables."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
+import pandas as pd
+from rich.console import Console
+from rich.progress import track
 
 from ronda.bench.program import CONTEXT, Above0
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.lines import read_records
 from ronda.bench.runs.provenance import host
 from ronda.bench.runs.specs import parse_seeds, split_policies
-from ronda.instances.base import Record
+from ronda.instances.errors import InputError
 from ronda.instances.files.storage import store
 from ronda.solvers.versions import versions
-
-
-class Line(Record, frozen=True, kw_only=True):
-    """The result of one case, a line of ``lines.jsonl``.
-
-    Attributes
-    ----------
-    case
-        What was asked: a frozen record, equal for equal questions.
-    versions, host
-        What made the result, and where; filled in by `Folder.measure`.
-    """
-
-    case: Any
-    versions: dict[str, str] = {}
-    host: dict[str, Any] = {}
-
-    @property
-    def final(self) -> bool:
-        """Whether measuring the case again would only repeat the result."""
-        return True
-
-
-Case = TypeVar("Case", bound=Hashable)
-Kept = TypeVar("Kept", bound=Line)
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +28,44 @@ class Folder:
     path: Path
 
     def measure(
-        self, cases: Sequence[Case], measure: Callable[[Case], Kept], kind: type[Kept]
-    ) -> list[Kept]:
-        """Return a line for each case; those in the folder with a final line are not repeated.
+        self,
+        cases: Sequence[dict[str, Any]],
+        measure: Callable[..., dict[str, Any]],
+        final: Callable[[dict[str, Any]], bool] = bool,
+    ) -> pd.DataFrame:
+        """Return a row for each case: what was asked, and what `measure` found.
 
-        Every result is on the disk before the next case begins. Progress goes to stderr.
+        Every result is a line of ``lines.jsonl`` before the next case begins; a later call
+        measures what has no final line. Progress goes to stderr.
+
+        Parameters
+        ----------
+        cases
+            Keyword arguments of `measure`: strings and numbers, the same names for all.
+        measure
+            Returns the fields of a line.
+        final
+            Whether to measure the case of a line again would only repeat it.
 
         Raises
         ------
         InputError
-            If the folder's lines are not of this kind.
+            If the folder's lines are not of these cases.
         """
-        from rich.console import Console
-        from rich.progress import track
 
-        path = self.path / "lines.jsonl"
-        kept = {line.case: line for line in read_records(path, kind, "a line of this study")}
-        missing = [case for case in cases if case not in kept or not kept[case].final]
+        def key(line: dict[str, Any]) -> tuple[Any, ...]:
+            return tuple(line.get(name) for name in cases[0])
+
+        path, expected = self.path / "lines.jsonl", "a line of this study"
+        kept = {key(line): line for line in read_records(path, dict[str, Any], expected)}
+        if any(None in each for each in kept):
+            raise InputError(str(path), "a line of something else", expected)
+        missing = [case for case in cases if not final(kept.get(key(case), {}))]
         for case in track(missing, "cases", console=Console(stderr=True), transient=True):
-            line = measure(case)
-            kept[case] = msgspec.structs.replace(line, versions=versions(), host=host())
+            found = measure(**case)
+            kept[key(case)] = case | found | {"versions": versions(), "host": host()}
             store(path, b"".join(msgspec.json.encode(each) + b"\n" for each in kept.values()))
-        return [kept[case] for case in cases]
+        return pd.DataFrame([kept[key(case)] for case in cases])
 
     def write(self, table: str) -> None:
         """Print a table and keep it as ``table.md``."""
@@ -175,14 +168,6 @@ def _listed(
         callback=lambda _context, _option, text: parse(text),
         help=meaning,
     )
-
-
-def grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Any, list[Item]]:
-    """Return the items by key, in order of first appearance."""
-    groups: dict[Any, list[Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:

@@ -7,13 +7,14 @@ speed. It is the case that the joint mode is for, not an average one.
 
 from collections.abc import Sequence
 from itertools import product
-from statistics import fmean, median
+from statistics import median
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ronda.bench.statistics import bootstrap_interval, paired_ratio
-from ronda.bench.study.harness import Folder, Line, grouped, jobs, markdown, seeds, study
-from ronda.instances.base import Record
+from ronda.bench.study.harness import Folder, jobs, markdown, seeds, study
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.instance import Instance
@@ -21,29 +22,10 @@ from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.metrics import summarise
 from ronda.instances.profile import Parametric, Profile
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.registry import policy
 
 RACKS, NODES, GPUS_PER_NODE, APPLICATIONS = 6, 3, 8, 4
 MEAN_GAP_S = 55.0
 MODES = ("prices(joint=false)", "prices(joint=true)")
-
-
-class Case(Record, frozen=True, kw_only=True):
-    """One mode on one made instance."""
-
-    seed: int
-    jobs: int
-    policy: str
-
-
-class Run(Line, frozen=True, kw_only=True):
-    """The figures of one run."""
-
-    case: Case
-    mean_jct_s: float
-    preemptions: int
-    median_solve_s: float
-    violations: int
 
 
 def made(seed: int, jobs: int) -> Instance:
@@ -99,40 +81,36 @@ def made(seed: int, jobs: int) -> Instance:
     )
 
 
-def measure(case: Case) -> Run:
+def measure(seed: int, jobs: int, policy: str) -> dict[str, Any]:
     """Drive one mode over one instance."""
-    instance = made(case.seed, case.jobs)
-    schedule = run(instance, policy(case.policy), seed=case.seed)
+    instance = made(seed, jobs)
+    schedule = run(instance, policy, seed=seed)
     figures = summarise(instance, schedule)
-    return Run(
-        case=case,
-        mean_jct_s=float(figures["mean_jct_s"]),
-        preemptions=int(figures["preemptions"]),
-        median_solve_s=median(record.solve_s for record in schedule.rounds),
-        violations=len(check(instance, schedule)),
-    )
+    return {
+        "mean_jct_s": figures["mean_jct_s"],
+        "preemptions": figures["preemptions"],
+        "median_solve_s": median(record.solve_s for record in schedule.rounds),
+        "violations": len(check(instance, schedule)),
+    }
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: pd.DataFrame) -> str:
     """Return the means of both modes, and the joint mode's mean JCT over the other's; Markdown."""
-    modes = grouped(runs, lambda each: each.case.policy)
+    plain_s = runs[runs.policy == MODES[0]].mean_jct_s
     rows = []
-    for mode, own in modes.items():
-        times_s = [each.mean_jct_s for each in own]
-        ratios = paired_ratio, times_s, [each.mean_jct_s for each in modes[MODES[0]]]
-        ratio, low, high = bootstrap_interval(*ratios)
-        decision_ms = median(1e3 * each.median_solve_s for each in own)
-        cells = [f"{fmean(times_s):,.0f}", f"{ratio:.3f} [{low:.3f}, {high:.3f}]"]
-        cells += [f"{sum(each.preemptions for each in own)}", f"{decision_ms:.1f}"]
-        rows.append([mode, *cells, f"{sum(each.violations for each in own)}"])
+    for mode, own in runs.groupby("policy", sort=False):
+        ratio, low, high = bootstrap_interval(paired_ratio, own.mean_jct_s, plain_s)
+        cells = [f"{own.mean_jct_s.mean():,.0f}", f"{ratio:.3f} [{low:.3f}, {high:.3f}]"]
+        cells += [f"{own.preemptions.sum()}", f"{1e3 * own.median_solve_s.median():.1f}"]
+        rows.append([str(mode), *cells, f"{own.violations.sum()}"])
     header = ["policy", "mean JCT (s)", "ratio", "preemptions", "decision (ms)", "violations"]
     return markdown(header, rows)
 
 
 def compare(folder: Folder, seeds: Sequence[int], jobs: int) -> None:
     """Run both modes on the instances of all seeds."""
-    cases = [Case(seed=s, jobs=jobs, policy=mode) for s, mode in product(seeds, MODES)]
-    folder.write(table(folder.measure(cases, measure, Run)))
+    cases = [{"seed": seed, "jobs": jobs, "policy": mode} for seed, mode in product(seeds, MODES)]
+    folder.write(table(folder.measure(cases, measure)))
 
 
 command = study("joint-racks", __doc__, compare, [seeds("0-9"), jobs(60)])

@@ -10,9 +10,10 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
@@ -25,10 +26,9 @@ from ronda.bench.study.energy_snapshot import (
     exact_problem,
     full_speed_j,
 )
-from ronda.bench.study.harness import Folder, Line, limit, markdown, numbers, seeds, study
+from ronda.bench.study.harness import Folder, limit, markdown, numbers, seeds, study
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
-from ronda.instances.base import Record
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.engine import solve_separable
@@ -46,57 +46,6 @@ RULES = {
 }
 
 
-class Case(Record, frozen=True, kw_only=True):
-    """A generated round, and its energy budget as a share of the full-speed greedy's energy."""
-
-    seed: int
-    share: float
-    limit_s: float
-
-
-class Answer(Line, frozen=True, kw_only=True):
-    """One round at one budget.
-
-    Attributes
-    ----------
-    jobs, gpus, options
-        Size of the round; options that the optimum had to choose from.
-    status
-        "proven" to the gap, "limit" if time was up before, or "infeasible": the budget does not
-        serve all jobs together.
-    optimum_s, bound_s
-        Mean JCT of the best plan found, and the bound below every plan's.
-    relative_s, prices_s
-        Mean JCT by the two rules; None if not even the smallest options are within the budget.
-    solve_s, greedy_s
-        Seconds for the optimum, and for both rules together.
-    """
-
-    case: Case
-    jobs: int
-    gpus: int
-    options: int
-    status: str
-    optimum_s: float | None = None
-    bound_s: float | None = None
-    relative_s: float | None = None
-    prices_s: float | None = None
-    solve_s: float = 0.0
-    greedy_s: float = 0.0
-
-    @property
-    def final(self) -> bool:
-        """Whether there is a proof."""
-        return self.status != "limit"
-
-    def excess(self, rule: str) -> float | None:
-        """Return by how much a rule's mean JCT exceeds the optimum, relative to it."""
-        found: float | None = getattr(self, f"{rule}_s")
-        if found is None or self.optimum_s is None:
-            return None
-        return found / self.optimum_s - 1.0
-
-
 def size(seed: int) -> tuple[int, int]:
     """Return the jobs (20 to 400, even in logarithm) and the GPUs of a round."""
     rng = np.random.default_rng([seed, 20230413])
@@ -104,37 +53,40 @@ def size(seed: int) -> tuple[int, int]:
     return jobs, 8 * -(-round(jobs * GPUS_PER_JOB[seed % 2]) // 8)
 
 
-class _Question(NamedTuple):
-    snapshot: EnergySnapshot
-    full_speed_j: float
-
-
 @lru_cache(maxsize=1)
-def _question(seed: int) -> _Question:
+def _question(seed: int) -> tuple[EnergySnapshot, float]:
+    """Return the question that a generated round asks, and the full-speed greedy's energy."""
     jobs, gpus = size(seed)
     snapshot = energy_snapshot(generate.round(jobs, gpus, "loose", seed))
-    return _Question(snapshot, full_speed_j(snapshot))
+    return snapshot, full_speed_j(snapshot)
 
 
-def measure(case: Case) -> Answer:
-    """Compare the rules with the optimum."""
-    jobs, gpus = size(case.seed)
-    question = _question(case.seed)
-    snapshot, budget_j = question.snapshot, case.share * question.full_speed_j
+def measure(seed: int, share: float, limit_s: float) -> dict[str, Any]:
+    """Compare the rules with the optimum of one round, at a share of the full-speed energy.
+
+    Returns
+    -------
+    dict
+        ``relative_s, prices_s``: mean JCT by the rules, None if not even the smallest options
+        are within the budget; ``optimum_s, bound_s``: the best plan's, and the bound below all;
+        ``status``: "proven" to the gap, "limit" if time was up before, or "infeasible" if the
+        budget does not serve all jobs together.
+    """
+    jobs, gpus = size(seed)
+    snapshot, reference_j = _question(seed)
+    budget_j = share * reference_j
     began = time.perf_counter()
     rules = [by_relative_rule(snapshot, budget_j), by_two_prices(snapshot, budget_j)]
     greedy_s = time.perf_counter() - began
     means = [None if chosen is None else snapshot.mean_s(chosen) for chosen in rules]
     known_s = min((mean for mean in means if mean is not None), default=None)
-    return Answer(
-        case=case,
-        jobs=jobs,
-        gpus=gpus,
-        relative_s=means[0],
-        prices_s=means[1],
-        greedy_s=greedy_s,
-        **_exact(snapshot, budget_j, case.limit_s, known_s),
-    )
+    found = {"jobs": jobs, "gpus": gpus, "relative_s": means[0], "prices_s": means[1]}
+    return found | {"greedy_s": greedy_s} | _exact(snapshot, budget_j, limit_s, known_s)
+
+
+def final(line: dict[str, Any]) -> bool:
+    """Tell whether an optimum is proven, or no plan exists."""
+    return line.get("status") in ("proven", "infeasible")
 
 
 def _exact(
@@ -144,7 +96,7 @@ def _exact(
     problem, rows = exact_problem(snapshot, budget_j)
     began = time.perf_counter()
     found = solve_separable(problem, gap=GAP, deadline=Deadline(limit_s))
-    answer: dict[str, Any] = {"options": len(rows), "solve_s": time.perf_counter() - began}
+    answer = {"options": len(rows), "solve_s": time.perf_counter() - began, "bound_s": None}
     if found.chosen is None:
         infeasible = found.stop is StopReason.INFEASIBLE
         return answer | {"status": "infeasible" if infeasible else "limit", "optimum_s": known_s}
@@ -156,13 +108,14 @@ def _exact(
     return answer | {"status": status, "optimum_s": optimum_s, "bound_s": bound_s}
 
 
-def excesses(lines: Sequence[Answer], share: float, rule: str) -> list[float]:
+def excesses(lines: pd.DataFrame, share: float, rule: str) -> Floats:
     """Return the relative excess over the optimum of every round that has one, at one budget."""
-    found = [line.excess(rule) for line in lines if line.case.share == share]
-    return [excess for excess in found if excess is not None]
+    own = lines[lines.share == share]
+    found = own[f"{rule}_s"].astype(float) / own.optimum_s.astype(float) - 1.0
+    return np.asarray(found.dropna(), dtype=float)
 
 
-def table(lines: Sequence[Answer]) -> str:
+def table(lines: pd.DataFrame) -> str:
     """Return quantiles of the excess, in percent of the optimum, by budget and rule; Markdown.
 
     *Unproven* counts rounds whose optimum is not proven to the gap; in brackets the most that one
@@ -170,32 +123,28 @@ def table(lines: Sequence[Answer]) -> str:
     """
     rows = []
     for share, (rule, title) in product(_shares(lines), RULES.items()):
-        own = [line for line in lines if line.case.share == share]
-        loose = [
-            100 * (line.optimum_s / line.bound_s - 1)
-            for line in own
-            if not line.final and line.optimum_s and line.bound_s
-        ]
-        percent = 100 * np.array(excesses(lines, share, rule))
+        own = lines[lines.share == share]
+        open_ = own[(own.status == "limit") & own.optimum_s.notna() & own.bound_s.notna()]
+        most = 100 * (open_.optimum_s / open_.bound_s - 1).max()
+        unproven = f"{len(open_)} ({most:.2g})" if len(open_) else "0"
+        percent = 100 * excesses(lines, share, rule)
         marks = ["–"] * 6
         if len(percent):
             quantiles = np.quantile(percent, (0, 0.25, 0.5, 0.75, 1))
             marks = [f"{each:.1f}" for each in (*quantiles, percent.mean())]
-        unproven = f"{len(loose)} ({max(loose):.2g})" if loose else "0"
-        infeasible = sum(line.status == "infeasible" for line in own)
-        counts = [f"{len(percent)}", f"{infeasible}", unproven]
+        counts = [f"{len(percent)}", f"{(own.status == 'infeasible').sum()}", unproven]
         rows.append([f"{share:.0%}", title.partition(":")[0], *counts, *marks])
     header = ["budget", "rule", "rounds", "infeasible", "unproven (%)", "lowest (%)"]
     header += ["lower quartile", "median", "upper quartile", "highest", "mean"]
     return markdown(header, rows, words=2)
 
 
-def _shares(lines: Sequence[Answer]) -> list[float]:
+def _shares(lines: pd.DataFrame) -> list[float]:
     """Return the budgets, the loosest first."""
-    return sorted({line.case.share for line in lines}, reverse=True)
+    return sorted(lines.share.unique(), reverse=True)
 
 
-def draw(lines: Sequence[Answer], folder: Folder) -> None:
+def draw(lines: pd.DataFrame, folder: Folder) -> None:
     """Draw the excess over the optimum as boxes, by budget and rule.
 
     Boxes reach from quartile to quartile, whiskers to the last round within 1.5 times that; every
@@ -211,7 +160,7 @@ def draw(lines: Sequence[Answer], folder: Folder) -> None:
             found = excesses(lines, share, rule)
             rows += [(f"{share:g}", rule, excess) for excess in found]
             place = at + (index - 0.5) * 0.42
-            if found:
+            if len(found):
                 _box(axes, place, np.maximum(found, GAP), index, "" if at else title)
     axes.set_xticks(range(len(shares)))
     rounds = [len(excesses(lines, share, "prices")) for share in shares]
@@ -251,8 +200,11 @@ def _box(axes: Axes, place: float, data: Floats, index: int, label: str) -> None
 
 def compare(folder: Folder, seeds: Sequence[int], budgets: Sequence[float], limit_s: float) -> None:
     """Measure all rounds at all budgets."""
-    cases = [Case(seed=s, share=share, limit_s=limit_s) for s, share in product(seeds, budgets)]
-    lines = folder.measure(cases, measure, Answer)
+    cases = [
+        {"seed": seed, "share": share, "limit_s": limit_s}
+        for seed, share in product(seeds, budgets)
+    ]
+    lines = folder.measure(cases, measure, final)
     folder.write(table(lines))
     draw(lines, folder)
 

@@ -5,13 +5,13 @@ run is kept), and writes a table with bootstrap intervals, box plots and distrib
 docs/ones.md explains how the policies are treated.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 import msgspec
 import numpy as np
+import pandas as pd
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.runs.compare import Comparison, failed
@@ -21,7 +21,6 @@ from ronda.bench.runs.worker import Limits
 from ronda.bench.statistics import Interval, bootstrap_interval
 from ronda.bench.study.harness import (
     Folder,
-    grouped,
     jobs,
     markdown,
     policies,
@@ -48,33 +47,6 @@ PUBLISHED = {"tiresias": (0.574, 0.677, 0.191), "optimus": (0.528, 0.509, 0.553)
 
 SHORTEST_S = 1.0
 """Where the logarithmic axis begins: queueing times of 0 lie on its edge."""
-
-POINTS = 400
-"""Points of a distribution in the figure and its numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """All runs of a policy on one kind of workload.
-
-    Attributes
-    ----------
-    batch, label
-        What users ask for (`BATCHES`), and the policy.
-    seeds
-        (S,) seeds of the workloads.
-    seconds
-        (3, S, J) JCT, execution (holding GPUs) and queueing time of every job.
-    """
-
-    batch: str
-    label: str
-    seeds: tuple[int, ...]
-    seconds: Floats
-
-    def means(self) -> Floats:
-        """Return (3, S) means over jobs."""
-        return np.asarray(self.seconds.mean(axis=2))
 
 
 def make_cases(
@@ -114,25 +86,23 @@ def _checkpoints_only(instance: Instance) -> Instance:
     return msgspec.structs.replace(instance, name=f"{instance.name}-checkpoints", jobs=jobs)
 
 
-def collect(comparison: Comparison, listed: Iterable[tuple[str, Case]]) -> list[Runs]:
-    """Return the times of every job, by user's batch and policy; seeds that all have run."""
-    found: dict[tuple[str, str], dict[int, Floats]] = {}
+def collect(comparison: Comparison, listed: Sequence[tuple[str, Case]]) -> pd.DataFrame:
+    """Return a row for each job: batch, policy, seed and `MEASURES`; of seeds that all have run."""
+    parts = []
     for batch, case in listed:
-        times = found.setdefault((batch, case.label), {})
         result = comparison.file.get(case.key)
         if result is None or not result.ok:
             continue
         figures = job_figures(comparison.layout.read(case.key, Schedule))
-        times[case.seed] = np.stack(
-            (figures.jct_s, figures.jct_s - figures.queue_s, figures.queue_s)
-        )
-    common = set.intersection(*(set(times) for times in found.values())) if found else set()
-    seeds = tuple(sorted(common))
-    return [
-        Runs(batch, label, seeds, np.stack([times[seed] for seed in seeds], axis=1))
-        for (batch, label), times in found.items()
-        if seeds
-    ]
+        times = (figures.jct_s, figures.jct_s - figures.queue_s, figures.queue_s)
+        run = {"batch": batch, "policy": case.label, "seed": case.seed}
+        parts.append(pd.DataFrame(run | dict(zip(MEASURES, times, strict=True))))
+    if not parts:
+        return pd.DataFrame()
+    kinds = len({(batch, case.label) for batch, case in listed})
+    runs = pd.concat(parts)
+    done = runs.drop_duplicates(["batch", "policy", "seed"]).groupby("seed").size()
+    return runs[runs.seed.isin(done[done == kinds].index)]
 
 
 def cut(ones: Floats, other: Floats, axis: int = -1) -> Floats:
@@ -140,7 +110,7 @@ def cut(ones: Floats, other: Floats, axis: int = -1) -> Floats:
     return np.asarray(1.0 - ones.mean(axis=axis) / other.mean(axis=axis))
 
 
-def table(runs: Sequence[Runs]) -> str:
+def table(times: pd.DataFrame) -> str:
     """Return the means with intervals, and by how much ONES cuts them, as Markdown.
 
     A measure that is 0 for some seed has no cut.
@@ -148,23 +118,24 @@ def table(runs: Sequence[Runs]) -> str:
     header = ["policy", *(f"{measure} (s)" for measure in MEASURES)]
     header += [*(f"ONES cuts {measure} by (%)" for measure in MEASURES), "in its artifact (%)"]
     parts = []
-    for own in grouped(runs, lambda each: each.batch).values():
-        ones = next((each.means() for each in own if each.label == "ones"), None)
-        rows = [_row(each, ones) for each in own]
+    for _, own in times.groupby("batch", sort=False):
+        means = own.groupby(["policy", "seed"], sort=False)[list(MEASURES)].mean()
+        rows = [_row(policy, means) for policy in own.policy.unique()]
         parts.append(f"### {_title(own)}\n\n{markdown(header, rows)}")
     return "\n".join(parts)
 
 
-def _row(runs: Runs, ones: Floats | None) -> list[str]:
-    """Return the cells of a policy."""
-    means = runs.means()
-    cells = [runs.label, *(_cell(1.0, bootstrap_interval(np.mean, each)) for each in means)]
-    for k, values in enumerate(means):
-        if ones is None or runs.label == "ones" or not (values > 0).all():
+def _row(policy: str, means: pd.DataFrame) -> list[str]:
+    """Return the cells of a policy, from the means by policy and seed."""
+    own = means.loc[policy]
+    cells = [policy, *(_cell(1.0, bootstrap_interval(np.mean, own[name])) for name in MEASURES)]
+    for name in MEASURES:
+        if policy == "ones" or "ones" not in means.index or not (own[name] > 0).all():
             cells.append("–")
         else:
-            cells.append(_cell(100.0, bootstrap_interval(cut, ones[k], values)))
-    said = PUBLISHED.get(runs.label)
+            found = bootstrap_interval(cut, means.loc["ones"][name], own[name])
+            cells.append(_cell(100.0, found))
+    said = PUBLISHED.get(policy)
     return [*cells, " / ".join(f"{100 * share:.0f}" for share in said) if said else "–"]
 
 
@@ -174,51 +145,46 @@ def _cell(unit: float, found: Interval) -> str:
     return f"{value:,.0f}" if np.isnan(low) else f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
 
 
-def _title(runs: Sequence[Runs]) -> str:
-    """Say what the runs were."""
-    jobs, seeds = runs[0].seconds.shape[2], len(runs[0].seeds)
+def _title(times: pd.DataFrame) -> str:
+    """Say what the runs of a batch were."""
+    seeds = times.seed.nunique()
+    jobs = len(times) // (seeds * times.policy.nunique())
     plural = "s" if seeds > 1 else ""
-    return f"{jobs} jobs, {seeds} seed{plural}, user's batch: {runs[0].batch}"
+    return f"{jobs} jobs, {seeds} seed{plural}, user's batch: {times.batch.iloc[0]}"
 
 
-def boxes(runs: Sequence[Runs], path: Path) -> None:
+def boxes(times: pd.DataFrame, path: Path) -> None:
     """Draw quartiles, whiskers of 1.5 interquartile ranges, no outliers; dots are means."""
     figure = new_figure(10, 3.8)
-    labels, rows = [each.label for each in runs], []
-    for axes, measure, k in zip(figure.subplots(1, 3), MEASURES, range(3), strict=True):
-        values = [each.seconds[k].ravel() for each in runs]
+    labels = list(times.policy.unique())
+    rows: list[tuple[object, ...]] = []
+    for axes, measure in zip(figure.subplots(1, 3), MEASURES, strict=True):
+        values = [times[times.policy == label][measure] for label in labels]
         drawn = axes.boxplot(values, showfliers=False, widths=0.6, patch_artist=True)
         for index, box in enumerate(drawn["boxes"]):
             box.set(facecolor=colour(index), alpha=0.55)
         for middle in drawn["medians"]:
             middle.set(color="black")
-        axes.plot(range(1, len(runs) + 1), [v.mean() for v in values], "ko", markersize=4)
-        axes.set_xticks(range(1, len(runs) + 1), labels, rotation=20)
+        axes.plot(range(1, len(labels) + 1), [v.mean() for v in values], "ko", markersize=4)
+        axes.set_xticks(range(1, len(labels) + 1), labels, rotation=20)
         axes.set_ylim(bottom=0)
         axes.set_title(f"{measure} (s)", fontsize=10)
         axes.grid(visible=True, axis="y", linewidth=0.4, alpha=0.5)
         tidy(axes)
         for label, each in zip(labels, values, strict=True):
-            quartiles = np.percentile(each, (25, 50, 75)).tolist()
-            rows.append((measure, label, float(each.mean()), *quartiles))
-    title = f"ONES workload, {_title(runs)}; boxes: quartiles, dots: means, no outliers"
+            rows.append((measure, label, each.mean(), *each.quantile((0.25, 0.5, 0.75))))
+    title = f"ONES workload, {_title(times)}; boxes: quartiles, dots: means, no outliers"
     figure.suptitle(title, fontsize=10)
     save(figure, path, ("measure", "policy", "mean_s", "q25_s", "median_s", "q75_s"), rows)
 
 
-def distributions(runs: Sequence[Runs], path: Path) -> None:
-    """Draw the share of jobs within a time, on a logarithmic axis."""
+def distributions(times: pd.DataFrame, path: Path) -> None:
+    """Draw the share of jobs within a time, on a logarithmic axis; all times stand beside."""
     figure = new_figure(10, 3.6)
-    rows = []
-    panels = figure.subplots(1, 3, sharey=True)
-    for axes, measure, k in zip(panels, MEASURES, range(3), strict=True):
-        for index, each in enumerate(runs):
-            times, share = distribution(each.seconds[k].ravel())
-            shown = np.maximum(times, SHORTEST_S)
-            line = {"color": colour(index), "linewidth": 1.5, "label": each.label}
-            axes.step(shown, share, where="post", **line)
-            pairs = zip(times.tolist(), share.tolist(), strict=True)
-            rows += [(measure, each.label, *pair) for pair in pairs]
+    for axes, measure in zip(figure.subplots(1, 3, sharey=True), MEASURES, strict=True):
+        for index, (label, own) in enumerate(times.groupby("policy", sort=False)):
+            seconds = own[measure].clip(lower=SHORTEST_S)
+            axes.ecdf(seconds, color=colour(index), linewidth=1.5, label=str(label))
         axes.set_xscale("log")
         axes.set_xlim(left=SHORTEST_S)
         axes.set_ylim(0, 1.02)
@@ -227,17 +193,8 @@ def distributions(runs: Sequence[Runs], path: Path) -> None:
         tidy(axes)
     figure.axes[0].set_ylabel("share of jobs", fontsize=9)
     figure.axes[0].legend(fontsize=8, frameon=False, loc="upper left")
-    figure.suptitle(f"ONES workload, {_title(runs)}", fontsize=10)
-    save(figure, path, ("measure", "policy", "seconds", "share"), rows)
-
-
-def distribution(values: Floats) -> tuple[Floats, Floats]:
-    """Return times and the share of values up to each, `POINTS` of them at most."""
-    ordered = np.sort(values)
-    chosen = np.arange(len(ordered))
-    if len(ordered) > POINTS:
-        chosen = np.unique(np.linspace(0, len(ordered) - 1, POINTS).round().astype(int))
-    return ordered[chosen], (chosen + 1) / len(ordered)
+    figure.suptitle(f"ONES workload, {_title(times)}", fontsize=10)
+    save(figure, path, list(times.columns), times.itertuples(index=False))
 
 
 def tell(case: Case, share: float, result: Result | None) -> None:
@@ -260,12 +217,12 @@ def compare(
     listed = list(make_cases(folder.path, jobs, seeds, policies, batch))
     comparison = Comparison(folder.path, Limits(), processes, watch=tell)
     results = comparison.run([case for _, case in listed])
-    runs = collect(comparison, listed)
-    if runs:
-        folder.write(table(runs))
-    for kind, own in grouped(runs, lambda each: each.batch).items():
-        boxes(own, folder.path / f"boxes-{kind}")
-        distributions(own, folder.path / f"cdf-{kind}")
+    times = collect(comparison, listed)
+    if len(times):
+        folder.write(table(times))
+        for kind, own in times.groupby("batch"):
+            boxes(own, folder.path / f"boxes-{kind}")
+            distributions(own, folder.path / f"cdf-{kind}")
     return 1 if failed(results) else 0
 
 

@@ -18,17 +18,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean, median
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from ronda.bench.study.harness import Folder, Line, grouped, limit, markdown, seeds, study, words
+from ronda.bench.study.harness import Folder, limit, markdown, seeds, study, words
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.building import genes_of
 from ronda.formulations.ones.genome import IDLE, counts
 from ronda.instances.arrays import Floats, Ints
-from ronda.instances.base import Record
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic.engine import evolve
@@ -242,54 +242,34 @@ SEARCHES: Mapping[str, Search] = {
 """All searches by name."""
 
 
-class Case(Record, frozen=True, kw_only=True):
-    """One search of one generated snapshot."""
-
-    gpus: int
-    jobs: int
-    seed: int
-    search: str
-    limit_s: float
-
-
-class Run(Line, frozen=True, kw_only=True):
-    """The score that a search ends with, ``gap = score / optimum - 1``, and its seconds."""
-
-    case: Case
-    score: float
-    gap: float
-    wall_s: float
-
-
-def measure(case: Case) -> Run:
-    """Search one snapshot.
+def measure(gpus: int, jobs: int, seed: int, search: str, limit_s: float) -> dict[str, Any]:
+    """Return the score that a search of a snapshot ends with, its gap and its seconds.
 
     Raises
     ------
     RuntimeError
         If the schedule breaks a limit or leaves GPUs idle.
     """
-    problem = generate(case.gpus, case.jobs, case.seed)
+    problem = generate(gpus, jobs, seed)
     began = time.perf_counter()
-    gpus = SEARCHES[case.search](problem, case.seed, Deadline(case.limit_s))
+    held = SEARCHES[search](problem, seed, Deadline(limit_s))
     wall_s = time.perf_counter() - began
-    if not problem.full(gpus):
-        raise RuntimeError(f"{case.search}: a schedule that is not full, or beyond a limit")
-    score = problem.score(gpus)
+    if not problem.full(held):
+        raise RuntimeError(f"{search}: a schedule that is not full, or beyond a limit")
+    score = problem.score(held)
     gap = score / problem.score(optimum(problem)) - 1.0
-    return Run(case=case, score=score, gap=gap, wall_s=wall_s)
+    return {"score": score, "gap": gap, "wall_s": wall_s}
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: pd.DataFrame) -> str:
     """Return gaps and times by size and search, in Markdown."""
     rows = []
-    for (gpus, jobs, search), own in grouped(
-        runs, lambda run: (run.case.gpus, run.case.jobs, run.case.search)
-    ).items():
-        percent = [100 * run.gap for run in own]
-        gaps = [f"{each:.2f}" for each in (fmean(percent), median(percent), max(percent))]
-        took = f"{fmean(run.wall_s for run in own):.3g}"
-        rows.append([f"{gpus}, {jobs}", search, f"{len(own)}", *gaps, took])
+    for (gpus, jobs, search), own in runs.groupby(["gpus", "jobs", "search"], sort=False):
+        percent = 100 * own.gap
+        gaps = [f"{each:.2f}" for each in (percent.mean(), percent.median(), percent.max())]
+        rows.append(
+            [f"{gpus}, {jobs}", f"{search}", f"{len(own)}", *gaps, f"{own.wall_s.mean():.3g}"]
+        )
     header = ["GPUs, jobs", "search", "seeds", "mean gap (%)", "median", "worst", "mean time (s)"]
     return markdown(header, rows, words=2)
 
@@ -297,10 +277,10 @@ def table(runs: Sequence[Run]) -> str:
 def compare(folder: Folder, seeds: Sequence[int], searches: Sequence[str], limit_s: float) -> None:
     """Search the snapshots of all sizes and seeds."""
     cases = [
-        Case(gpus=gpus, jobs=jobs, seed=seed, search=search, limit_s=limit_s)
+        {"gpus": gpus, "jobs": jobs, "seed": seed, "search": search, "limit_s": limit_s}
         for (gpus, jobs), search, seed in product(SIZES, searches, seeds)
     ]
-    folder.write(table(folder.measure(cases, measure, Run)))
+    folder.write(table(folder.measure(cases, measure)))
 
 
 command = study(

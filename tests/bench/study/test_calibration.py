@@ -23,7 +23,7 @@ from ronda.instances.errors import InputError
 
 def test_a_job_ends_after_five_epochs_without_a_gain_of_a_hundredth():
     """A job ends after five epochs without a gain of a hundredth."""
-    # Best 0.5 after epoch 1; the gain of 0.02 in epoch 4 starts the count anew; 5 more: epoch 9.
+    # Best 0.5 after epoch 1; the gain of 0.02 in epoch 4 restarts the count; 5 more: epoch 9.
     accuracies = [0.5, 0.505, 0.5, 0.52, 0.52, 0.521, 0.522, 0.523, 0.524, 0.9]
     assert life(np.array(accuracies)) == 9
     assert life(np.array(accuracies[:8])) is None
@@ -62,8 +62,8 @@ def test_a_belief_that_is_true_is_calibrated():
     belief = BetaProgress(rng.uniform(1, 9, 20_000), rng.uniform(1, 9, 20_000))
     found = judge(belief, belief.sample(rng))
     # Shares of 20,000 have a standard error of at most 0.0036.
-    assert found.shares == pytest.approx(LEVELS.tolist(), abs=0.015)
-    assert found.coverage_80 == pytest.approx(0.8, abs=0.015)
+    assert found["shares"] == pytest.approx(LEVELS.tolist(), abs=0.015)
+    assert found["coverage_80"] == pytest.approx(0.8, abs=0.015)
 
 
 def test_the_same_b_for_all_is_the_mean_number_of_epochs_to_come():

@@ -1,27 +1,30 @@
 """Plans of settled rounds against the bound that knows of moves."""
 
+import pandas as pd
+
 from ronda.bench.study.__main__ import main
-from ronda.bench.study.evolve_quality import Case, Quality, measure, worst_gaps
+from ronda.bench.study.evolve_quality import measure, worst_gaps
 
 
-def quality(policy, worth, bound, tight_bound=99.0):
+def quality(policy, worth, bound):
     """Return a line of results."""
-    case = Case(jobs=4, gpus=8, severity="tight", seed=0, policy=policy, limit_s=2.0)
-    own = {"worth": worth, "bound": bound, "tight_bound": tight_bound}
-    sizes = {"options": 9, "moved": 0, "unplaced": 0, "generations": 0, "total_s": 1.0}
-    return Quality(case=case, **own, **sizes)
+    asked = {"severity": "tight", "seed": 0, "policy": policy, "limit_s": 2.0}
+    return asked | {"worth": worth, "bound": bound, "tight_bound": 99.0}
 
 
 def test_gaps_by_hand():
     """The least bound is 100: gaps of 2 and 5 %; to 99, 1/99 and 4/99."""
-    rows = worst_gaps([quality("a", 98.0, 100.0), quality("b", 95.0, 110.0)]).splitlines()[2:]
-    assert rows == ["| a | 2 | 2.00 (1.01) |", "| b | 2 | 5.00 (4.04) |"]
+    plans = pd.DataFrame([quality("a", 98.0, 100.0), quality("b", 95.0, 110.0)])
+    assert worst_gaps(plans).splitlines()[2:] == [
+        "| a | 2 | 2.00 (1.01) |",
+        "| b | 2 | 5.00 (4.04) |",
+    ]
 
 
 def test_no_plan_is_worth_more_than_its_bounds():
     """On a small settled round."""
-    found = measure(Case(jobs=32, gpus=32, severity="tight", seed=0, policy="prices", limit_s=20.0))
-    assert 0 < found.worth <= min(found.bound, found.tight_bound) * (1 + 1e-9)
+    found = measure(jobs=32, gpus=32, severity="tight", seed=0, policy="prices", limit_s=20.0)
+    assert 0 < found["worth"] <= min(found["bound"], found["tight_bound"]) * (1 + 1e-9)
 
 
 def test_command_prints_a_row_for_each_policy_and_limit(tmp_path, capsys):

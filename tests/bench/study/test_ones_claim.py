@@ -3,11 +3,12 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ronda.bench.statistics import bootstrap_interval
 from ronda.bench.study.__main__ import main
-from ronda.bench.study.ones_claim import POINTS, Runs, cut, distribution, make_cases, table
+from ronda.bench.study.ones_claim import MEASURES, cut, make_cases, table
 from ronda.instances.files.json import read
 
 
@@ -33,18 +34,10 @@ def test_cuts_pair_the_seeds():
 
 def test_table_by_hand():
     """Means 100 / 60 / 40 against 200 / 240 / 50: cuts of 50, 75 and 20 %."""
-    ones = np.array([[[100.0]], [[60.0]], [[40.0]]])
-    other = np.array([[[200.0]], [[240.0]], [[50.0]]])
-    runs = [Runs("base", "ones", (0,), ones), Runs("base", "tiresias", (0,), other)]
-    last = table(runs).splitlines()[-1]
+    columns = ["batch", "policy", "seed", *MEASURES]
+    rows = [("base", "ones", 0, 100.0, 60.0, 40.0), ("base", "tiresias", 0, 200.0, 240.0, 50.0)]
+    last = table(pd.DataFrame(rows, columns=columns)).splitlines()[-1]
     assert last == "| tiresias | 200 | 240 | 50 | 50 | 75 | 20 | 57 / 68 / 19 |"
-
-
-def test_distribution_is_thinned_but_keeps_both_ends():
-    """10,000 values: at most 400 points, from the smallest to the largest."""
-    times, share = distribution(np.arange(10_000.0))
-    assert len(times) <= POINTS
-    assert (times[0], times[-1], share[-1]) == (0.0, 9999.0, 1.0)
 
 
 @pytest.mark.slow

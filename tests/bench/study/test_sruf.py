@@ -12,7 +12,6 @@ from ronda.bench.study.__main__ import main
 from ronda.bench.study.sruf import (
     SEARCHES,
     SIZES,
-    Case,
     SrufSnapshot,
     generate,
     measure,
@@ -109,12 +108,12 @@ def test_generated_snapshots_are_reproducible_and_srpt_is_not_optimal(gpus, jobs
 def test_no_search_beats_the_optimum(search):
     """Those that solve or nearly solve a small snapshot find it; ones is no worse than SRPT."""
     case = {"gpus": 16, "jobs": 10, "seed": 3, "limit_s": 20.0}
-    found = measure(Case(search=search, **case))
-    assert found.gap >= -1e-9
+    found = measure(search=search, **case)
+    assert found["gap"] >= -1e-9
     if search in ("evolve", "prices", "dp"):
-        assert found.gap == pytest.approx(0.0, abs=1e-9)
+        assert found["gap"] == pytest.approx(0.0, abs=1e-9)
     if search == "ones":
-        assert found.score <= measure(Case(search="srpt", **case)).score * (1 + 1e-9)
+        assert found["score"] <= measure(search="srpt", **case)["score"] * (1 + 1e-9)
 
 
 def test_a_search_that_leaves_gpus_idle_is_caught(monkeypatch):
@@ -122,7 +121,7 @@ def test_a_search_that_leaves_gpus_idle_is_caught(monkeypatch):
     idle = {"idle": lambda problem, seed, deadline: np.zeros(10, dtype=int)}
     monkeypatch.setattr(sruf, "SEARCHES", idle)
     with pytest.raises(RuntimeError, match="not full"):
-        measure(Case(gpus=16, jobs=10, seed=0, search="idle", limit_s=1.0))
+        measure(gpus=16, jobs=10, seed=0, search="idle", limit_s=1.0)
 
 
 def test_command_prints_and_keeps_the_table(tmp_path, capsys, monkeypatch):
