@@ -9,13 +9,12 @@ its first point a policy has no value: nothing shows that it can do with so litt
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ronda.bench.runs.results import Result
+from ronda.bench.statistics import half_width
 
 COMPARATORS = frozenset(
     {
@@ -50,10 +49,7 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
         """Return the mean of some values and its interval."""
-        if len(values) < 2:
-            return cls(values[0])
-        wide = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / sqrt(len(values))
-        return cls(fmean(values), wide)
+        return cls(fmean(values), half_width(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """An independent look at the price engine's answers: the bound recomputed from the prices alone.
 
-Whoever has the problem, the prices p and the answer can do this sum; nothing of the engine is
+The sum takes the problem, the prices p and the answer; nothing of the engine is
 needed. Any p >= 0 gives a true bound, so that wrong prices can only make it weaker::
 
     D(p) = sum_r p_r c_r + sum_j max(0, max_k (v_jk - p.a_jk)) + sum_b n_b max(0, v_b - p.a_b)
@@ -93,7 +93,7 @@ def certify(problem: Separable, claim: Claim, gap: float) -> Certificate:
     claim
         What the engine says.
     gap
-        Relative gap that is to be proven.
+        Relative gap to prove.
     """
     faults = []
     if not (np.isfinite(claim.prices).all() and (claim.prices >= 0).all()):

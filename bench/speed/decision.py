@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ronda.bench.speed.ask import Ask, tell
+from ronda.bench.speed.cases import tell
 from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import load
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.policies.optimising.prices import Prices
-
-USUAL_INSTANCE = "pollux-1"
-
 
 BLOCK = 50
 """Rounds after which the policies take turns."""
@@ -82,25 +81,24 @@ class Both:
         self.waiting.clear()
 
 
-def measure_decision(ask: Ask) -> dict[str, Any]:
+def measure_decision(
+    jobs: int, instance: str, gap: float, limit_s: float, seed: int
+) -> dict[str, Any]:
     """Time the decisions over the first jobs of a packaged horizon."""
-    from ronda.instances.files.catalogue import load
-    from ronda.solvers.horizon.driver import run
-
-    whole = load(ask.instance or USUAL_INSTANCE)
+    whole = load(instance)
     if isinstance(whole, Round):
         raise InputError("--instance", f"{whole.name!r}, a round", "a horizon")
-    instance = msgspec.structs.replace(whole, jobs=whole.jobs[: ask.jobs])
-    both = Both(gap=ask.gap)
-    tell(f"decision: {instance.name}: {len(instance.jobs):,} jobs ...")
-    run(instance, both, seed=ask.seed, time_limit_s=ask.limit_s)
+    first = msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
+    both = Both(gap=gap)
+    tell(f"decision: {first.name}: {len(first.jobs):,} jobs ...")
+    run(first, both, seed=seed, time_limit_s=limit_s)
     both.catch_up()
     return {
-        "jobs": len(instance.jobs),
-        "gpus": instance.cluster.gpus,
-        "gap_asked": ask.gap,
-        "seed": ask.seed,
-        "instance": instance.name,
+        "jobs": len(first.jobs),
+        "gpus": first.cluster.gpus,
+        "gap_asked": gap,
+        "seed": seed,
+        "instance": first.name,
         "rounds": len(both.jobs),
         "live_jobs": statistics.median(both.jobs),
         **_summary("", both.prices_s, "total_s"),

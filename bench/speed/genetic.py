@@ -1,19 +1,15 @@
 """How much vectorising the evolutionary search gains over plain DEAP, on generated rounds.
 
-``python -m ronda.bench.speed.genetic --jobs 40,512`` prints one JSON object a line. *Plain* is
-DEAP as its tutorials show it: an individual is a list, its evaluation is a Python function, and
-an infeasible one is punished rather than repaired.
+*Plain* is DEAP as its tutorials show it: an individual is a list, its evaluation is a Python
+function, and an infeasible one is punished rather than repaired.
 """
 
-import argparse
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from typing import Any
 
-import msgspec
 import numpy as np
 from deap import algorithms, base, tools
 
@@ -32,47 +28,6 @@ from ronda.solvers.genetic.operators import draw
 from ronda.solvers.policies.optimising.evolve import Evolve
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Evaluations per second, and what the searches found.
-
-    Attributes
-    ----------
-    case, jobs, gpus, options
-        The round.
-    evaluate_per_s, plain_evaluate_per_s
-        Individuals whose objective and feasibility are found per second, and nothing else.
-    search_per_s, plain_search_per_s
-        Individuals per second of a whole search: with selection and variation, ours with repair
-        and filling as well.
-    evaluate_ratio
-        The first over the second.
-    total_s, cpu_s, plain_total_s
-        Seconds of the searches, and ours in seconds of processor time. Ours is that of the
-        `evolve` policy, with everything on.
-    peak_rss_mib
-        Most memory of the process before plain DEAP began, in MiB; that of the largest case so far.
-    gap, plain_gap
-        How far the best plan is from the dual bound, relative to the bound.
-    """
-
-    case: str
-    jobs: int
-    gpus: int
-    options: int
-    evaluate_per_s: float
-    plain_evaluate_per_s: float
-    evaluate_ratio: float
-    search_per_s: float
-    plain_search_per_s: float
-    total_s: float
-    cpu_s: float
-    plain_total_s: float
-    peak_rss_mib: float
-    gap: float
-    plain_gap: float
-
-
 class Worth(base.Fitness):  # type: ignore[misc]
     """The value of a plan, to be maximised."""
 
@@ -81,7 +36,7 @@ class Worth(base.Fitness):  # type: ignore[misc]
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed the global `random`, which DEAP draws from, and give it back as it was found."""
+    """Seed the global `random`, which DEAP draws from, and restore its state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:
@@ -119,7 +74,7 @@ def plain_evaluation(pool: Genes) -> Callable[[Sequence[int]], tuple[float]]:
 def plain_search(pool: Genes, population: int, generations: int, seed: int) -> tuple[float, int]:
     """Run DEAP's simple evolution; return the best value (fixed jobs included) and evaluations.
 
-    The first generation is every job waiting, with one job drawn anew in each individual: random
+    In the first generation every job waits but one, drawn at random, in each individual: random
     plans would all be infeasible.
     """
     first, count = pool.first.tolist(), pool.count.tolist()
@@ -147,10 +102,21 @@ def plain_search(pool: Genes, population: int, generations: int, seed: int) -> t
     return best[0].fitness.values[0] + pool.fixed_value, sum(logbook.select("nevals"))
 
 
-def compare(
-    jobs: int = 40, gpus: int = 64, *, population: int = 100, generations: int = 100, seed: int = 0
-) -> Speed:
-    """Measure both on one generated round, with equal population and generations."""
+def measure_genetic(
+    jobs: int, *, population: int = 100, generations: int = 100, seed: int = 0
+) -> dict[str, Any]:
+    """Time both on one generated round, with equal population and generations.
+
+    Returns
+    -------
+    dict
+        ``[plain_]evaluate_per_s``: individuals whose objective and feasibility are found per
+        second, and nothing else. ``[plain_]search_per_s``: individuals per second of a search,
+        ours with repair, filling and everything else that the policy `evolve` does.
+        ``[plain_]gap``: of the best plan to the dual bound. ``peak_rss_mib`` is read before
+        plain DEAP begins.
+    """
+    gpus = 64 * max(1, round(jobs / 64))
     round_ = generate.round(jobs=jobs, gpus=gpus, severity="tight", seed=seed)
     question = Question.of(round_, "rank")
     table, worth = question.table, question.values
@@ -180,23 +146,21 @@ def compare(
     started = time.perf_counter()
     plain_best, plain_evaluations = plain_search(pool, population, generations, seed)
     plain_total_s = time.perf_counter() - started
-    return Speed(
-        case="genetic",
-        jobs=jobs,
-        gpus=gpus,
-        options=len(table),
-        evaluate_per_s=population / ours_s,
-        evaluate_ratio=plain_s / ours_s,
-        plain_evaluate_per_s=population / plain_s,
-        search_per_s=found.evaluations / total_s,
-        plain_search_per_s=plain_evaluations / plain_total_s,
-        total_s=total_s,
-        cpu_s=cpu_s,
-        plain_total_s=plain_total_s,
-        peak_rss_mib=held_mib,
-        gap=(bound - found.objective) / bound,
-        plain_gap=(bound - plain_best) / bound,
-    )
+    return {
+        "gpus": gpus,
+        "options": len(table),
+        "evaluate_per_s": population / ours_s,
+        "evaluate_ratio": plain_s / ours_s,
+        "plain_evaluate_per_s": population / plain_s,
+        "search_per_s": found.evaluations / total_s,
+        "plain_search_per_s": plain_evaluations / plain_total_s,
+        "total_s": total_s,
+        "cpu_s": cpu_s,
+        "plain_total_s": plain_total_s,
+        "peak_rss_mib": round(held_mib, 1),
+        "gap": (bound - found.objective) / bound,
+        "plain_gap": (bound - plain_best) / bound,
+    }
 
 
 def _least_seconds(work: Callable[[], object], repeats: int = 50) -> float:
@@ -207,23 +171,3 @@ def _least_seconds(work: Callable[[], object], repeats: int = 50) -> float:
         work()
         seconds.append(time.process_time() - started)
     return min(seconds)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the sizes that were asked for, one JSON object a line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", default="40,512", help="numbers of live jobs, as in 40,512")
-    parser.add_argument("--population", type=int, default=100)
-    parser.add_argument("--generations", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(arguments)
-    for jobs in (int(part) for part in asked.jobs.split(",")):
-        gpus = 64 * max(1, round(jobs / 64))
-        speed = compare(
-            jobs, gpus, population=asked.population, generations=asked.generations, seed=asked.seed
-        )
-        sys.stdout.write(msgspec.json.encode(asdict(speed)).decode() + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -10,18 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from ronda.bench.speed.ask import Ask
+from ronda.instances import generate
 from ronda.instances.budget import Budget
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import read, write
 from ronda.instances.instance import Instance
+from ronda.instances.job import Estimate, Job, Truth
+from ronda.instances.profile import rigid_profile
+from ronda.instances.traces.helios import read_helios
+from ronda.instances.traces.rigid import V100_NODE, make_cluster
+from ronda.solvers.horizon.driver import run
 
 TRACE_NODES = 133
 """Nodes of 8 GPUs that the cluster of the Venus trace had."""
 
 
-def measure_import(ask: Ask) -> dict[str, Any]:
+def measure_import(jobs: int) -> dict[str, Any]:
     """Time the import in fresh processes, as the process itself sees it."""
+    del jobs
     return {
         "total_s": statistics.median(_import_s("ronda") for _ in range(7)),
         "baseline_s": statistics.median(_import_s("numpy") for _ in range(7)),
@@ -35,11 +43,9 @@ def _import_s(name: str) -> float:
     return float(done.stdout)
 
 
-def measure_read(ask: Ask) -> dict[str, Any]:
+def measure_read(jobs: int, trace: Path | None) -> dict[str, Any]:
     """Time the reading of an instance file."""
-    from ronda.instances.files.json import read, write
-
-    instance = rigid_trace(ask.jobs, ask.trace)
+    instance = rigid_trace(jobs, trace)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "instance.json"
         write(instance, path)
@@ -57,11 +63,9 @@ def measure_read(ask: Ask) -> dict[str, Any]:
     }
 
 
-def measure_engine(ask: Ask) -> dict[str, Any]:
+def measure_engine(jobs: int, trace: Path | None) -> dict[str, Any]:
     """Time FIFO over a whole rigid trace."""
-    from ronda.solvers.horizon.driver import run
-
-    instance = rigid_trace(ask.jobs, ask.trace)
+    instance = rigid_trace(jobs, trace)
     began = time.perf_counter()
     schedule = run(instance, "fifo", time_limit_s=None)
     return {
@@ -73,12 +77,8 @@ def measure_engine(ask: Ask) -> dict[str, Any]:
     }
 
 
-def measure_driver(ask: Ask) -> dict[str, Any]:
+def measure_driver(jobs: int) -> dict[str, Any]:
     """Time the driver's share of rounds with about `jobs` live jobs, under SRTF."""
-    from ronda.instances import generate
-    from ronda.solvers.horizon.driver import run
-
-    jobs = ask.jobs
     instance = generate.horizon(2 * jobs, max(8, jobs // 2 // 8 * 8), "balanced", 0)
     # All but one in four are there from the start, so that the number of live jobs passes `jobs`.
     early = tuple(
@@ -86,7 +86,7 @@ def measure_driver(ask: Ask) -> dict[str, Any]:
         for k, job in enumerate(instance.jobs)
     )
     jobs_by_time = tuple(sorted(early, key=lambda job: job.submit_s))
-    # Without budgets: under these some jobs, as requested, would have to wait for ever.
+    # Without budgets: under these some jobs, as requested, could never run.
     crowded = msgspec.structs.replace(instance, jobs=jobs_by_time, budget=Budget())
     records = [
         record
@@ -106,8 +106,6 @@ def measure_driver(ask: Ask) -> dict[str, Any]:
 def rigid_trace(jobs: int, trace: Path | None) -> Instance:
     """Return a rigid instance: the first jobs of a Helios log, or random ones at 0.9 load."""
     if trace is not None:
-        from ronda.instances.traces.helios import read_helios
-
         whole = read_helios(trace, nodes=TRACE_NODES)
         return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
     return _random_trace(jobs)
@@ -115,12 +113,6 @@ def rigid_trace(jobs: int, trace: Path | None) -> Instance:
 
 def _random_trace(jobs: int) -> Instance:
     """Return rigid jobs with the mix of sizes of a research cluster, on 128 nodes of 8 GPUs."""
-    import numpy as np
-
-    from ronda.instances.job import Estimate, Job, Truth
-    from ronda.instances.profile import rigid_profile
-    from ronda.instances.traces.rigid import V100_NODE, make_cluster
-
     rng = np.random.default_rng(0)
     cluster = make_cluster(V100_NODE, 128)
     gpus = rng.choice([1, 2, 4, 8, 16, 32], jobs, p=[0.6, 0.12, 0.1, 0.12, 0.04, 0.02])

@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from ronda.bench.speed.ask import Ask, tell
+from ronda.bench.speed.cases import tell
 from ronda.formulations.placement.answer import Placed
 from ronda.formulations.placement.place import place
 from ronda.instances import generate
+from ronda.instances.arrays import Ints, Mask
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
-
-Counts = NDArray[np.int64]
 
 NODE_GPUS = 8
 """GPUs of a node."""
@@ -30,7 +28,7 @@ LARGEST = 64
 """Most GPUs of a job."""
 
 ENDED = 10
-"""One job in so many has ended the second time."""
+"""One job in ten has ended the second time."""
 
 REPEATS = 7
 
@@ -43,12 +41,12 @@ class Timed(NamedTuple):
     cpu_s: float
 
 
-def measure_placement(ask: Ask) -> dict[str, Any]:
+def measure_placement(jobs: int, seed: int) -> dict[str, Any]:
     """Time both placements on the smallest power of two of GPUs that gives each job two."""
-    jobs, rng = ask.jobs, np.random.default_rng([ask.seed, 5])
+    rng = np.random.default_rng([seed, 5])
     gpus = max(NODE_GPUS, 1 << (2 * jobs - 1).bit_length())
     tell(f"placement: {jobs:,} jobs on {gpus:,} GPUs ...")
-    round_ = _waiting(generate.round(jobs, gpus, "loose", ask.seed))
+    round_ = _waiting(generate.round(jobs, gpus, "loose", seed))
     sizes = drawn_sizes(jobs, gpus, rng)
     first = _timed(round_, sizes)
     ended = rng.permutation(jobs)[: jobs // ENDED]
@@ -61,7 +59,7 @@ def measure_placement(ask: Ask) -> dict[str, Any]:
     return {
         "gpus": gpus,
         "total_s": first.wall_s,
-        "seed": ask.seed,
+        "seed": seed,
         "cpu_s": first.cpu_s,
         "unplaced": len(first.placed.unplaced),
         "again_s": again.wall_s,
@@ -73,7 +71,7 @@ def measure_placement(ask: Ask) -> dict[str, Any]:
     }
 
 
-def drawn_sizes(jobs: int, gpus: int, rng: np.random.Generator) -> Counts:
+def drawn_sizes(jobs: int, gpus: int, rng: np.random.Generator) -> Ints:
     """Return (J,) GPU counts, powers of two up to `LARGEST`, that add up to `gpus`.
 
     All begin with one GPU. The job of a GPU drawn at random doubles if it fits, so that the large
@@ -95,7 +93,7 @@ def _waiting(round_: Round) -> Round:
     return msgspec.structs.replace(round_, running=(), waiting=states)
 
 
-def _running(round_: Round, placed: Placed, stays: NDArray[np.bool_]) -> Round:
+def _running(round_: Round, placed: Placed, stays: Mask) -> Round:
     """Return the round in which the jobs that stay run where they have been placed."""
     running: list[JobState] = []
     waiting: list[JobState] = []
@@ -106,8 +104,8 @@ def _running(round_: Round, placed: Placed, stays: NDArray[np.bool_]) -> Round:
     return msgspec.structs.replace(round_, running=tuple(running), waiting=tuple(waiting))
 
 
-def _timed(round_: Round, sizes: Counts) -> Timed:
-    """Place the jobs with GPUs so many times and return the medians."""
+def _timed(round_: Round, sizes: Ints) -> Timed:
+    """Place the jobs with GPUs `REPEATS` times and return the medians."""
     options = {
         gpus: Option(pool=0, gpus=gpus, span="node" if gpus <= NODE_GPUS else "cluster")
         for gpus in set(sizes.tolist()) - {0}

@@ -12,24 +12,34 @@ import time
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from ronda.bench.runs.runner import peak_rss_mib
-from ronda.bench.speed.ask import Ask, tell
+from ronda.bench.speed.cases import tell
 from ronda.bench.speed.certificate import Claim, certify
+from ronda.bench.speed.reference import reference
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.units import normalise
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.options.build import build
+from ronda.instances import generate
 from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.search import Search
 
 
-def measure_prices(ask: Ask) -> dict[str, Any]:
+def measure_prices(
+    jobs: int, baseline: bool, gap: float, limit_s: float, seed: int
+) -> dict[str, Any]:
     """Time the price engine on the reference round of a number of jobs."""
-    from ronda.bench.speed.reference import reference
-    from ronda.solvers.prices.engine import solve_separable
-    from ronda.solvers.prices.search import Search
-
-    tell(f"prices: {ask.jobs:,} jobs ...")
+    tell(f"prices: {jobs:,} jobs ...")
     began, began_cpu = time.perf_counter(), time.process_time()
-    problem = reference(ask.jobs, ask.seed)
+    problem = reference(jobs, seed)
     built = time.perf_counter()
-    answer = solve_separable(problem, Search(gap=ask.gap, seed=ask.seed))
+    answer = solve_separable(problem, Search(gap=gap, seed=seed))
     ended, ended_cpu = time.perf_counter(), time.process_time()
     memory_mib = peak_rss_mib()
     assert answer.chosen is not None  # to run nothing is always possible here
@@ -38,10 +48,10 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
     claim = Claim(
         answer.chosen, answer.blocks, answer.objective, answer.dual.prices, answer.dual.bound
     )
-    seen = certify(problem, claim, ask.gap)
+    seen = certify(problem, claim, gap)
     for fault in seen.faults:
-        tell(f"prices: {ask.jobs:,} jobs: certificate: {fault}")
-    tell(f"prices: {ask.jobs:,} jobs: {ended - began:.3f} s, gap {answer.gap:.1e}")
+        tell(f"prices: {jobs:,} jobs: certificate: {fault}")
+    tell(f"prices: {jobs:,} jobs: {ended - began:.3f} s, gap {answer.gap:.1e}")
     found = {
         "gpus": round(float(problem.capacity[0])),
         "options": len(problem.value),
@@ -51,8 +61,8 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
         "gap": answer.gap,
         "peak_rss_mib": round(memory_mib, 1),
         "cpu_s": ended_cpu - began_cpu,
-        "gap_asked": ask.gap,
-        "seed": ask.seed,
+        "gap_asked": gap,
+        "seed": seed,
         "stop": answer.stop,
         "objective": answer.objective,
         "bound": answer.bound,
@@ -64,31 +74,30 @@ def measure_prices(ask: Ask) -> dict[str, Any]:
         "columns": answer.columns,
         "nodes": answer.nodes,
     }
-    return found | (measure_monolithic(problem, ask) if ask.baseline else {})
+    return found | (measure_monolithic(problem, gap, limit_s, seed) if baseline else {})
 
 
-def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
+def measure_monolithic(problem: Separable, gap: float, limit_s: float, seed: int) -> dict[str, Any]:
     """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
+    # Pyomo is loaded here: the engine's peak of memory is read without it.
     from ronda.formulations.allocation.pyomo_model import answer, build_separable
-    from ronda.formulations.allocation.units import normalise
-    from ronda.solvers.contract import Deadline
     from ronda.solvers.exact.model import solve
 
-    tell(f"prices: {ask.jobs:,} jobs: monolithic model, at most {ask.limit_s:g} s ...")
+    tell(f"prices: {problem.jobs:,} jobs: monolithic model, at most {limit_s:g} s ...")
     began, began_cpu = time.perf_counter(), time.process_time()
     scaled, units = normalise(problem)
     model = build_separable(scaled)
     built = time.perf_counter()
-    outcome = solve(model, deadline=Deadline(ask.limit_s), gap=ask.gap, seed=ask.seed)
+    outcome = solve(model, deadline=Deadline(limit_s), gap=gap, seed=seed)
     ended, ended_cpu = time.perf_counter(), time.process_time()
-    objective = bound = gap = None
+    objective = bound = reached = None
     if outcome.bound is not None:
         bound = outcome.bound * units.value
     if outcome.x is not None:
         objective = problem.objective(*answer(model))
     if objective is not None and bound is not None:
-        gap = max(0.0, bound - objective) / max(abs(bound), 1e-300)
-    tell(f"prices: {ask.jobs:,} jobs: monolithic model: {ended - began:.3f} s, {outcome.message}")
+        reached = max(0.0, bound - objective) / max(abs(bound), 1e-300)
+    tell(f"prices: monolithic model: {ended - began:.3f} s, {outcome.message}")
     return {
         "baseline_s": ended - began,
         "baseline_cpu_s": ended_cpu - began_cpu,
@@ -96,23 +105,17 @@ def measure_monolithic(problem: Separable, ask: Ask) -> dict[str, Any]:
         "baseline_solve_s": ended - built,
         "baseline_objective": objective,
         "baseline_bound": bound,
-        "baseline_gap": gap,
+        "baseline_gap": reached,
         "baseline_stop": outcome.stop,
         "baseline_nodes": outcome.nodes,
         "baseline_peak_rss_mib": round(peak_rss_mib(), 1),
     }
 
 
-def measure_build(ask: Ask) -> dict[str, Any]:
+def measure_build(jobs: int, seed: int) -> dict[str, Any]:
     """Time what comes before a solver: options, values, case and arrays of a generated round."""
-    from ronda.formulations.allocation.case import make_case
-    from ronda.formulations.allocation.rows import separable
-    from ronda.formulations.objectives.forms import values
-    from ronda.formulations.options.build import build
-    from ronda.instances import generate
-
-    tell(f"build: {ask.jobs:,} jobs: generating the round ...")
-    round_ = generate.round(ask.jobs, severity="tight", seed=ask.seed)
+    tell(f"build: {jobs:,} jobs: generating the round ...")
+    round_ = generate.round(jobs, severity="tight", seed=seed)
     clock = [time.perf_counter()]
     table = build(round_)
     clock.append(time.perf_counter())
@@ -126,13 +129,13 @@ def measure_build(ask: Ask) -> dict[str, Any]:
     began = time.perf_counter()
     build(_later(round_))
     again_s = time.perf_counter() - began
-    tell(f"build: {ask.jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
+    tell(f"build: {jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
     return {
         "gpus": round_.cluster.gpus,
         "options": len(table),
         "total_s": clock[-1] - clock[0],
         "build_s": clock[-1] - clock[0],
-        "seed": ask.seed,
+        "seed": seed,
         "options_s": steps[0],
         "values_s": steps[1],
         "case_s": steps[2],
@@ -145,8 +148,6 @@ def measure_build(ask: Ask) -> dict[str, Any]:
 
 def _later(round_: Round) -> Round:
     """Return the round a while later: one job in twenty is new."""
-    import msgspec
-
     waiting = list(round_.waiting)
     for k in range(0, len(waiting), 20):
         job = msgspec.structs.replace(waiting[k].job, id=f"new-{k}")

@@ -19,7 +19,7 @@ CLOCKS = np.linspace(0.5, 1.0, 8)
 """Clocks of a job's options, as shares of full speed."""
 
 FEW_JOBS = 64
-"""Up to so many jobs there is one GPU a job, beyond it two."""
+"""Up to this many jobs there is one GPU a job, beyond it two."""
 
 WATTS_PER_GPU = 180.0
 """Power cap for each GPU there is."""

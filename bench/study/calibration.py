@@ -1,69 +1,39 @@
-"""Trust in predicted progress: ``python -m ronda.bench.study.calibration --out FOLDER``.
+"""How far predicted training progress can be trusted.
 
 Trains predictors (`ronda.formulations.prediction.progress`) on finished jobs of the packaged
 learning curves and holds their Beta distributions against jobs that they have not seen: other
-configurations of the same tasks, and other tasks. Writes ``calibration.png``, ``.csv`` and
-``.json``; prints a table.
+configurations of the same tasks, and other tasks. With several seeds, each of which holds out
+other jobs, table and picture show means.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-import msgspec
+import click
 import numpy as np
+import pandas as pd
+from matplotlib.ticker import PercentFormatter
 from scipy.special import betainc, betaln
 
+from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.study.harness import Folder, markdown, seeds, study
 from ronda.bench.study.learning_curves import Log, logs, packaged, read
-from ronda.bench.study.sruf_snapshot import LIMITS, optimum, snapshot
+from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
 from ronda.formulations.prediction.training import Training
 from ronda.instances.arrays import Floats
-from ronda.instances.files.storage import store
 
 FEWEST_EPOCHS = 2
-"""ONES predicts a job only after so many epochs."""
+"""ONES predicts a job only after this many epochs."""
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 SPLITS = ("new configurations", "new tasks")
 INTENDED, ARTIFACT, SAME = METHODS = ("intended", "artifact", "same b for all")
 SAMPLES = (1, 8, 64)
 ROUNDS, JOBS, GPUS = 200, 40, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How one method does on one split.
-
-    Attributes
-    ----------
-    split, method, train_rows, test_rows
-        What was trained, and on what it was tested.
-    log_density
-        Mean log density at the true progress; more is better.
-    mean_error
-        Mean absolute error of E[rho].
-    calibration_error
-        Mean over `LEVELS` of the distance between the level and the share of jobs' true progress
-        below that quantile.
-    coverage_80, width_80
-        Share of true progress within the central 80 % interval, and its mean width.
-    shares
-        (19,) the shares at `LEVELS`.
-    """
-
-    split: str
-    method: str
-    train_rows: int
-    test_rows: int
-    log_density: float
-    mean_error: float
-    calibration_error: float
-    coverage_80: float
-    width_80: float
-    shares: tuple[float, ...]
 
 
 def divide(log: Log, split: str, seed: int) -> tuple[Log, Log]:
@@ -89,12 +59,20 @@ def believe(method: str, train: Log, test: Log, seed: int) -> BetaProgress:
     return fitted.predict(test.rows)
 
 
-def judge(belief: BetaProgress, truth: Floats) -> dict[str, float | tuple[float, ...]]:
-    """Return the measures of `Calibration` for beliefs and the true progress."""
+def judge(belief: BetaProgress, truth: Floats) -> dict[str, Any]:
+    """Hold beliefs against the true progress.
+
+    Returns
+    -------
+    dict
+        ``log_density``: mean at the true progress, more is better; ``mean_error``: of E[rho],
+        absolute; ``shares``: of true progress below each quantile of `LEVELS`;
+        ``calibration_error``: mean distance between shares and levels; ``coverage_80, width_80``:
+        share of true progress in the central 80 % interval, and its mean width.
+    """
     a, b = belief.a, belief.b
     density = (a - 1) * np.log(truth) + (b - 1) * np.log1p(-truth) - betaln(a, b)
-    rank = betainc(a, b, truth)
-    shares = (rank[:, None] <= LEVELS).mean(axis=0)
+    shares = (betainc(a, b, truth)[:, None] <= LEVELS).mean(axis=0)
     low, high = belief.quantile([0.1, 0.9])
     return {
         "log_density": float(density.mean()),
@@ -102,33 +80,17 @@ def judge(belief: BetaProgress, truth: Floats) -> dict[str, float | tuple[float,
         "calibration_error": float(np.abs(shares - LEVELS).mean()),
         "coverage_80": float(((low <= truth) & (truth <= high)).mean()),
         "width_80": float((high - low).mean()),
-        "shares": tuple(shares.tolist()),
+        "shares": shares.tolist(),
     }
 
 
-def calibrate(log: Log, seed: int = 0) -> list[Calibration]:
-    """Return how every method does on every split."""
-    found = []
-    for split in SPLITS:
-        train, test = divide(log, split, seed)
-        for method in METHODS:
-            measures = judge(believe(method, train, test, seed), test.progress)
-            made = {"split": split, "method": method, "train_rows": len(train)}
-            found.append(
-                msgspec.convert(made | {"test_rows": len(test)} | measures, type=Calibration)
-            )
-    return found
-
-
-def sampling_loss(log: Log, seed: int = 0) -> dict[str, float]:
+def sampling_loss(belief: BetaProgress, test: Log, seed: int) -> dict[str, float]:
     """Return how much worse than with known progress schedules score, by what they are based on.
 
-    Rounds of 40 running jobs drawn from the test rows of new configurations on 64 GPUs (speed-up
-    c^p, p from U(0.55, 0.95), limits of 1 to 16 GPUs): the schedule of least SRUF score on sampled
-    progress is scored at the true one, relative to the best. Mean over 200 rounds.
+    Rounds of 40 running jobs drawn from the test rows on 64 GPUs (speed-up c^p, p from
+    U(0.55, 0.95), limits of 1 to 16 GPUs): the schedule of least SRUF score on sampled progress is
+    scored at the true one, relative to the best. Mean over 200 rounds.
     """
-    train, test = divide(log, SPLITS[0], seed)
-    belief = believe(INTENDED, train, test, seed)
     rng = np.random.default_rng(seed)
     counts = np.arange(1, max(LIMITS) + 1)
     losses: dict[str, list[float]] = {}
@@ -144,46 +106,112 @@ def sampling_loss(log: Log, seed: int = 0) -> dict[str, float]:
         guesses = {f"{n} sample{'s' if n > 1 else ''}": here.work_left(rng, n) for n in SAMPLES}
         guesses |= {"expected": here.expected_work_left(), "at the mean": here.b / here.a}
         truth = snapshot(done * (1.0 / test.progress[at] - 1.0), speed, GPUS)
-        best = float(truth.score(optimum(truth)))
+        best = truth.score(optimum(truth))
         for name, factor in guesses.items():
-            score = float(truth.score(optimum(snapshot(done * factor, speed, GPUS))))
+            score = truth.score(optimum(snapshot(done * factor, speed, GPUS)))
             losses.setdefault(name, []).append(score / best - 1.0)
     return {name: float(np.mean(each)) for name, each in losses.items()}
 
 
-def table(found: Sequence[Calibration], losses: dict[str, float]) -> str:
-    """Return both tables in Markdown."""
-    lines = [
-        "| held out | predictor | mean log density | error of the mean | calibration error | in 80 % interval | its width |",  # noqa: E501
-        "| --- | --- | --- | --- | --- | --- | --- |",
+@lru_cache(maxsize=1)
+def _log(curves: str) -> Log:
+    return logs(read(Path(curves)) if curves else packaged())
+
+
+def measure(seed: int, split: str, method: str, curves: str) -> dict[str, Any]:
+    """Train one predictor and hold it against one split of the curves (empty: the packaged)."""
+    train, test = divide(_log(curves), split, seed)
+    belief = believe(method, train, test, seed)
+    found = {"train_rows": len(train), "test_rows": len(test), **judge(belief, test.progress)}
+    if (split, method) == (SPLITS[0], INTENDED):
+        found["losses"] = sampling_loss(belief, test, seed)
+    return found
+
+
+MEASURES = {
+    "log_density": ("mean log density", ".3f"),
+    "mean_error": ("error of the mean", ".3f"),
+    "calibration_error": ("calibration error", ".3f"),
+    "coverage_80": ("in 80 % interval", ".0%"),
+    "width_80": ("its width", ".2f"),
+}
+"""Columns of the table, with their formats."""
+
+
+def table(lines: pd.DataFrame) -> str:
+    """Return the means over seeds of all measures and losses, in Markdown."""
+    means = lines.groupby(["split", "method"], sort=False)[list(MEASURES)].mean()
+    formats = [form for _, form in MEASURES.values()]
+    rows = [
+        [*names, *(f"{value:{form}}" for value, form in zip(row, formats, strict=True))]
+        for names, row in zip(means.index, means.to_numpy(), strict=True)
     ]
-    lines += [
-        f"| {c.split} | {c.method} | {c.log_density:.3f} | {c.mean_error:.3f} | "
-        f"{c.calibration_error:.3f} | {c.coverage_80:.0%} | {c.width_80:.2f} |"
-        for c in found
+    header = ["held out", "predictor", *(title for title, _ in MEASURES.values())]
+    made = markdown(header, rows, words=2)
+    if "losses" not in lines:
+        return made
+    losses = pd.DataFrame(list(lines.losses.dropna())).mean().items()
+    head = ["schedule by", "score above that of known progress"]
+    return f"{made}\n{markdown(head, [[str(name), f'{loss:.1%}'] for name, loss in losses])}"
+
+
+def draw(lines: pd.DataFrame, folder: Folder) -> None:
+    """Draw, for each split, the share of jobs below each predicted quantile."""
+    splits = lines.groupby("split", sort=False)
+    figure = new_figure(4.4 * len(splits), 4.5)
+    rows = []
+    panels = figure.subplots(1, len(splits), squeeze=False)[0]
+    for axes, (split, own) in zip(panels, splits, strict=True):
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
+        for index, (method, each) in enumerate(own.groupby("method", sort=False)):
+            shares = np.mean(each.shares.tolist(), axis=0)
+            axes.plot(
+                LEVELS,
+                shares,
+                color=colour(index),
+                marker=marker(index),
+                markersize=3.5,
+                linewidth=1.4,
+                label=f"{method} ({each.calibration_error.mean():.2f} off)",
+            )
+            pairs = zip(LEVELS.tolist(), shares.tolist(), strict=True)
+            rows += [(split, method, f"{level:.2f}", share) for level, share in pairs]
+        axes.set_aspect("equal")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("predicted quantile of progress", fontsize=9)
+        axes.set_ylabel("held-out epochs whose true progress is below it", fontsize=9)
+        axes.set_title(f"held out: {split}", fontsize=10)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PercentFormatter(1.0))
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        tidy(axes)
+    save(figure, folder.path / "calibration", ("split", "method", "level", "share"), rows)
+
+
+def calibrate(folder: Folder, seeds: Sequence[int], curves: Path | None) -> None:
+    """Measure every predictor on every split."""
+    place = str(curves.resolve()) if curves else ""
+    cases = [
+        {"seed": seed, "split": split, "method": method, "curves": place}
+        for split, method, seed in product(SPLITS, METHODS, seeds)
     ]
-    lines += ["", "| schedule by | score above that of known progress |", "| --- | --- |"]
-    lines += [f"| {name} | {loss:.1%} |" for name, loss in losses.items()]
-    return "\n".join(lines) + "\n"
+    lines = folder.measure(cases, measure)
+    folder.write(table(lines))
+    draw(lines, folder)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Calibrate, draw and print."""
-    from ronda.bench.study.calibration_figure import draw
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for picture and numbers")
-    parser.add_argument("--curves", type=Path, help="CSV of curves; else the packaged ones")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(arguments)
-    log = logs(read(asked.curves) if asked.curves else packaged())
-    found, losses = calibrate(log, asked.seed), sampling_loss(log, asked.seed)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    draw(found, asked.out / "calibration")
-    whole = {"calibration": [asdict(c) for c in found], "sampling_loss": losses}
-    store(asked.out / "calibration.json", msgspec.json.format(msgspec.json.encode(whole)) + b"\n")
-    sys.stdout.write(table(found, losses))
-
-
-if __name__ == "__main__":
-    main()
+command = study(
+    "calibration",
+    __doc__,
+    calibrate,
+    [
+        seeds("0"),
+        click.Option(
+            ["--curves"],
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            help="CSV of curves; the packaged ones without.",
+        ),
+    ],
+)

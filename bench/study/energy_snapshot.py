@@ -75,7 +75,7 @@ def energy_snapshot(round: Round) -> EnergySnapshot:
     ------
     InputError
         If a job has no option, or there are fewer GPUs than jobs need at least: not all jobs can
-        be served at once.
+        be served together.
     """
     table = build(round, prune=False, mind_power=True)
     left_s = outlook(round, table, horizon_s(round)).left_s
@@ -88,7 +88,7 @@ def energy_snapshot(round: Round) -> EnergySnapshot:
     least = np.bincount(table.pool[steps.start], table.gpus[steps.start], len(gpus))
     if (least > gpus).any():
         found = f"{least.sum():.0f} GPUs needed, {gpus.sum():.0f} there"
-        raise InputError(f"round {round.name}", found, "room for all jobs at once")
+        raise InputError(f"round {round.name}", found, "room for all jobs together")
     return EnergySnapshot(table, steps, left_s, energy_j, gpus)
 
 

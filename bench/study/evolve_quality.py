@@ -1,22 +1,32 @@
 """How near to the certified bound plans come once placement and moves are paid for.
 
-``python -m ronda.bench.study.evolve_quality --jobs 512 --limits 2,10`` prints one JSON object a
-line. The rounds are *settled*: a generated round is decided, a third of the jobs that run then
-finish at random and as many others wait, so that what still runs is scattered over the nodes and a
-new job of several nodes has to make room. A plan's worth is the value of the options that it
-places, less what the moves of jobs that keep their option cost; the bound is on the value without
-moves, so it bounds the worth as well.
+The rounds are *settled*: a generated round is decided, a third of the jobs that run then finish at
+random and as many others wait, so that what still runs is scattered over the nodes and a new job of
+several nodes has to make room. A plan's worth is the value of the options that it places, less
+what the moves of jobs that keep their option cost; the bound is on the value without moves, so it
+bounds the worth as well.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
 
+import click
 import msgspec
 import numpy as np
+import pandas as pd
 
-from ronda.bench.runs.specs import split_policies
+from ronda.bench.study.harness import (
+    Folder,
+    jobs,
+    markdown,
+    numbers,
+    policies,
+    seeds,
+    study,
+    words,
+)
 from ronda.bench.study.moving_bound import bound_with_moves
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes
@@ -28,10 +38,10 @@ from ronda.instances.arrays import Floats
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers import registry
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.decision.question import Question
-from ronda.solvers.registry import policy
 
 FINISHED = 1.0 / 3.0
 """Share of the jobs that finish between the two rounds."""
@@ -39,48 +49,8 @@ FINISHED = 1.0 / 3.0
 ELAPSED_S = 600.0
 """Seconds between the two rounds."""
 
-
 LARGE = 8
-"""One of so many new jobs needs at least 8 GPUs (a node), at most 32, and counts eightfold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """One plan.
-
-    Attributes
-    ----------
-    case, round, jobs, running, gpus, options, policy, limit_s
-        What was asked of whom.
-    worth, bound, gap
-        Value of what is placed less moves; the least bound of all policies asked; relative gap.
-    tight_bound, tight_gap
-        The same with the bound that knows of moves (`ronda.bench.study.moving_bound`), if it is
-        less.
-    moved, unplaced, stays
-        Jobs that change nodes for the same option, found no room, or keep their allocation.
-    generations, total_s
-        How long it took.
-    """
-
-    case: str
-    round: str
-    jobs: int
-    running: int
-    gpus: int
-    options: int
-    policy: str
-    limit_s: float
-    worth: float
-    bound: float
-    gap: float
-    tight_bound: float
-    tight_gap: float
-    moved: int
-    unplaced: int
-    stays: int
-    generations: int
-    total_s: float
+"""One in this many new jobs needs 8 to 32 GPUs (whole nodes), and counts eightfold."""
 
 
 def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
@@ -92,7 +62,7 @@ def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
         Of the generated round (`ronda.instances.generate.round`).
     """
     first = generate.round(jobs=jobs, gpus=gpus, severity=severity, seed=seed)
-    plan = policy("prices").plan(first, deadline=Deadline(), seed=seed)
+    plan = registry.policy("prices").plan(first, deadline=Deadline(), seed=seed)
     now_s = first.now_s + ELAPSED_S
     rng = np.random.default_rng([seed, 2])
     running, waiting = [], []
@@ -123,7 +93,7 @@ def settled(jobs: int, gpus: int, severity: str, seed: int) -> Round:
 
 
 def _arrivals(count: int, gpus: int, severity: str, seed: int, now_s: float) -> list[JobState]:
-    """Return so many jobs that have just been submitted."""
+    """Return jobs that have just been submitted."""
     other = generate.round(jobs=max(1, count), gpus=gpus, severity=severity, seed=seed + 10_000)
     states = []
     for k, state in enumerate(other.jobs[:count]):
@@ -147,70 +117,108 @@ def worth_of(
     return float(worth[rows].sum()) - lost
 
 
-def measure(
-    round: Round, policies: Sequence[str], limits_s: Sequence[float], *, seed: int = 0
-) -> list[Quality]:
-    """Ask each policy within each limit, and judge all plans alike."""
+class _Valued(NamedTuple):
+    """A settled round, its options with their values, and the bound that knows of moves."""
+
+    round: Round
+    table: OptionTable
+    worth: Floats
+    tight_bound: float
+
+
+@lru_cache(maxsize=1)
+def _valued(jobs: int, gpus: int, severity: str, seed: int) -> _Valued:
+    round = settled(jobs, gpus, severity, seed)
     question = Question.of(round, "rank")
     table, worth = question.table, question.values
-    asked = [(name, limit_s) for limit_s in limits_s for name in policies]
-    plans = []
-    for name, limit_s in asked:
-        deadline = Deadline(limit_s)
-        plan = policy(name).plan(round, deadline=deadline, seed=seed)
-        plans.append((plan, deadline.elapsed()))
-    bound = min(plan.bound for plan, _ in plans if plan.bound is not None)
     prices = unit_prices(round, allocate_by_fill(round, table, worth).prices)
     losses = move_losses(round, table, worth)
     pool = settle(genes(table, worth, limits(round, table), prices), round, table, losses)
-    tight = min(bound, bound_with_moves(pool))
-    found = []
-    for (name, limit_s), (plan, total_s) in zip(asked, plans, strict=True):
-        own = worth_of(round, table, worth, plan)
-        found.append(
-            Quality(
-                case="evolve-quality",
-                round=round.name,
-                jobs=len(round.jobs),
-                running=len(round.running),
-                gpus=round.cluster.gpus,
-                options=len(table),
-                policy=name,
-                limit_s=limit_s,
-                worth=own,
-                bound=bound,
-                gap=max(0.0, bound - own) / abs(bound),
-                tight_bound=tight,
-                tight_gap=max(0.0, tight - own) / abs(tight),
-                moved=len(plan.details.get("moved", ())),
-                unplaced=len(plan.details.get("unplaced", ())),
-                stays=sum(plan.allocations.get(s.job.id) is s.allocation for s in round.running),
-                generations=int(plan.details.get("generations", 0)),
-                total_s=total_s,
-            )
+    return _Valued(round, table, worth, bound_with_moves(pool))
+
+
+def measure(
+    jobs: int, gpus: int, severity: str, seed: int, policy: str, limit_s: float
+) -> dict[str, Any]:
+    """Let a policy plan a settled round, and judge the plan.
+
+    Returns
+    -------
+    dict
+        ``worth``: value of what is placed less moves; ``bound``: the policy's own;
+        ``tight_bound``: that knows of moves (`ronda.bench.study.moving_bound`); ``moved`` and
+        ``unplaced``: jobs that change nodes for the same option, or found no room.
+    """
+    round, table, worth, tight_bound = _valued(jobs, gpus, severity, seed)
+    deadline = Deadline(limit_s)
+    plan = registry.policy(policy).plan(round, deadline=deadline, seed=0)
+    total_s = deadline.elapsed()
+    return {
+        "options": len(table),
+        "worth": worth_of(round, table, worth, plan),
+        "bound": plan.bound,
+        "tight_bound": tight_bound,
+        "moved": len(plan.details.get("moved", ())),
+        "unplaced": len(plan.details.get("unplaced", ())),
+        "generations": plan.details.get("generations", 0),
+        "total_s": total_s,
+    }
+
+
+def worst_gaps(plans: pd.DataFrame) -> str:
+    """Return the worst gaps over the rounds of a severity, by policy and limit; Markdown.
+
+    A round's bound is the least of all policies'. In brackets the gap to the bound that knows of
+    moves.
+    """
+    bound = plans.groupby(["severity", "seed"]).bound.transform("min")
+    tight = bound.clip(upper=plans.tight_bound)
+    gaps = plans.assign(gap=_gap(bound, plans.worth), tight_gap=_gap(tight, plans.worth))
+    worst = gaps.groupby(["policy", "limit_s", "severity"], sort=False)[["gap", "tight_gap"]].max()
+    severities = list(plans.severity.unique())
+    rows = []
+    for (name, limit_s), own in worst.groupby(level=["policy", "limit_s"], sort=False):
+        found = own.droplevel(["policy", "limit_s"])
+        percent = (100 * found.loc[severity] for severity in severities)
+        rows.append(
+            [f"{name}", f"{limit_s:g}", *(f"{p.gap:.2f} ({p.tight_gap:.2f})" for p in percent)]
         )
-    return found
+    header = [f"{severity}: worst gap (%)" for severity in severities]
+    return markdown(["policy", "limit (s)", *header], rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the rounds that were asked for, one JSON object a line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=512)
-    parser.add_argument("--gpus", type=int, default=None, help="as many as jobs by default")
-    parser.add_argument("--severities", default="balanced,tight")
-    parser.add_argument("--seeds", type=int, default=3, help="rounds of each severity")
-    parser.add_argument("--limits", default="2,10", help="seconds, as in 2,10")
-    parser.add_argument("--policies", default="evolve(gap=0),genetic,prices")
-    asked = parser.parse_args(arguments)
-    limits_s = [float(part) for part in asked.limits.split(",")]
-    policies = split_policies(asked.policies)
-    for severity in asked.severities.split(","):
-        for seed in range(asked.seeds):
-            round_ = settled(asked.jobs, asked.gpus or asked.jobs, severity, seed)
-            for line in measure(round_, policies, limits_s):
-                sys.stdout.write(msgspec.json.encode(asdict(line)).decode() + "\n")
-                sys.stdout.flush()
+def _gap(bound: "pd.Series[float]", worth: "pd.Series[float]") -> "pd.Series[float]":
+    return (bound - worth).clip(lower=0.0) / bound.abs()
 
 
-if __name__ == "__main__":
-    main()
+def compare(
+    folder: Folder,
+    seeds: Sequence[int],
+    jobs: int,
+    gpus: int | None,
+    severities: Sequence[str],
+    policies: Sequence[str],
+    limits_s: Sequence[float],
+) -> None:
+    """Measure the rounds of all severities and seeds."""
+    size = {"jobs": jobs, "gpus": gpus or jobs}
+    cases = [
+        size | {"severity": severity, "seed": seed, "policy": name, "limit_s": limit_s}
+        for severity, seed, limit_s, name in product(severities, seeds, limits_s, policies)
+    ]
+    folder.write(worst_gaps(folder.measure(cases, measure)))
+
+
+command = study(
+    "evolve-quality",
+    __doc__,
+    compare,
+    [
+        seeds("0-2"),
+        jobs(512),
+        click.Option(["--gpus"], type=click.IntRange(1), help="As many as jobs by default."),
+        words("--severities", ("balanced", "tight"), "Of the generated rounds."),
+        policies("evolve(gap=0),genetic,prices"),
+        numbers("--limits", "limits_s", "2,10", "Seconds for each plan, as in 2,10."),
+    ],
+)

@@ -1,18 +1,20 @@
-"""What it brings to choose racks together with options: two steps against the joint mode.
+"""Choosing racks together with options, against choosing them afterwards.
 
-``python -m ronda.bench.study.joint_racks --seeds 10`` drives both modes of the price engine over
-made instances where racks matter, and prints one JSON line a run. Racks of three nodes hold one job
-of two nodes each, and jobs that synchronise across racks lose most of their speed: the case that
-the joint mode is for, not an average one.
+Both modes of the price engine are driven over made instances where racks matter: racks of three
+nodes hold one job of two nodes each, and jobs that synchronise across racks lose most of their
+speed. It is the case that the joint mode is for, not an average one.
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import product
 from statistics import median
+from typing import Any
 
-import click
 import numpy as np
+import pandas as pd
 
+from ronda.bench.statistics import bootstrap_interval, paired_ratio
+from ronda.bench.study.harness import Folder, jobs, markdown, seeds, study
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.instance import Instance
@@ -20,7 +22,6 @@ from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.metrics import summarise
 from ronda.instances.profile import Parametric, Profile
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.registry import policy
 
 RACKS, NODES, GPUS_PER_NODE, APPLICATIONS = 6, 3, 8, 4
 MEAN_GAP_S = 55.0
@@ -80,33 +81,36 @@ def made(seed: int, jobs: int) -> Instance:
     )
 
 
-def lines(seeds: int, jobs: int) -> Iterator[dict[str, object]]:
-    """Yield what each mode does on each seed's instance."""
-    for seed in range(seeds):
-        instance = made(seed, jobs)
-        for spec in MODES:
-            schedule = run(instance, policy(spec), seed=seed)
-            figures = summarise(instance, schedule)
-            yield {
-                "instance": instance.name,
-                "policy": spec,
-                "seed": seed,
-                "jobs": jobs,
-                "mean_jct_s": figures["mean_jct_s"],
-                "preemptions": figures["preemptions"],
-                "median_solve_s": median(r.solve_s for r in schedule.rounds),
-                "violations": len(check(instance, schedule)),
-            }
+def measure(seed: int, jobs: int, policy: str) -> dict[str, Any]:
+    """Drive one mode over one instance."""
+    instance = made(seed, jobs)
+    schedule = run(instance, policy, seed=seed)
+    figures = summarise(instance, schedule)
+    return {
+        "mean_jct_s": figures["mean_jct_s"],
+        "preemptions": figures["preemptions"],
+        "median_solve_s": median(record.solve_s for record in schedule.rounds),
+        "violations": len(check(instance, schedule)),
+    }
 
 
-@click.command(help="Compare two-step and joint choice of racks, one JSON line a run.")
-@click.option("--seeds", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--jobs", type=click.IntRange(1), default=60, show_default=True)
-def main(seeds: int, jobs: int) -> None:
-    """Run the command line."""
-    for line in lines(seeds, jobs):
-        click.echo(json.dumps(line))
+def table(runs: pd.DataFrame) -> str:
+    """Return the means of both modes, and the joint mode's mean JCT over the other's; Markdown."""
+    plain_s = runs[runs.policy == MODES[0]].mean_jct_s
+    rows = []
+    for mode, own in runs.groupby("policy", sort=False):
+        ratio, low, high = bootstrap_interval(paired_ratio, own.mean_jct_s, plain_s)
+        cells = [f"{own.mean_jct_s.mean():,.0f}", f"{ratio:.3f} [{low:.3f}, {high:.3f}]"]
+        cells += [f"{own.preemptions.sum()}", f"{1e3 * own.median_solve_s.median():.1f}"]
+        rows.append([str(mode), *cells, f"{own.violations.sum()}"])
+    header = ["policy", "mean JCT (s)", "ratio", "preemptions", "decision (ms)", "violations"]
+    return markdown(header, rows)
 
 
-if __name__ == "__main__":
-    main()
+def compare(folder: Folder, seeds: Sequence[int], jobs: int) -> None:
+    """Run both modes on the instances of all seeds."""
+    cases = [{"seed": seed, "jobs": jobs, "policy": mode} for seed, mode in product(seeds, MODES)]
+    folder.write(table(folder.measure(cases, measure)))
+
+
+command = study("joint-racks", __doc__, compare, [seeds("0-9"), jobs(60)])

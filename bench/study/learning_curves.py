@@ -1,10 +1,9 @@
 """Packaged learning curves, and what a scheduler would log of jobs that train along them.
 
-``python -m ronda.bench.study.learning_curves --source FOLDER --out FILE`` makes the packaged file
-from the public data (docs/progress.md names source and licence).
+As a command it makes the packaged file from the public data (docs/progress.md names source and
+licence).
 """
 
-import argparse
 import csv
 import gzip
 import io
@@ -13,9 +12,11 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.bench.program import CONTEXT
 from ronda.formulations.prediction.progress import finished_rows
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
@@ -27,7 +28,7 @@ CONFIGURATIONS = 60
 """How many of the source's 200 configurations of each task are packaged."""
 
 PATIENCE, LEAST_GAIN = 5, 0.01
-"""ONES's rule: a job ends once so many epochs have not gained so much on the best accuracy."""
+"""ONES's rule: a job ends after 5 epochs in a row that gain less than this on its best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +164,28 @@ def convert(source: Path) -> bytes:
     return gzip.compress(out.getvalue().encode(), mtime=0)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def make(source: Path, out: Path) -> None:
     """Make the packaged file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", type=Path, required=True, help="folder of the public data")
-    parser.add_argument("--out", type=Path, required=True, help="the file to make, .csv.gz")
-    asked = parser.parse_args(arguments)
-    store(asked.out, convert(asked.source))
+    store(out, convert(source))
 
 
-if __name__ == "__main__":
-    main()
+command = click.Command(
+    "learning-curves",
+    CONTEXT,
+    make,
+    help=__doc__,
+    params=[
+        click.Option(
+            ["--source"],
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+            required=True,
+            help="Folder of the public data.",
+        ),
+        click.Option(
+            ["--out"],
+            type=click.Path(path_type=Path),
+            required=True,
+            help="The file to make, .csv.gz.",
+        ),
+    ],
+)

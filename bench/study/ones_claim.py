@@ -1,28 +1,35 @@
-"""ONES's claim, in simulation: JCT, execution and queueing time against its baselines.
+"""ONES against its baselines: JCT, execution and queueing time, in simulation.
 
-``python -m ronda.bench.study.ones_claim --out claim-50 --jobs 50 --seeds 0-19`` makes an instance
-for each seed, runs every policy on it (side by side, each in a process; what has run is kept), and
-writes a table with bootstrap intervals, box plots and distributions. docs/ones.md explains how the
-policies are treated.
+Makes an instance for each seed, runs every policy on it (side by side, each in a process; what has
+run is kept), and writes a table with bootstrap intervals, box plots and distributions.
+docs/ones.md explains how the policies are treated.
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
 import msgspec
 import numpy as np
+import pandas as pd
 
+from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.runs.compare import Comparison, failed
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import Case, cases
 from ronda.bench.runs.worker import Limits
+from ronda.bench.statistics import Interval, bootstrap_interval
+from ronda.bench.study.harness import (
+    Folder,
+    jobs,
+    markdown,
+    policies,
+    seeds,
+    study,
+    words,
+)
 from ronda.instances.arrays import Floats
-from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint, write
-from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import job_figures
 from ronda.instances.schedule import Schedule
@@ -38,32 +45,8 @@ MEASURES = ("JCT", "execution", "queueing")
 PUBLISHED = {"tiresias": (0.574, 0.677, 0.191), "optimus": (0.528, 0.509, 0.553)}
 """By how much ONES cuts the means of `MEASURES` in its artifact's result files (50 jobs)."""
 
-PERCENTILES = (2.5, 97.5)
-RESAMPLES = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """All runs of a policy on one kind of workload.
-
-    Attributes
-    ----------
-    batch, label
-        What users ask for (`BATCHES`), and the policy.
-    seeds
-        (S,) seeds of the workloads.
-    seconds
-        (3, S, J) JCT, execution (holding GPUs) and queueing time of every job.
-    """
-
-    batch: str
-    label: str
-    seeds: tuple[int, ...]
-    seconds: Floats
-
-    def means(self) -> Floats:
-        """Return (3, S) means over jobs."""
-        return np.asarray(self.seconds.mean(axis=2))
+SHORTEST_S = 1.0
+"""Where the logarithmic axis begins: queueing times of 0 lie on its edge."""
 
 
 def make_cases(
@@ -103,135 +86,161 @@ def _checkpoints_only(instance: Instance) -> Instance:
     return msgspec.structs.replace(instance, name=f"{instance.name}-checkpoints", jobs=jobs)
 
 
-def collect(comparison: Comparison, listed: Iterable[tuple[str, Case]]) -> list[Runs]:
-    """Return the times of every job, by user's batch and policy; seeds that all have run."""
-    found: dict[tuple[str, str], dict[int, Floats]] = {}
+def collect(comparison: Comparison, listed: Sequence[tuple[str, Case]]) -> pd.DataFrame:
+    """Return a row for each job: batch, policy, seed and `MEASURES`; of seeds that all have run."""
+    parts = []
     for batch, case in listed:
-        times = found.setdefault((batch, case.label), {})
         result = comparison.file.get(case.key)
         if result is None or not result.ok:
             continue
         figures = job_figures(comparison.layout.read(case.key, Schedule))
-        times[case.seed] = np.stack(
-            (figures.jct_s, figures.jct_s - figures.queue_s, figures.queue_s)
-        )
-    common = set.intersection(*(set(times) for times in found.values())) if found else set()
-    seeds = tuple(sorted(common))
-    return [
-        Runs(batch, label, seeds, np.stack([times[seed] for seed in seeds], axis=1))
-        for (batch, label), times in found.items()
-        if seeds
-    ]
+        times = (figures.jct_s, figures.jct_s - figures.queue_s, figures.queue_s)
+        run = {"batch": batch, "policy": case.label, "seed": case.seed}
+        parts.append(pd.DataFrame(run | dict(zip(MEASURES, times, strict=True))))
+    if not parts:
+        return pd.DataFrame()
+    kinds = len({(batch, case.label) for batch, case in listed})
+    runs = pd.concat(parts)
+    done = runs.drop_duplicates(["batch", "policy", "seed"]).groupby("seed").size()
+    return runs[runs.seed.isin(done[done == kinds].index)]
 
 
-def mean(values: Floats) -> Floats:
-    """Return the mean over the last axis."""
-    return np.asarray(values.mean(axis=-1))
-
-
-def estimate(statistic: Callable[..., Floats], *samples: Floats) -> tuple[float, float, float]:
-    """Return a statistic of values by seed, and its bootstrap interval (percentiles, 95 %).
-
-    Parameters
-    ----------
-    statistic
-        Of samples whose last axis is that of the seeds.
-    samples
-        (S,) each; seeds are drawn for all of them together. With one seed the interval is NaN.
-    """
-    value = float(statistic(*samples))
-    if len(samples[0]) < 2:
-        return value, float("nan"), float("nan")
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(samples[0]), size=(RESAMPLES, len(samples[0])))
-    low, high = np.percentile(statistic(*(sample[drawn] for sample in samples)), PERCENTILES)
-    return value, float(low), float(high)
-
-
-def cut(ones: Floats, other: Floats) -> Floats:
+def cut(ones: Floats, other: Floats, axis: int = -1) -> Floats:
     """Return by how much ONES's mean over seeds is below that of another policy, relative to it."""
-    return np.asarray(1.0 - mean(ones) / mean(other))
+    return np.asarray(1.0 - ones.mean(axis=axis) / other.mean(axis=axis))
 
 
-def table(runs: Sequence[Runs]) -> str:
+def table(times: pd.DataFrame) -> str:
     """Return the means with intervals, and by how much ONES cuts them, as Markdown.
 
-    Nothing is said of a measure that is 0 for some seed.
+    A measure that is 0 for some seed has no cut.
     """
-    lines = []
-    for batch in dict.fromkeys(each.batch for each in runs):
-        own = [each for each in runs if each.batch == batch]
-        jobs, seeds = own[0].seconds.shape[2], len(own[0].seeds)
-        lines += [f"### {jobs} jobs, {seeds} seeds, user's batch: {batch}", ""]
-        heads = [f"{measure} (s)" for measure in MEASURES]
-        heads += [f"ONES cuts {measure} by (%)" for measure in MEASURES]
-        lines.append("| policy | " + " | ".join([*heads, "in its artifact (%)"]) + " |")
-        lines.append("|---" + "|--:" * (len(heads) + 1) + "|")
-        ones = next((each.means() for each in own if each.label == "ones"), None)
-        for each in own:
-            means = each.means()
-            cells = [_cell(1.0, *estimate(mean, values)) for values in means]
-            for k, values in enumerate(means):
-                if ones is None or each.label == "ones" or not (values > 0).all():
-                    cells.append("–")
-                else:
-                    cells.append(_cell(100.0, *estimate(cut, ones[k], values)))
-            said = PUBLISHED.get(each.label)
-            cells.append(" / ".join(f"{100 * share:.0f}" for share in said) if said else "–")
-            lines.append(f"| {each.label} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return "\n".join(lines)
+    header = ["policy", *(f"{measure} (s)" for measure in MEASURES)]
+    header += [*(f"ONES cuts {measure} by (%)" for measure in MEASURES), "in its artifact (%)"]
+    parts = []
+    for _, own in times.groupby("batch", sort=False):
+        means = own.groupby(["policy", "seed"], sort=False)[list(MEASURES)].mean()
+        rows = [_row(policy, means) for policy in own.policy.unique()]
+        parts.append(f"### {_title(own)}\n\n{markdown(header, rows)}")
+    return "\n".join(parts)
 
 
-def _cell(unit: float, value: float, low: float, high: float) -> str:
+def _row(policy: str, means: pd.DataFrame) -> list[str]:
+    """Return the cells of a policy, from the means by policy and seed."""
+    own = means.loc[policy]
+    cells = [policy, *(_cell(1.0, bootstrap_interval(np.mean, own[name])) for name in MEASURES)]
+    for name in MEASURES:
+        if policy == "ones" or "ones" not in means.index or not (own[name] > 0).all():
+            cells.append("–")
+        else:
+            found = bootstrap_interval(cut, means.loc["ones"][name], own[name])
+            cells.append(_cell(100.0, found))
+    said = PUBLISHED.get(policy)
+    return [*cells, " / ".join(f"{100 * share:.0f}" for share in said) if said else "–"]
+
+
+def _cell(unit: float, found: Interval) -> str:
     """Write an estimate with its interval."""
-    text = f"{unit * value:,.0f}"
-    return text if np.isnan(low) else f"{text} [{unit * low:,.0f}, {unit * high:,.0f}]"
+    value, low, high = (unit * number for number in found)
+    return f"{value:,.0f}" if np.isnan(low) else f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
+def _title(times: pd.DataFrame) -> str:
+    """Say what the runs of a batch were."""
+    seeds = times.seed.nunique()
+    jobs = len(times) // (seeds * times.policy.nunique())
+    plural = "s" if seeds > 1 else ""
+    return f"{jobs} jobs, {seeds} seed{plural}, user's batch: {times.batch.iloc[0]}"
+
+
+def boxes(times: pd.DataFrame, path: Path) -> None:
+    """Draw quartiles, whiskers of 1.5 interquartile ranges, no outliers; dots are means."""
+    figure = new_figure(10, 3.8)
+    labels = list(times.policy.unique())
+    rows: list[tuple[object, ...]] = []
+    for axes, measure in zip(figure.subplots(1, 3), MEASURES, strict=True):
+        values = [times[times.policy == label][measure] for label in labels]
+        drawn = axes.boxplot(values, showfliers=False, widths=0.6, patch_artist=True)
+        for index, box in enumerate(drawn["boxes"]):
+            box.set(facecolor=colour(index), alpha=0.55)
+        for middle in drawn["medians"]:
+            middle.set(color="black")
+        axes.plot(range(1, len(labels) + 1), [v.mean() for v in values], "ko", markersize=4)
+        axes.set_xticks(range(1, len(labels) + 1), labels, rotation=20)
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"{measure} (s)", fontsize=10)
+        axes.grid(visible=True, axis="y", linewidth=0.4, alpha=0.5)
+        tidy(axes)
+        for label, each in zip(labels, values, strict=True):
+            rows.append((measure, label, each.mean(), *each.quantile((0.25, 0.5, 0.75))))
+    title = f"ONES workload, {_title(times)}; boxes: quartiles, dots: means, no outliers"
+    figure.suptitle(title, fontsize=10)
+    save(figure, path, ("measure", "policy", "mean_s", "q25_s", "median_s", "q75_s"), rows)
+
+
+def distributions(times: pd.DataFrame, path: Path) -> None:
+    """Draw the share of jobs within a time, on a logarithmic axis; all times stand beside."""
+    figure = new_figure(10, 3.6)
+    for axes, measure in zip(figure.subplots(1, 3, sharey=True), MEASURES, strict=True):
+        for index, (label, own) in enumerate(times.groupby("policy", sort=False)):
+            seconds = own[measure].clip(lower=SHORTEST_S)
+            axes.ecdf(seconds, color=colour(index), linewidth=1.5, label=str(label))
+        axes.set_xscale("log")
+        axes.set_xlim(left=SHORTEST_S)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(f"{measure} (s)", fontsize=9)
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+        tidy(axes)
+    figure.axes[0].set_ylabel("share of jobs", fontsize=9)
+    figure.axes[0].legend(fontsize=8, frameon=False, loc="upper left")
+    figure.suptitle(f"ONES workload, {_title(times)}", fontsize=10)
+    save(figure, path, list(times.columns), times.itertuples(index=False))
 
 
 def tell(case: Case, share: float, result: Result | None) -> None:
-    """Print each run as it ends."""
+    """Say on stderr how each run ended."""
     del share
     if result is not None:
         said = result.metrics.get("mean_jct_s", result.message)
-        sys.stdout.write(f"{case.instance} {case.label}: {result.status} {said}\n")
-        sys.stdout.flush()
+        click.echo(f"{case.instance} {case.label}: {result.status} {said}", err=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing and write tables and figures; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ronda.bench.study.ones_claim", description="ONES against its baselines."
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder; runs in it are kept")
-    parser.add_argument("--jobs", type=int, default=50)
-    parser.add_argument("--seeds", default="0-19")
-    parser.add_argument("--policies", default="ones,tiresias,optimus,fifo")
-    parser.add_argument("--batch", default=",".join(BATCHES), help="what users ask for")
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args(arguments)
-    try:
-        seeds = parse_seeds(options.seeds)
-        policies = split_policies(options.policies)
-        batches = split_policies(options.batch)
-        if options.processes < 1:
-            raise InputError("--processes", str(options.processes), "at least 1")
-        listed = list(make_cases(options.out, options.jobs, seeds, policies, batches))
-        comparison = Comparison(options.out, Limits(), options.processes, watch=tell)
-        results = comparison.run([case for _, case in listed])
-        runs = collect(comparison, listed)
-        if runs:
-            from ronda.bench.study.ones_claim_figure import draw
-
-            written = table(runs)
-            store(options.out / "claim.md", written.encode())
-            draw(runs, options.out / "figures")
-            sys.stdout.write(written)
-    except RondaError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
+def compare(
+    folder: Folder,
+    seeds: Sequence[int],
+    jobs: int,
+    policies: Sequence[str],
+    batch: Sequence[str],
+    processes: int,
+) -> int:
+    """Run what is missing; write table and figures."""
+    listed = list(make_cases(folder.path, jobs, seeds, policies, batch))
+    comparison = Comparison(folder.path, Limits(), processes, watch=tell)
+    results = comparison.run([case for _, case in listed])
+    times = collect(comparison, listed)
+    if len(times):
+        folder.write(table(times))
+        for kind, own in times.groupby("batch"):
+            boxes(own, folder.path / f"boxes-{kind}")
+            distributions(own, folder.path / f"cdf-{kind}")
     return 1 if failed(results) else 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+command = study(
+    "ones-claim",
+    __doc__,
+    compare,
+    [
+        seeds("0-19"),
+        jobs(50),
+        policies("ones,tiresias,optimus,fifo"),
+        words("--batch", tuple(BATCHES), "What users ask for."),
+        click.Option(
+            ["--processes"],
+            type=click.IntRange(1),
+            default=2,
+            show_default=True,
+            help="Runs side by side.",
+        ),
+    ],
+)

@@ -143,7 +143,7 @@ class BetaProgress:
     def work_left(self, rng: Generator, n: int = 1) -> Floats:
         """Return (J,) 1/rho - 1: the work to come per work done, averaged over common draws.
 
-        SRUF is linear in this factor (`ronda.bench.study.sruf_snapshot`), so one average serves
+        SRUF is linear in this factor (`ronda.bench.study.sruf`), so one average serves
         every schedule: with ``n=1`` it is the score on progress *sampled once*, as the artifact
         does each tick (a Thompson-like exploration); with more it is the *sample average* of the
         scores on `n` common samples, whose noise falls with sqrt(n).

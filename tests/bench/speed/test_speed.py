@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from ronda.bench.speed.cases import FIELDS, main
+from ronda.bench.speed import policy
+from ronda.bench.speed.__main__ import main
+from ronda.bench.speed.cases import CASES, FIELDS
 from ronda.bench.speed.placement import LARGEST, drawn_sizes
 
 
@@ -52,6 +54,27 @@ def test_import_is_measured_in_fresh_processes():
     )
     line = json.loads(done.stdout)
     assert 0 < line["total_s"] < line["baseline_s"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_teaches_itself(case, capsys):
+    """With its own options only, and a name for what measures it."""
+    assert main([case, "--help"]) == 0
+    assert "--here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("case", ["powerflow", "powerflow-prices", "milp-energy"])
+def test_policies_are_timed_on_what_they_decide(case, capsys, monkeypatch):
+    """A small round; the parts are within the whole."""
+    monkeypatch.setattr(policy, "REPEATS", 1)
+    assert main([case, "--jobs", "12", "--here"]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert set(FIELDS) <= line.keys()
+    assert (line["case"], line["jobs"]) == (case, 12)
+    assert line["placed"] > 0
+    assert line["build_s"] <= line["total_s"]
+    if case == "milp-energy":
+        assert line["gap"] <= 1e-3
 
 
 @pytest.mark.parametrize("words", [["engine", "--jobs", "many"], ["engine", "--trace", "no.csv"]])

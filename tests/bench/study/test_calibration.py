@@ -1,21 +1,29 @@
 """Calibration of predicted progress on the packaged learning curves."""
 
 import gzip
-import json
 
 import numpy as np
 import pytest
 
 from ronda.bench.study import calibration
-from ronda.bench.study.calibration import LEVELS, SPLITS, believe, divide, judge
-from ronda.bench.study.learning_curves import Curve, convert, life, logs, packaged, read
+from ronda.bench.study.__main__ import main
+from ronda.bench.study.calibration import (
+    LEVELS,
+    SAME,
+    SPLITS,
+    believe,
+    divide,
+    judge,
+    sampling_loss,
+)
+from ronda.bench.study.learning_curves import Curve, life, logs, packaged, read
 from ronda.formulations.prediction.progress import BetaProgress
 from ronda.instances.errors import InputError
 
 
 def test_a_job_ends_after_five_epochs_without_a_gain_of_a_hundredth():
     """A job ends after five epochs without a gain of a hundredth."""
-    # Best 0.5 after epoch 1; the gain of 0.02 in epoch 4 starts the count anew; 5 more: epoch 9.
+    # Best 0.5 after epoch 1; the gain of 0.02 in epoch 4 restarts the count; 5 more: epoch 9.
     accuracies = [0.5, 0.505, 0.5, 0.52, 0.52, 0.521, 0.522, 0.523, 0.524, 0.9]
     assert life(np.array(accuracies)) == 9
     assert life(np.array(accuracies[:8])) is None
@@ -65,16 +73,23 @@ def test_the_same_b_for_all_is_the_mean_number_of_epochs_to_come():
     assert believe("same b for all", made, made, 0).b.tolist() == pytest.approx([3.0] * 5)
 
 
-def test_the_command_writes_picture_numbers_and_table(tmp_path, capsys, monkeypatch):
-    """The command writes picture numbers and table."""
-    monkeypatch.setattr(calibration, "METHODS", ("same b for all",))
-    monkeypatch.setattr(calibration, "sampling_loss", lambda log, seed: {"1 sample": 0.5})
-    calibration.main(["--out", str(tmp_path)])
-    assert capsys.readouterr().out.count("same b for all") == 2
+def test_command_writes_picture_numbers_and_table(tmp_path, capsys, monkeypatch):
+    """One predictor on both splits."""
+    monkeypatch.setattr(calibration, "METHODS", (SAME,))
+    assert main(["calibration", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count(SAME) == 2
     assert (tmp_path / "calibration.png").stat().st_size > 5000
-    numbers = json.loads((tmp_path / "calibration.json").read_text())
-    assert len(numbers["calibration"]) == 2
+    assert (tmp_path / "lines.jsonl").read_text().count("\n") == 2
     assert len((tmp_path / "calibration.csv").read_text().splitlines()) == 1 + 2 * len(LEVELS)
+
+
+def test_schedules_by_sampled_progress_score_worse_than_by_the_true_one(monkeypatch):
+    """Every way to guess loses something, and a sample more than an average of 64."""
+    monkeypatch.setattr(calibration, "ROUNDS", 5)
+    train, test = divide(logs(packaged()), SPLITS[0], seed=0)
+    losses = sampling_loss(believe(SAME, train, test, 0), test, 0)
+    assert min(losses.values()) > 0
+    assert losses["1 sample"] > losses["64 samples"]
 
 
 def test_the_source_s_columns_become_curves(tmp_path):
@@ -84,7 +99,7 @@ def test_the_source_s_columns_become_curves(tmp_path):
     path = tmp_path / "surrogate_curves_12tasks.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
     made = tmp_path / "made.csv.gz"
-    made.write_bytes(convert(tmp_path))
+    assert main(["learning-curves", "--source", str(tmp_path), "--out", str(made)]) == 0
     (curve,) = read(made)
     assert (curve.task, curve.configuration) == ("7", "0")
     assert curve.accuracies.tolist() == [0.5, 0.625]

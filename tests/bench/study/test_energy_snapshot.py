@@ -74,6 +74,6 @@ def test_without_enough_energy_no_rule_answers():
 
 
 def test_more_jobs_than_gpus_are_refused():
-    """All are to be served at once."""
+    """All must be served together."""
     with pytest.raises(InputError, match="room for all jobs"):
         case_of(jobs=9, gpus=8)

@@ -2,22 +2,13 @@
 
 import json
 
-from click.testing import CliRunner
-
-from ronda.bench.study.joint_racks import main
+from ronda.bench.study.__main__ import main
 
 
-def test_prints_one_line_a_run():
-    """Both modes on one small instance; no run breaks a rule."""
-    done = CliRunner().invoke(main, ["--seeds", "1", "--jobs", "12"])
-    assert done.exit_code == 0, done.output
-    found = [json.loads(line) for line in done.output.splitlines()]
-    assert [line["policy"] for line in found] == ["prices(joint=false)", "prices(joint=true)"]
+def test_both_modes_on_one_small_instance(tmp_path):
+    """No run breaks a rule."""
+    assert main(["joint-racks", "--seeds", "0", "--jobs", "12", "--out", str(tmp_path)]) == 0
+    found = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text().splitlines()]
+    modes = ["prices(joint=false)", "prices(joint=true)"]
+    assert [line["policy"] for line in found] == modes
     assert all(line["violations"] == 0 and line["mean_jct_s"] > 0 for line in found)
-
-
-def test_bad_number_is_one_line():
-    """No seeds is no experiment: refused with exit code 2."""
-    done = CliRunner().invoke(main, ["--seeds", "0"])
-    assert done.exit_code == 2
-    assert "--seeds" in done.output

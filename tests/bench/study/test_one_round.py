@@ -1,15 +1,12 @@
-"""The comparison of rules on one round: lines, resume, table, picture, bad input."""
+"""The comparison of rules on one round: cases, table, picture."""
 
-import json
-
-import msgspec
+import pandas as pd
 import pytest
 
 from ronda.bench.study import one_round
-from ronda.bench.study.one_round import compare, main, size
-from ronda.bench.study.one_round_figure import draw, table
-from ronda.bench.study.one_round_lines import Line, read_lines
-from ronda.instances.errors import InputError
+from ronda.bench.study.__main__ import main
+from ronda.bench.study.harness import Folder
+from ronda.bench.study.one_round import draw, final, measure, size, table
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +16,10 @@ def small(monkeypatch):
     monkeypatch.setattr(one_round, "MOST", 8)
 
 
-def line(share=1.0, optimum_s=100.0, relative_s=130.0, prices_s=101.0, **fields):
+def answer(share=1.0, optimum_s=100.0, relative_s=130.0, prices_s=101.0, status="proven"):
     """Return a line of results."""
-    given = {"seed": 0, "jobs": 2, "gpus": 4, "options": 8, "status": "proven"} | fields
     means = {"optimum_s": optimum_s, "relative_s": relative_s, "prices_s": prices_s}
-    return Line(share=share, budget_j=1.0, reference_j=1.0, bound_s=optimum_s, **means, **given)
+    return {"share": share, "bound_s": optimum_s, "status": status, **means}
 
 
 def test_sizes_are_as_the_page_says():
@@ -36,86 +32,48 @@ def test_sizes_are_as_the_page_says():
         assert gpus >= jobs * (1.6, 3.2)[seed % 2] - 0.5
 
 
-def test_lines_are_resumed(tmp_path, monkeypatch):
-    """A cut line is computed again, whole ones are not."""
-    out = tmp_path / "r.jsonl"
-    first = compare(2, (1.0, 0.8), 30.0, out)
-    assert [(r.seed, r.share) for r in first] == [(0, 1.0), (0, 0.8), (1, 1.0), (1, 0.8)]
-    for result in first:
-        assert result.status == "proven"
-        assert result.excess("relative") >= -1e-4
-        assert result.excess("prices") >= -1e-4
-    text = out.read_bytes()
-    out.write_bytes(text[:-20])
-    asked = []
-    measure = one_round.measure
-    monkeypatch.setattr(
-        one_round,
-        "measure",
-        lambda seed, *rest: (asked.append((seed, *rest)), measure(seed, *rest))[1],
-    )
-    again = compare(2, (1.0, 0.8), 30.0, out)
-    assert [seed for seed, shares, _ in asked if shares] == [1]
-    assert [r.optimum_s for r in again] == pytest.approx([r.optimum_s for r in first])
-    assert len(read_lines(out)) == 4
+@pytest.mark.parametrize("share", [1.0, 0.8])
+def test_optimum_is_proven_and_no_rule_is_better(share):
+    """Within the gap."""
+    found = measure(seed=1, share=share, limit_s=30.0)
+    assert found["status"] == "proven"
+    assert found["relative_s"] >= found["optimum_s"] * (1 - 1e-4)
+    assert found["prices_s"] >= found["optimum_s"] * (1 - 1e-4)
 
 
 def test_table_by_hand():
     """Excesses of 30 and 10 %: mean and median 20 %; an infeasible round counts as such."""
     lines = [
-        line(),
-        line(relative_s=110.0, seed=1),
-        line(1.0, None, None, None, seed=2, status="infeasible"),
+        answer(),
+        answer(relative_s=110.0),
+        answer(1.0, None, None, None, status="infeasible"),
     ]
-    relative, prices = table(lines)
-    assert relative["rounds"] == 2
-    assert relative["infeasible"] == 1
-    assert relative["mean_percent"] == pytest.approx(20.0)
-    assert relative["median"] == pytest.approx(20.0)
-    assert prices["most"] == pytest.approx(1.0)
+    relative, prices = table(pd.DataFrame(lines)).splitlines()[2:]
+    numbers = "2 | 1 | 0 | 10.0 | 15.0 | 20.0 | 25.0 | 30.0 | 20.0"
+    assert relative == f"| 100% | relative | {numbers} |"
+    assert "| 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 |" in prices
 
 
-def test_program_writes_table_and_picture(tmp_path, capsys):
-    """One JSON object per budget and rule; a PNG."""
-    picture = tmp_path / "p.png"
-    out = ["--out", str(tmp_path / "r.jsonl"), "--picture", str(picture)]
-    assert main(["--rounds", "2", "--budgets", "1.0", *out]) == 0
-    rows = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert [(row["budget"], row["rule"]) for row in rows] == [(1.0, "relative"), (1.0, "prices")]
-    assert picture.read_bytes().startswith(b"\x89PNG")
+def test_a_round_without_a_proof_is_not_final():
+    """The next call measures it again, and the table says how far off it may be."""
+    loose = answer(status="limit")
+    assert not final(loose)
+    assert final(answer())
+    assert "| 1 (0) |" in table(pd.DataFrame([loose]))
 
 
-def test_picture_of_a_budget_without_any_round(tmp_path):
-    """No box, and no error."""
-    draw([line(optimum_s=None, status="infeasible")], tmp_path / "p.png")
-    assert (tmp_path / "p.png").exists()
+def test_command_writes_table_and_picture(tmp_path, capsys):
+    """A row for each budget and rule."""
+    words = ["one-round", "--seeds", "0-1", "--budgets", "1.0", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 2
+    assert (tmp_path / "one-round-gap.png").read_bytes().startswith(b"\x89PNG")
+    assert len((tmp_path / "one-round-gap.csv").read_text().splitlines()) == 1 + 2 * 2
 
 
-@pytest.mark.parametrize(
-    "words", [["--rounds", "0"], ["--budgets", "a"], ["--budgets", "0"], ["--limit", "0"]]
-)
-def test_numbers_that_make_no_sense_are_refused(words, tmp_path, capsys):
-    """One line, exit code 2."""
-    assert main([*words, "--out", str(tmp_path / "r.jsonl")]) == 2
-    assert "expected" in capsys.readouterr().err
-
-
-def test_a_file_of_something_else_is_refused(tmp_path, capsys):
-    """The line is named."""
-    out = tmp_path / "r.jsonl"
-    out.write_text('{"seed": 1}\n')
-    assert main(["--rounds", "1", "--out", str(out)]) == 2
-    assert "line 1" in capsys.readouterr().err
-    with pytest.raises(InputError):
-        read_lines(out)
-
-
-def test_a_round_without_a_proof_is_computed_again(tmp_path):
-    """Time was up before; the later line counts."""
-    out = tmp_path / "r.jsonl"
-    (first,) = compare(1, (1.0,), 30.0, out)
-    out.write_bytes(msgspec.json.encode(msgspec.structs.replace(first, status="limit")) + b"\n")
-    (again,) = compare(1, (1.0,), 30.0, out)
-    assert again.status == "proven"
-    assert len(read_lines(out)) == 2
-    assert compare(1, (1.0,), 30.0, out) == [again]
+def test_budget_that_no_round_keeps(tmp_path):
+    """No box and no numbers, and no error."""
+    lines = pd.DataFrame([answer(0.6, None, None, None, status="infeasible")])
+    draw(lines, Folder(tmp_path))
+    assert (tmp_path / "one-round-gap.png").exists()
+    assert "| – |" in table(lines)

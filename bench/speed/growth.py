@@ -1,45 +1,32 @@
-"""The figure of growth: ``python -m ronda.bench.speed.figure RESULTS --out F.png``.
+"""The figure of growth: time of the price engine and the monolithic model against jobs."""
 
-RESULTS is what ``python -m ronda.bench.speed prices`` printed, a JSON object a line; lines of
-other cases are passed over. Time against number of jobs, both logarithmic: the price engine, and
-the monolithic model wherever it was measured.
-"""
-
-import argparse
 import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ronda.bench.figures.style import colour, new_figure, save_picture, tidy
+from ronda.instances.base import Count, Positive
 from ronda.instances.errors import InputError
+from ronda.instances.files.storage import load
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One line of results.
+class Point(msgspec.Struct):
+    """What the figure needs of a line that the case `prices` printed."""
 
-    Attributes
-    ----------
-    jobs
-        How many.
-    total_s, baseline_s
-        Seconds of the engine and of the monolithic model; None: not measured.
-    reached
-        Whether the monolithic model reached its gap, rather than its time limit.
-    gap
-        Relative gap that both were asked for.
-    """
+    jobs: Count
+    total_s: Positive
+    gap_asked: Positive
+    baseline_s: Positive | None
+    baseline_stop: str = ""
 
-    jobs: int
-    total_s: float
-    baseline_s: float | None
-    reached: bool
-    gap: float
+    @property
+    def reached(self) -> bool:
+        """Whether the monolithic model reached its gap, rather than its time limit."""
+        return self.baseline_stop != "time_limit"
 
 
 def read_points(path: Path) -> list[Point]:
@@ -50,45 +37,24 @@ def read_points(path: Path) -> list[Point]:
     InputError
         If the file cannot be read, a line is not a result, or none is of the case `prices`.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(str(path), str(words), "a file of results") from error
     points = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(load(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
             if found["case"] == "prices":
-                points.append(_point(found))
+                points.append(msgspec.convert(found, Point))
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{path}:{number}",
-                "something else",
-                "a JSON line that ronda.bench.speed printed",
-            ) from error
+            expected = "a JSON line that ronda.bench.speed printed"
+            raise InputError(f"{path}:{number}", "something else", expected) from error
     if not points:
         raise InputError(str(path), "no line of the case prices", "at least one")
     return sorted(points, key=lambda point: point.jobs)
 
 
-def _point(line: dict[str, object]) -> Point:
-    """Read one line; raises ValueError, KeyError or TypeError."""
-    jobs, total_s, baseline_s = line["jobs"], line["total_s"], line["baseline_s"]
-    gap = line["gap_asked"]
-    if not isinstance(jobs, int) or not isinstance(total_s, float) or not isinstance(gap, float):
-        raise TypeError
-    if baseline_s is not None and not isinstance(baseline_s, float):
-        raise TypeError
-    if jobs < 1 or total_s <= 0 or (baseline_s is not None and baseline_s <= 0):
-        raise ValueError
-    return Point(jobs, total_s, baseline_s, line.get("baseline_stop") != "time_limit", gap)
-
-
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Draw time against jobs as PNG, at once or not at all."""
+    """Draw time against jobs as PNG."""
     figure = new_figure(7.2, 4.6)
     axes = figure.subplots()
     axes.set_xscale("log", base=2)
@@ -105,7 +71,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
     axes.set_xlabel("jobs (56 options each, 2 GPUs a job; 1 GPU a job at 64)", fontsize=9)
     axes.set_ylabel("seconds, building and solving, one thread", fontsize=9)
     axes.grid(visible=True, which="major", linewidth=0.4, alpha=0.5)
-    gaps = " or ".join(f"{gap:g}" for gap in sorted({p.gap for p in points}))
+    gaps = " or ".join(f"{gap:g}" for gap in sorted({p.gap_asked for p in points}))
     axes.set_title(f"Time to a relative gap of {gaps} on the reference round", fontsize=11)
     axes.legend(fontsize=8.5, frameon=False, loc="lower right")
     tidy(axes)
@@ -166,28 +132,3 @@ def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
 def _seconds(value: float) -> str:
     """Write seconds with two digits, or all that stand before the point."""
     return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Draw the figure; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ronda.bench.speed.figure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--out", type=Path, required=True, help="the picture, a PNG file")
-    given = parser.parse_args(arguments)
-    try:
-        draw(read_points(given.results), given.out)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        print(f"error: {given.out}: {error.strerror}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The command line of the studies: ``python -m ronda.bench.study NAME``."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ronda.bench.program import Listed, run_program
+
+STUDIES = {
+    "ones-claim": "ONES against its baselines, as its paper compares them.",
+    "sruf": "Searches for a schedule of least SRUF score against the optimum.",
+    "one-round": "Greedy rules against the exact optimum of one round with an energy budget.",
+    "calibration": "How far predicted training progress can be trusted.",
+    "learning-curves": "Makes the packaged learning curves from the public data.",
+    "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
+    "joint-racks": "Choosing racks together with options against choosing them afterwards.",
+}
+"""Name of each study and what it asks; its module has the name with underscores."""
+
+
+class Studies(Listed):
+    """Loads a study when it is asked for."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a study's command."""
+        if cmd_name not in STUDIES:
+            return None
+        module = importlib.import_module(f"ronda.bench.study.{cmd_name.replace('-', '_')}")
+        found: click.Command = module.command
+        return found
+
+
+studies = Studies(
+    "study",
+    "Run an experiment of the docs; NAME --help teaches it. Results are kept in the folder --out, "
+    "and a later call goes on from them.",
+    STUDIES,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    return run_program(studies, "python -m ronda.bench.study", arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The harness of the studies: lines are kept, options are checked, every study is listed."""
+
+import pytest
+
+from ronda.bench.study.__main__ import STUDIES, main
+from ronda.bench.study.harness import Folder, markdown
+from ronda.instances.errors import InputError
+
+
+@pytest.fixture
+def asked():
+    """The numbers that were measured, in order."""
+    return []
+
+
+@pytest.fixture
+def measure(asked):
+    """Square a number."""
+
+    def squared(number):
+        asked.append(number)
+        return {"square": number**2}
+
+    return squared
+
+
+CASES = [{"number": 3}, {"number": 4}]
+
+
+def test_lines_are_kept_with_their_origin(tmp_path, asked, measure):
+    """The second call measures only what is new."""
+    first = Folder(tmp_path).measure(CASES, measure)
+    assert first.square.tolist() == [9, 16]
+    assert all(first.versions)
+    assert all(first.host)
+    again = Folder(tmp_path).measure([*CASES, {"number": 5}], measure)
+    assert again.square.tolist() == [9, 16, 25]
+    assert asked == [3, 4, 5]
+
+
+def test_half_a_line_is_measured_again(tmp_path, asked, measure):
+    """A kill may cut the last line."""
+    Folder(tmp_path).measure(CASES, measure)
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    Folder(tmp_path).measure(CASES, measure)
+    assert asked == [3, 4, 4]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_line_that_is_not_final_is_replaced(tmp_path, asked, measure):
+    """It is measured again, and there is one line of it."""
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"number": 3, "square": -1}\n')
+    found = Folder(tmp_path).measure(CASES[:1], measure, lambda line: line.get("square", -1) > 0)
+    assert found.square.tolist() == [9]
+    assert asked == [3]
+    assert path.read_bytes().count(b"\n") == 1
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n', "[]\n"])
+def test_foreign_lines_are_refused(text, tmp_path, measure):
+    """The file is named."""
+    (tmp_path / "lines.jsonl").write_text(text)
+    with pytest.raises(InputError, match=r"lines\.jsonl"):
+        Folder(tmp_path).measure(CASES, measure)
+
+
+def test_tables():
+    """Words to the left, numbers to the right."""
+    assert markdown(["a", "b"], [["x", "1"]]) == "| a | b |\n| --- | --: |\n| x | 1 |\n"
+
+
+def test_help_lists_every_study_with_a_sentence(capsys):
+    """Without loading any."""
+    assert main(["--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert all(f"{name} {sentence}" in shown for name, sentence in STUDIES.items())
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_teaches_itself(name, capsys):
+    """Each has a command with ``--out``."""
+    assert main([name, "--help"]) == 0
+    assert "--out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nothing"],
+        ["sruf", "--seeds", "x"],
+        ["sruf", "--searches", "joy"],
+        ["sruf", "--limit", "0"],
+        ["one-round", "--budgets", "a"],
+        ["one-round", "--budgets", "0"],
+        ["joint-racks", "--jobs", "0"],
+        ["ones-claim", "--processes", "0"],
+        ["ones-claim", "--batch", "huge"],
+        ["calibration", "--curves", "no-such-file.csv"],
+    ],
+)
+def test_bad_arguments_are_one_line(words, tmp_path, capsys):
+    """Exit code 2, and nothing is written."""
+    out = tmp_path / "new"
+    assert main([*words, *([] if words == ["nothing"] else ["--out", str(out)])]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path, capsys):
+    """No study writes among other files."""
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["joint-racks", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

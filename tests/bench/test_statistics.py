@@ -1,0 +1,43 @@
+"""Intervals, ratios and means against numbers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ronda.bench.statistics import (
+    bootstrap_interval,
+    half_width,
+    paired_ratio,
+    shifted_geometric_mean,
+)
+
+
+def test_bootstrap_interval_of_a_mean():
+    """All seeds equal: no width; one seed: not known; else around the mean.
+
+    The standard error of 0..19 is 5.77 / sqrt(20) = 1.29: about 9.5 -+ 2.5.
+    """
+    assert bootstrap_interval(np.mean, np.full(5, 3.0)) == (3.0, 3.0, 3.0)
+    assert np.isnan(bootstrap_interval(np.mean, [3.0])[1:]).all()
+    value, low, high = bootstrap_interval(np.mean, np.arange(20.0))
+    assert value == 9.5
+    assert (low, high) == pytest.approx((7.0, 12.0), abs=0.3)
+
+
+def test_paired_samples_are_drawn_together():
+    """Half of the other on every seed is a ratio of 0.5 without any width."""
+    other = np.array([10.0, 100.0, 1000.0])
+    assert bootstrap_interval(paired_ratio, other / 2, other) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_shifted_geometric_mean_by_hand():
+    """sqrt(1 x 100) = 10; shifted by 10, sqrt(11 x 110) - 10 = 34.785 - 10."""
+    assert shifted_geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
+    assert shifted_geometric_mean([1.0, 100.0], 10.0) == pytest.approx(math.sqrt(1210) - 10)
+
+
+def test_half_width_by_hand():
+    """1, 2, 3: t(0.975, 2) = 4.302653, standard error 1 / sqrt(3)."""
+    assert half_width([1.0, 2.0, 3.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert half_width([7.0]) == 0.0
