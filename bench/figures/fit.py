@@ -111,8 +111,8 @@ def _residuals(fit: Fit, columns: dict[str, Floats], axes: Axes) -> None:
     off = {name: 100.0 * (columns[name] / columns["measured"] - 1.0) for name in columns}
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.scatter(x, off["fitted"], s=16, color=colour(0), label="fitted", zorder=3)
-    hollow = {"facecolors": "none", "edgecolors": colour(1)}
-    axes.scatter(x, off["held_out"], s=26, label="left out", **hollow)
+    left = off["held_out"]
+    axes.scatter(x, left, s=26, facecolors="none", edgecolors=colour(1), label="left out")
     if fit.power is None:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

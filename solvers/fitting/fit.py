@@ -119,11 +119,11 @@ def fit_measured(
     """
     if table.kind == "power" and not shared:
         batches = table.rows.batch.to_numpy()
-        own = [table.where(batches == batch) for batch in np.unique(batches)]
-        return [made for part in own for made in fit_measured(part, known, seed=seed)]
+        parts = [table.where(batches == batch) for batch in np.unique(batches)]
+        return [made for part in parts for made in fit_measured(part, known, seed=seed)]
     models, rows = _models(table, known or {}), table.rows
     fitted, out = predict(models, rows), _held_out(table, known or {}, seed)
-    made = []
+    made: list[Fit] = []
     for batch, model in models.items():
         own = (rows.batch == batch).to_numpy()
         residuals = _residuals(table.where(own), fitted[own], out[own])
@@ -224,8 +224,8 @@ def _outliers(rows: Sequence[Residual]) -> list[FitRemark]:
     """Warn of rows that are far from a fit that suits the others."""
     off = {row.row: abs(row.fitted / row.measured - 1.0) for row in rows}
     typical = median(off.values())
-    bad = [row for row in sorted(off, key=lambda row: -off[row]) if off[row] > _OUTLIER]
-    bad = [str(row) for row in bad if off[row] > _TIMES * typical]
+    least = max(_OUTLIER, _TIMES * typical)
+    bad = [str(row) for row in sorted(off, key=lambda row: -off[row]) if off[row] > least]
     if not bad:
         return []
     more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""

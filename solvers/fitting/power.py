@@ -117,10 +117,11 @@ def _check_speeds(table: Measured, known: Mapping[str, float]) -> None:
     curves = table.rows.groupby("batch")
     shape = ("c_w", "s0") if len(curves) == 1 else ()
     names = [name for name in ("a_w", "b_w", *shape) if name not in known]
-    for batch, rows in curves:
+    for _, rows in curves:
         if not _varies(rows.power_w):
             continue
-        where = f" of batch {batch:g}" if batch else ""
+        size = float(rows.batch.iloc[0])
+        where = f" of batch {size:g}" if size else ""
         speeds = rows.speed.nunique()
         if speeds <= len(names):
             raise table.refused(

@@ -93,15 +93,15 @@ def search(
     if not free.any():
         return Found(x, covariance)
 
-    def whole(part: Floats) -> Floats:
+    def of_free(part: Floats) -> Floats:
         point = x.copy()
         point[free] = part
-        return point
+        return residuals(point)
 
     low, high = lower[free], upper[free]
     tries = [
         least_squares(
-            lambda part: residuals(whole(part)),
+            of_free,
             np.clip(start[free], low, high),
             bounds=(low, high),
             x_scale="jac",
@@ -111,12 +111,13 @@ def search(
         for start in starts
     ]
     best = min(tries, key=lambda found: float(found.cost))
-    steep = np.maximum(np.linalg.norm(best.jac, axis=0), 1e-300)
+    jacobian = np.asarray(best.jac, dtype=float)
+    steep = np.maximum(np.linalg.norm(jacobian, axis=0), 1e-300)
     at_low, at_high = (np.abs(best.x - bound) < _NEAR / steep for bound in (low, high))
     x[free] = np.where(at_low, low, np.where(at_high, high, best.x))
     inner = ~(at_low | at_high)
     told = np.flatnonzero(free)[inner]
-    slopes = np.asarray(best.jac)[:, inner] / steep[inner]
+    slopes = jacobian[:, inner] / steep[inner]
     variance = 2.0 * float(best.cost) / max(len(slopes) - len(told), 1)
     spread = np.linalg.inv(slopes.T @ slopes + _FLAT * np.eye(len(told)))
     covariance[np.ix_(told, told)] = variance * spread / np.outer(steep[inner], steep[inner])
