@@ -13,47 +13,30 @@ from ronda.instances.profile import Parametric, PowerCurve
 class FitErrors(Record, frozen=True, kw_only=True):
     """How far a fit is from its measurements; all errors are relative, 0.01 is 1 %.
 
-    A row is *inside* if the other rows span the same ranges without it, and at the *edge* if not:
-    to predict an edge row from the others is to extrapolate.
-
     Attributes
     ----------
     rows
         Measurements.
-    mape
-        Mean absolute error of the fitted rows.
-    largest
-        The largest.
-    inside_rows
-        Rows inside that were left out of a fit once and predicted by it.
+    mape, largest
+        Mean and largest absolute error of the fitted rows.
+    held_out_rows
+        Rows that were left out of a fit once and predicted by it.
     held_out_mape
         Mean absolute error of these predictions; None: there is none.
-    edge_rows, edge_mape
-        The same for rows at the edge.
     """
 
     rows: Count
     mape: NonNegative
     largest: NonNegative
-    inside_rows: Index = 0
+    held_out_rows: Index = 0
     held_out_mape: NonNegative | None = None
-    edge_rows: Index = 0
-    edge_mape: NonNegative | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Held-out error of the rows inside over the fitted error; None where it has no meaning."""
+        """Held-out error over fitted error; None where it has no meaning."""
         if self.held_out_mape is None or self.mape <= 0.0:
             return None
         return self.held_out_mape / self.mape
-
-    @property
-    def all_held_out_mape(self) -> float | None:
-        """Mean absolute error of all rows that were left out once, inside or not."""
-        parts = ((self.inside_rows, self.held_out_mape), (self.edge_rows, self.edge_mape))
-        known = [(rows, error) for rows, error in parts if error is not None]
-        rows = sum(rows for rows, _ in known)
-        return sum(rows * error for rows, error in known) / rows if rows else None
 
 
 class FitParameter(Record, frozen=True, kw_only=True):
@@ -105,9 +88,7 @@ class Residual(Record, frozen=True, kw_only=True):
     measured, fitted
         What was measured, and what the fit says.
     held_out
-        What a fit without this row says.
-    inside
-        Whether the other rows span the same ranges.
+        What a fit without this row says; None: the other rows are too few.
     """
 
     row: Index
@@ -115,7 +96,6 @@ class Residual(Record, frozen=True, kw_only=True):
     measured: Positive
     fitted: NonNegative
     held_out: NonNegative | None = None
-    inside: bool = True
 
 
 def batch_suffix(batch: float | None) -> str:

@@ -9,19 +9,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.formulations.models.power import gpu_power_w
+from ronda.instances.arrays import Floats
 from ronda.instances.fit import Fit
+from ronda.instances.profile import PowerCurve
 
 SHOWN = 6
 """Fits that the picture shows of a large table, the worst ones; its CSV has all."""
 
-HEADER = ("fit", "row", "axis", "measured", "fitted", "held_out", "inside")
+HEADER = ("fit", "row", "axis", "measured", "fitted", "held_out")
 
 
 def draw_fits(fits: Sequence[Fit], path: Path) -> None:
     """Draw every fit: model and measurements at the left, relative residuals at the right.
 
-    Filled marks are fitted, hollow ones were left out of a fit and predicted by it, crosses among
-    them lie at the edge of what was measured.
+    Filled marks are fitted, hollow ones were left out of a fit and predicted by it.
 
     Parameters
     ----------
@@ -35,8 +36,16 @@ def draw_fits(fits: Sequence[Fit], path: Path) -> None:
     figure = new_figure(9, 2.6 * len(chosen) + 0.5)
     grid = figure.subplots(len(chosen), 2, squeeze=False)
     for fit, (left, right) in zip(chosen, grid, strict=True):
-        _model(fit, left)
-        _residuals(fit, right)
+        columns = {
+            name: np.array([getattr(row, name) for row in fit.residuals], dtype=float)
+            for name in ("measured", "fitted", "held_out")
+        }
+        if fit.power is not None:
+            _power(fit.power, _at(fit, "speed"), columns["measured"], left)
+        else:
+            _steps(columns["measured"], columns["fitted"], left)
+        left.set_title(f"{fit.name}: {fit.errors.mape:.1%} mean error", fontsize=9, loc="left")
+        _residuals(fit, columns, right)
         for axes in (left, right):
             axes.grid(visible=True, linewidth=0.4, alpha=0.5)
             tidy(axes)
@@ -45,6 +54,11 @@ def draw_fits(fits: Sequence[Fit], path: Path) -> None:
         title = f"the {len(chosen)} of {len(fits)} fits with the largest errors"
         figure.suptitle(title, fontsize=10)
     save(figure, path, HEADER, _rows(fits))
+
+
+def _at(fit: Fit, axis: str) -> Floats:
+    """Return where on an axis each row was measured."""
+    return np.array([row.at[axis] for row in fit.residuals])
 
 
 def _rows(fits: Sequence[Fit]) -> list[tuple[object, ...]]:
@@ -57,59 +71,50 @@ def _rows(fits: Sequence[Fit]) -> list[tuple[object, ...]]:
             r.measured,
             r.fitted,
             "" if r.held_out is None else r.held_out,
-            int(r.inside),
         )
         for fit in fits
         for r in fit.residuals
     ]
 
 
-def _model(fit: Fit, axes: Axes) -> None:
-    """Draw power against speed, or fitted against measured seconds."""
-    measured = np.array([r.measured for r in fit.residuals])
-    if fit.power is not None:
-        speed = np.array([r.at["speed"] for r in fit.residuals])
-        low, high = float(speed.min()), max(1.0, float(speed.max()))
-        for start, end, style in ((low, high, "-"), (min(0.3, low), low, ":")):
-            line = np.linspace(start, end, 200)  # dotted: not measured
-            power_w = gpu_power_w(fit.power, line)
-            axes.plot(line, power_w, color=colour(1), linewidth=1.4, linestyle=style)
-        axes.scatter(speed, measured, s=18, color=colour(0), zorder=3)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("relative speed", fontsize=8)
-        axes.set_ylabel("W per GPU", fontsize=8)
-    else:
-        fitted = np.array([r.fitted for r in fit.residuals])
-        ends = [float(min(measured.min(), fitted.min())), float(max(measured.max(), fitted.max()))]
-        axes.plot(ends, ends, color=colour(1), linewidth=1.0)
-        axes.scatter(measured, fitted, s=12, color=colour(0), zorder=3)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("measured s per iteration", fontsize=8)
-        axes.set_ylabel("fitted", fontsize=8)
-    axes.set_title(f"{fit.name}: {fit.errors.mape:.1%} mean error", fontsize=9, loc="left")
+def _power(curve: PowerCurve, speed: Floats, measured: Floats, axes: Axes) -> None:
+    """Draw power against speed; dotted where nothing was measured."""
+    low, high = float(speed.min()), max(1.0, float(speed.max()))
+    for start, end, style in ((low, high, "-"), (min(0.3, low), low, ":")):
+        line = np.linspace(start, end, 200)
+        axes.plot(line, gpu_power_w(curve, line), color=colour(1), linewidth=1.4, linestyle=style)
+    axes.scatter(speed, measured, s=18, color=colour(0), zorder=3)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("relative speed", fontsize=8)
+    axes.set_ylabel("W per GPU", fontsize=8)
 
 
-def _residuals(fit: Fit, axes: Axes) -> None:
+def _steps(measured: Floats, fitted: Floats, axes: Axes) -> None:
+    """Draw fitted against measured seconds."""
+    both = np.concatenate([measured, fitted])
+    ends = [float(both.min()), float(both.max())]
+    axes.plot(ends, ends, color=colour(1), linewidth=1.0)
+    axes.scatter(measured, fitted, s=12, color=colour(0), zorder=3)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("measured s per iteration", fontsize=8)
+    axes.set_ylabel("fitted", fontsize=8)
+
+
+def _residuals(fit: Fit, columns: dict[str, Floats], axes: Axes) -> None:
     """Draw relative residuals against GPUs or speed."""
-    x = np.array([r.at["speed" if fit.power is not None else "gpus"] for r in fit.residuals])
-    measured = np.array([r.measured for r in fit.residuals])
-    fitted = np.array([r.fitted for r in fit.residuals])
-    out = np.array([np.nan if r.held_out is None else r.held_out for r in fit.residuals])
-    inside = np.array([r.inside for r in fit.residuals])
-    off, left = 100.0 * (fitted / measured - 1.0), 100.0 * (out / measured - 1.0)
+    x = _at(fit, "gpus" if fit.power is None else "speed")
+    off = {name: 100.0 * (columns[name] / columns["measured"] - 1.0) for name in columns}
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.scatter(x, off, s=16, color=colour(0), label="fitted", zorder=3)
-    axes.scatter(
-        x[inside], left[inside], s=26, facecolors="none", edgecolors=colour(1), label="left out"
-    )
-    axes.scatter(x[~inside], left[~inside], s=22, color=colour(1), marker="x", label="at the edge")
+    axes.scatter(x, off["fitted"], s=16, color=colour(0), label="fitted", zorder=3)
+    left = off["held_out"]
+    axes.scatter(x, left, s=26, facecolors="none", edgecolors=colour(1), label="left out")
     if fit.power is None:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("relative speed" if fit.power is not None else "GPUs", fontsize=8)
+    axes.set_xlabel("GPUs" if fit.power is None else "relative speed", fontsize=8)
     axes.set_ylabel("residual (%)", fontsize=8)

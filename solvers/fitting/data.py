@@ -1,130 +1,320 @@
-"""Measurements to fit: rows of a table as parallel arrays that know where they came from."""
+"""Tables of measurements: CSV columns become checked numbers, one table an application and GPU."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.arrays import Floats, Mask
+from ronda.instances.errors import InputError
+from ronda.instances.traces.table import read_columns, refuse, to_number
+
+Kind = Literal["throughput", "power"]
+
+APPLICATION = {
+    "dataset": ("dataset",),
+    "model": ("model", "network", "app", "application"),
+    "optimizer": ("optimizer",),
+}
+"""Together they name the application, as ``squad-bert_base_uncased-adamw``; all may be missing."""
+
+GPU = {"gpu_type": ("gpu_type", "gpu")}
+
+COLUMNS: dict[Kind, dict[str, tuple[str, ...]]] = {
+    "throughput": {
+        "gpus": ("gpus", "num_gpus", "num_replicas", "workers"),
+        "nodes": ("nodes", "num_nodes"),
+        "local_batch": ("local_batch", "local_bsz", "batch_per_gpu"),
+        "global_batch": ("global_batch", "global_batch_size", "global_bsz", "batch_size", "batch"),
+        "step_s": ("step_s", "step_time", "iteration_s", "time_s"),
+        "iters_per_s": ("iters_per_s", "iterations_per_s", "steps_per_s"),
+        "samples_per_s": ("samples_per_s", "throughput"),
+        "sync_s": ("sync_s", "sync_time"),
+        "passes": ("passes",),
+        "clock": ("clock", "relative_clock"),
+    },
+    "power": {
+        "power_w": ("power_w", "average_power", "watts", "power"),
+        "speed": ("speed", "relative_speed", "clock"),
+        "time_s": ("time_s", "time_per_epoch", "epoch_s", "step_s", "step_time"),
+        "cap_w": ("cap_w", "power_limit", "power_cap"),
+        "batch": ("batch", "batch_size", "local_batch", "global_batch_size"),
+    },
+}
+"""By kind of table: columns, and the headers that they may have."""
+
+MOST_SPEED = 1.25
+"""A relative speed may be above 1 by the noise of its reference, not by more."""
+
+_TIMES = ("step_s", "iters_per_s", "samples_per_s")
+# B / (n m) may miss a limit on the local batch by rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a table does not say itself.
+
+    Attributes
+    ----------
+    model
+        The application to take, by its name or a part that no other has; None: all. In a table
+        without such a column it is the name.
+    gpu_type
+        Name of the GPU where the table has no such column.
+    gpus_per_node
+        To count nodes where the table has no such column: as few as hold the GPUs.
+    max_local_batch
+        To count gradient passes where the table has no such column: as few as keep the local
+        batch within it. None: one pass.
+    skip_zero
+        Leave out rows with a time or rate of 0, as some tables write "not measured".
+    """
+
+    model: str | None = None
+    gpu_type: str = "GPU"
+    gpus_per_node: int | None = None
+    max_local_batch: float | None = None
+    skip_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """Measured iterations of one application on one type of GPU; arrays of shape (R,).
+class Measured:
+    """Measurements of one application on one type of GPU.
 
     Attributes
     ----------
     place
         File, for messages.
-    application, gpu_type
-        Of what, on which GPU.
-    row
-        Line in the file.
-    gpus, nodes
-        GPUs, and nodes that they were spread over.
-    local_batch
-        Samples per GPU and gradient pass.
-    passes
-        Gradient passes per iteration, 1 without accumulation.
-    clock
-        Clock as a fraction of the maximum.
-    step_s
-        Seconds of a whole iteration, all passes included.
-    sync_s
-        Seconds of `step_s` that did nothing but synchronise; None: not measured.
+    rows
+        Throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and pass), ``passes``, ``clock``
+        (share of the highest), ``step_s`` and, if measured, ``sync_s``. Power: ``speed`` (relative
+        to no cap) and ``power_w`` (of one busy GPU). Both: ``row``, the line in the file, and
+        ``batch``, of which power has a curve each (0: none).
     skipped
         Rows of the file that say 0 for "not measured" and are not among these.
     """
 
     place: str
+    kind: Kind
     application: str
     gpu_type: str
-    row: Rows
-    gpus: Floats
-    nodes: Floats
-    local_batch: Floats
-    passes: Floats
-    clock: Floats
-    step_s: Floats
-    sync_s: Floats | None = None
+    rows: pd.DataFrame
     skipped: int = 0
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.row)
+    def where(self, which: Mask) -> "Measured":
+        """Return some of the rows."""
+        return replace(self, rows=self.rows[which])
 
-    @property
-    def compute_s(self) -> Floats | None:
-        """Seconds of computing in a pass, ``(step - sync) / passes``; None: not measured."""
-        return None if self.sync_s is None else (self.step_s - self.sync_s) / self.passes
-
-    @property
-    def single(self) -> Mask:
-        """Rows without synchronisation: one GPU."""
-        return np.asarray(self.gpus == 1)
-
-    @property
-    def in_node(self) -> Mask:
-        """Rows that synchronise within a node."""
-        return np.asarray((self.gpus > 1) & (self.nodes == 1))
-
-    @property
-    def across(self) -> Mask:
-        """Rows that synchronise across nodes."""
-        return np.asarray((self.gpus > 1) & (self.nodes > 1))
+    def refused(self, found: str, expected: str) -> InputError:
+        """Return the error that these measurements cannot be fitted."""
+        place = f"{self.place}, {self.application} on {self.gpu_type}"
+        return InputError(place, found, expected)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Watts:
-    """Measured power of one application on one type of GPU; arrays of shape (R,).
+def read(
+    path: str | Path, reading: Reading | None = None, kind: Kind | None = None
+) -> list[Measured]:
+    """Read a table of measurements, one `Measured` for each application and GPU.
 
-    Attributes
+    Without a column of speeds, speed is ``reference / time``: the reference is the shortest time
+    of the same batch size at the highest cap, or of all where there is no column of caps.
+
+    Parameters
     ----------
-    place
-        File, for messages.
-    application, gpu_type
-        Of what, on which GPU.
-    row
-        Line in the file.
-    batch
-        Batch size: rows of one batch size make one curve; 0 where the table has none.
-    speed
-        Speed relative to that without a power cap.
-    power_w
-        Watts of one busy GPU.
+    path
+        A CSV file; ``docs/fitting.md`` lists its columns.
+    reading
+        What the table does not say itself.
+    kind
+        What the table holds; None: power if it has a column of watts.
+
+    Raises
+    ------
+    InputError
+        Naming the header or the row: a missing column, or a value that cannot be right.
     """
-
-    place: str
-    application: str
-    gpu_type: str
-    row: Rows
-    batch: Floats
-    speed: Floats
-    power_w: Floats
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.row)
-
-
-Table = TypeVar("Table", Steps, Watts)
+    reading = reading or Reading()
+    every = {**APPLICATION, **GPU, **COLUMNS["throughput"], **COLUMNS["power"]}
+    if kind is None:
+        kind = "power" if "power_w" in _text(path, every).attrs["headers"] else "throughput"
+    frame = _text(path, {**APPLICATION, **GPU, **COLUMNS[kind]})
+    headers = frame.attrs["headers"]
+    found = []
+    for application, gpu_type, part in _parts(path, frame, reading):
+        columns = _Columns(path, kind, headers, part)
+        rows = _watts(columns) if kind == "power" else _steps(columns, reading)
+        skipped = len(part) - len(rows)
+        found.append(Measured(str(path), kind, application, gpu_type, rows, skipped))
+    return found
 
 
-def take(table: Table, which: Mask | Rows) -> Table:
-    """Return some rows of a table, as a mask or as positions."""
-    chosen: dict[str, Any] = {
-        f.name: value[which]
-        for f in fields(table)
-        if isinstance(value := getattr(table, f.name), np.ndarray)
+def _text(path: str | Path, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Return all known columns as text; ``attrs["headers"]`` tells which are there."""
+    try:
+        return read_columns(path, names, names)
+    except InputError as error:
+        if error.found == "no rows":
+            raise InputError(error.place, "no rows", "at least one measurement") from None
+        raise
+
+
+def _parts(
+    path: str | Path, frame: pd.DataFrame, reading: Reading
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Yield (application, GPU type, rows) in the order of the table."""
+    headers = frame.attrs["headers"]
+    named = [column for column in (*APPLICATION, *GPU) if column in headers]
+    for column in named:
+        own = frame[[column, "row"]].rename(columns={column: headers[column]})
+        refuse(path, own, (frame[column] == "").to_numpy(), headers[column], "a name")
+    words = [column for column in named if column in APPLICATION]
+    names = pd.Series(reading.model or "application", index=frame.index)
+    if words:
+        names = frame[words].agg("-".join, axis=1)
+        if reading.model is not None:
+            frame = frame[names == _wanted(path, names, reading.model)]
+    gpus = pd.Series(reading.gpu_type, index=frame.index)
+    if "gpu_type" in headers:
+        gpus = frame["gpu_type"]
+    for (application, gpu_type), part in frame.groupby([names[frame.index], gpus], sort=False):
+        yield str(application), str(gpu_type), part
+
+
+def _wanted(path: str | Path, names: pd.Series, word: str) -> str:
+    """Return the application that a word means."""
+    known = list(dict.fromkeys(names))
+    near = [name for name in known if name == word] or [name for name in known if word in name]
+    if len(near) == 1:
+        return str(near[0])
+    shown = ", ".join((near or known)[:8])
+    found = f"{len(near)} that have it: {shown}" if near else f"no such application, but {shown}"
+    raise InputError(f"{path}, --model {word}", found, "the name of one, or a part of it")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of text as checked numbers; errors call each by its own header."""
+
+    path: str | Path
+    kind: Kind
+    headers: dict[str, str]
+    frame: pd.DataFrame
+
+    def first(self, *columns: str) -> str:
+        """Return the first of some columns that the table has."""
+        for column in columns:
+            if column in self.headers:
+                return column
+        aliases = [name for column in columns for name in COLUMNS[self.kind][column][:2]]
+        raise self.missing(" or ".join(map(repr, aliases)))
+
+    def missing(self, wanted: str) -> InputError:
+        """Return the error that a column is missing."""
+        known = ", ".join(map(repr, self.headers.values())) or "columns of other names"
+        return InputError(f"{self.path}, header", f"only {known}", f"a column {wanted}")
+
+    def numbers(self, column: str) -> Floats:
+        """Return a column of finite numbers."""
+        return to_number(self.path, self._as_written(column), self.headers[column]).to_numpy()
+
+    def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
+        """Return a column of numbers above 0; where it is missing, the default if there is one."""
+        if default is not None and column not in self.headers:
+            return np.full(len(self.frame), default)
+        values = self.numbers(self.first(column))
+        self.refuse(column, values <= 0, "a number above 0")
+        if whole:
+            self.refuse(column, values % 1 != 0, "a whole number")
+        return values
+
+    def refuse(self, column: str, bad: Mask, expected: str) -> None:
+        """Refuse the first row where `bad` holds, if any."""
+        refuse(self.path, self._as_written(column), bad, self.headers[column], expected)
+
+    def _as_written(self, column: str) -> pd.DataFrame:
+        """Return a column under its own header."""
+        return self.frame[[column, "row"]].rename(columns={column: self.headers[column]})
+
+
+def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
+    """Return the iterations of one application."""
+    if reading.skip_zero:
+        columns = _without_zeros(columns)
+    gpus = columns.positive("gpus", whole=True)
+    batch, passes = _batch(columns, gpus, reading)
+    timed = columns.first(*_TIMES)
+    value = columns.positive(timed)
+    samples = batch * gpus * passes
+    step_s = {"step_s": value, "iters_per_s": 1.0 / value, "samples_per_s": samples / value}[timed]
+    clock = columns.positive("clock", default=1.0)
+    if (clock > 1.0).any():
+        columns.refuse("clock", clock > 1.0, "a share of the highest clock, 1 at most")
+    rows = {
+        "row": columns.frame["row"],
+        "batch": np.zeros(len(gpus)),
+        "gpus": gpus,
+        "nodes": _nodes(columns, gpus, reading),
+        "local_batch": batch,
+        "passes": passes,
+        "clock": clock,
+        "step_s": step_s,
     }
-    return replace(table, **chosen)
+    if "sync_s" in columns.headers:
+        rows["sync_s"] = sync_s = columns.numbers("sync_s")
+        bad = (sync_s < 0) | (sync_s >= step_s)
+        columns.refuse("sync_s", bad, "0 or more, and less than the whole step")
+    return pd.DataFrame(rows)
 
 
-def row_list(rows: Rows, limit: int = 5) -> str:
-    """Return lines of a file in words: ``row 3``, ``rows 3, 5 and 9``, at most so many."""
-    shown = [str(row) for row in rows[:limit].tolist()]
-    if len(rows) > limit:
-        return f"rows {', '.join(shown)} and {len(rows) - limit} more"
-    if len(shown) == 1:
-        return f"row {shown[0]}"
-    return f"rows {', '.join(shown[:-1])} and {shown[-1]}"
+def _without_zeros(columns: _Columns) -> _Columns:
+    """Leave out the rows that were not measured."""
+    zero = columns.numbers(columns.first(*_TIMES)) == 0.0
+    if zero.all():
+        raise InputError(str(columns.path), "no row with a time or rate above 0", "measurements")
+    return replace(columns, frame=columns.frame[~zero])
+
+
+def _nodes(columns: _Columns, gpus: Floats, reading: Reading) -> Floats:
+    """Return the nodes that each row's GPUs were spread over."""
+    if "nodes" in columns.headers:
+        nodes = columns.positive("nodes", whole=True)
+        columns.refuse("nodes", nodes > gpus, "at most one node for each GPU")
+        return nodes
+    if reading.gpus_per_node is None and (gpus > 1).any():
+        raise columns.missing("'nodes', or --gpus-per-node to count them")
+    return np.ceil(gpus / (reading.gpus_per_node or 1))
+
+
+def _batch(columns: _Columns, gpus: Floats, reading: Reading) -> tuple[Floats, Floats]:
+    """Return the local batch and the gradient passes of each row."""
+    which = columns.first("local_batch", "global_batch")
+    batch = columns.positive(which)
+    passes = columns.positive("passes", default=1.0, whole=True)
+    if which == "local_batch":
+        return batch, passes
+    if "passes" not in columns.headers and reading.max_local_batch is not None:
+        fewest = np.ceil(batch / gpus / reading.max_local_batch * (1.0 - _ROUNDING))
+        passes = np.maximum(fewest, 1.0)
+    return batch / (gpus * passes), passes
+
+
+def _watts(columns: _Columns) -> pd.DataFrame:
+    """Return the power of one application."""
+    power_w = columns.positive("power_w")
+    batch = columns.positive("batch", default=0.0)
+    which = columns.first("speed", "time_s")
+    value = columns.positive(which)
+    if which == "speed":
+        columns.refuse("speed", value > MOST_SPEED, "a speed relative to the full one, about 1")
+    rows = pd.DataFrame(
+        {"row": columns.frame["row"], "batch": batch, "speed": value, "power_w": power_w}
+    )
+    if which == "time_s":
+        cap_w = pd.Series(columns.positive("cap_w", default=1.0), index=rows.index)
+        uncapped = rows.speed.where(cap_w == cap_w.groupby(rows.batch).transform("max"))
+        rows["speed"] = uncapped.groupby(rows.batch).transform("min") / rows.speed
+    return rows

@@ -1,206 +1,148 @@
 """Which throughput parameters a table can tell, and what becomes of the others.
 
-What no table row depends on must not be fitted: it would come out as the start of the search. It
-is fixed, with a named warning, or refused where there is no sensible value.
+A parameter on which no row depends must not be fitted: it would come out as the start of the
+search. It is held at a value, with a named warning, or refused where there is no sensible one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.fit import FitRemark
-from ronda.solvers.fitting.data import Steps
+from ronda.solvers.fitting.data import Measured
 
-NAMES = (
-    "alpha_c_s",
-    "beta_c_s",
-    "alpha_r_s",
-    "beta_r_s",
-    "alpha_n_s",
-    "beta_n_s",
-    "gamma",
-    "phi",
-)
-"""Parameters of `ronda.instances.profile.Parametric`."""
+BOUNDS = {
+    "alpha_c_s": (0.0, np.inf),
+    "beta_c_s": (0.0, np.inf),
+    "alpha_r_s": (0.0, np.inf),
+    "beta_r_s": (0.0, np.inf),
+    "alpha_n_s": (0.0, np.inf),
+    "beta_n_s": (0.0, np.inf),
+    "gamma": (1.0, 10.0),
+    "phi": (0.0, 1.0),
+}
+"""Parameters of `ronda.instances.profile.Parametric`; gamma as in Pollux (its goodput.py)."""
 
-GAMMA = (1.0, 10.0)
-"""Range of the overlap, as Pollux has it (goodput.py of its artifact)."""
-
-_RANGES = {"gamma": GAMMA, "phi": (0.0, 1.0)}
+PLACES = {"r": "in one node", "n": "across nodes"}
+"""Where GPUs synchronise, by the letter that their parameters have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to fit.
+@dataclass(slots=True)
+class Scheme:
+    """What to fit: all parameters but those `held` at a value or `copied` from another one."""
 
-    Attributes
-    ----------
-    free
-        Parameters to fit.
-    fixed
-        Values of others.
-    copied
-        Parameters that take the fitted value of another one.
-    remarks
-        Why, for those that were not fixed by the caller.
-    """
+    held: dict[str, float]
+    copied: dict[str, str] = field(default_factory=dict)
+    remarks: list[FitRemark] = field(default_factory=list)
 
-    free: tuple[str, ...]
-    fixed: dict[str, float]
-    copied: dict[str, str]
-    remarks: tuple[FitRemark, ...]
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Parameters to fit."""
+        return tuple(n for n in BOUNDS if n not in self.held and n not in self.copied)
+
+    def warn(self, code: str, message: str) -> None:
+        """Add a named warning."""
+        self.remarks.append(FitRemark(code=code, message=message))
 
 
-def plan(steps: Steps, fixed: Mapping[str, float]) -> Plan:
-    """Return what can be fitted to a table.
+def identify(table: Measured, known: Mapping[str, float]) -> Scheme:
+    """Return what can be fitted to measured iterations.
 
     Parameters
     ----------
-    steps
-        The table.
-    fixed
-        Values that the caller knows.
+    table
+        The measurements.
+    known
+        Values that the caller gives.
 
     Raises
     ------
     InputError
         If a value is impossible, all local batches are the same, or there are too few rows.
     """
-    known = _checked(fixed)
-    remarks: list[FitRemark] = []
-    copied: dict[str, str] = {}
-    _plan_compute(steps, known)
-    _plan_sync(steps, known, copied, remarks)
-    _plan_overlap(steps, known, copied, remarks)
-    if "phi" not in known and len(np.unique(steps.clock)) < 2:
-        known["phi"] = 1.0
-        remarks.append(
-            FitRemark(
-                code="phi-fixed",
-                message=f"the clock never varies ({steps.clock[0]:g} in all rows), so phi stays 1: "
-                "all of the computation is taken to slow down with the clock; "
-                "measure a second clock, or --fix phi=VALUE",
-            )
-        )
-    free = tuple(name for name in NAMES if name not in known and name not in copied)
-    if len(steps) <= len(free):
-        raise InputError(
-            f"{steps.place}, {steps.application} on {steps.gpu_type}",
-            f"{len(steps)} rows for {len(free)} free parameters ({', '.join(free)})",
-            f"at least {len(free) + 1} rows, or --fix NAME=VALUE for what is known",
-        )
-    return Plan(free, known, copied, tuple(remarks))
-
-
-def _checked(fixed: Mapping[str, float]) -> dict[str, float]:
-    """Return the caller's values, or refuse them."""
-    for name, value in fixed.items():
-        if name not in NAMES:
-            raise InputError("--fix", repr(name), f"one of {', '.join(NAMES)}")
-        low, high = _RANGES.get(name, (0.0, np.inf))
-        if not low <= value <= high:
-            limits = "0 or more" if high == np.inf else f"{low:g} to {high:g}"
-            raise InputError(f"--fix {name}", f"{value:g}", limits)
-    return dict(fixed)
-
-
-def _plan_compute(steps: Steps, known: Mapping[str, float]) -> None:
-    """Refuse a table that cannot tell computing per pass from computing per sample."""
-    batches = np.unique(steps.local_batch)
-    if len(batches) < 2 and not {"alpha_c_s", "beta_c_s"} & known.keys():
-        raise InputError(
-            f"{steps.place}, {steps.application} on {steps.gpu_type}",
-            f"one local batch ({batches[0]:g} samples) in all rows",
+    check_known(known, BOUNDS)
+    scheme = Scheme(dict(known))
+    rows = table.rows
+    if rows.local_batch.nunique() < 2 and not {"alpha_c_s", "beta_c_s"} & known.keys():
+        raise table.refused(
+            f"one local batch ({rows.local_batch.iloc[0]:g} samples) in all rows",
             "two or more, which tell alpha_c_s from beta_c_s, or --fix alpha_c_s=0",
         )
+    _synchronisation(table, scheme)
+    _overlap(table, scheme)
+    if "phi" not in known and rows.clock.nunique() < 2:
+        scheme.held["phi"] = 1.0
+        scheme.warn(
+            "phi-fixed",
+            f"the clock never varies ({rows.clock.iloc[0]:g} in all rows), so phi stays 1: all "
+            "computing is taken to slow down with it; measure a second clock, or --fix phi=VALUE",
+        )
+    free = scheme.free
+    if len(rows) <= len(free):
+        raise table.refused(
+            f"{len(rows)} rows for {len(free)} free parameters ({', '.join(free)})",
+            f"at least {len(free) + 1} rows, or --fix NAME=VALUE for what is known",
+        )
+    return scheme
 
 
-def _plan_sync(
-    steps: Steps, known: dict[str, float], copied: dict[str, str], remarks: list[FitRemark]
-) -> None:
-    """Fix what no row says about synchronisation within a node and across nodes."""
-    kinds = (
-        ("r", "in one node", "in-node", steps.in_node),
-        ("n", "across nodes", "across", steps.across),
-    )
-    if not (steps.gpus > 1).any():
-        zeros = {f"{x}_{k}_s": 0.0 for k in "rn" for x in ("alpha", "beta")}
-        known.update({name: value for name, value in zeros.items() if name not in known})
-        message = "no row has more than one GPU, so synchronisation takes no time: "
-        message += "the model says nothing about more GPUs"
-        remarks.append(FitRemark(code="sync-unmeasured", message=message))
+def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse a value that the caller gives for a parameter if it is impossible."""
+    for name, value in known.items():
+        if name not in bounds:
+            raise InputError("--fix", repr(name), f"one of {', '.join(bounds)}")
+        low, high = bounds[name]
+        if not low <= value <= high:
+            limits = f"{low:g} or more" if high == np.inf else f"{low:g} to {high:g}"
+            raise InputError(f"--fix {name}", f"{value:g}", limits)
+
+
+def _synchronisation(table: Measured, scheme: Scheme) -> None:
+    """Hold or copy what no row says about synchronisation within a node and across nodes."""
+    many = table.rows[table.rows.gpus > 1]
+    sizes = {
+        "r": many.gpus[many.nodes == 1].unique(),
+        "n": many.gpus[many.nodes > 1].unique(),
+    }
+    if many.empty:
+        silent = {f"{x}_{k}_s": 0.0 for x in ("alpha", "beta") for k in PLACES}
+        scheme.held = silent | scheme.held
+        message = "no row has several GPUs: the model says nothing about synchronisation"
+        scheme.warn("sync-unmeasured", message)
         return
-    for kind, where, code, rows in kinds:
+    for kind, other in (("r", "n"), ("n", "r")):
         alpha, beta = f"alpha_{kind}_s", f"beta_{kind}_s"
-        sizes = np.unique(steps.gpus[rows])
-        if not len(sizes) and not {alpha, beta} <= known.keys():
-            other, there = ("n", "across nodes") if kind == "r" else ("r", "in one node")
-            pairs = {alpha: f"alpha_{other}_s", beta: f"beta_{other}_s"}
-            copied |= {name: source for name, source in pairs.items() if name not in known}
-            message = f"no row synchronises {where}; taken to be as {there}"
-            remarks.append(FitRemark(code=f"{code}-unmeasured", message=message))
-        elif len(sizes) == 1 and not {alpha, beta} & known.keys():
-            known[beta] = 0.0
-            message = f"all rows {where} have {sizes[0]:g} GPUs, so {beta} stays 0: "
-            message += "synchronisation is taken not to grow with GPUs"
-            remarks.append(FitRemark(code=f"one-size-{code}", message=message))
+        unknown = [name for name in (alpha, beta) if name not in scheme.held]
+        if not len(sizes[kind]) and unknown:
+            scheme.copied |= {name: name.replace(f"_{kind}_", f"_{other}_") for name in unknown}
+            message = f"no row synchronises {PLACES[kind]}; taken to be as {PLACES[other]}"
+            scheme.warn("sync-unmeasured", message)
+        elif len(sizes[kind]) == 1 and len(unknown) == 2:
+            scheme.held[beta] = 0.0
+            message = f"all rows {PLACES[kind]} have {sizes[kind][0]:g} GPUs, so {beta} stays 0"
+            scheme.warn("one-size", message)
 
 
-def _plan_overlap(
-    steps: Steps, known: dict[str, float], copied: Mapping[str, str], remarks: list[FitRemark]
-) -> None:
-    """Fix the overlap unless some GPUs and nodes were measured with two computing times.
+def _overlap(table: Measured, scheme: Scheme) -> None:
+    """Hold gamma unless some GPUs and nodes were measured with two computing times.
 
-    One row more than synchronisation has parameters is needed as well: T_sync alone can explain
-    as many different rows as it has parameters.
+    There must also be more different rows than synchronisation has parameters: T_sync alone can
+    explain as many.
     """
-    many = steps.gpus > 1
-    if "gamma" in known:
+    if "gamma" in scheme.held:
         return
-    where = np.stack([steps.gpus, steps.nodes], axis=1)[many]
-    work = np.stack([steps.gpus, steps.nodes, steps.local_batch, steps.clock], axis=1)[many]
-    different = len(np.unique(work, axis=0)) if many.any() else 0
-    places = len(np.unique(where, axis=0)) if many.any() else 0
-    sync = sum(
-        name not in known and name not in copied for name in NAMES if "_r_" in name or "_n_" in name
-    )
-    if different > places and different > sync:
+    many = table.rows[table.rows.gpus > 1]
+    places = len(many[["gpus", "nodes"]].drop_duplicates())
+    different = len(many[["gpus", "nodes", "local_batch", "clock"]].drop_duplicates())
+    sync = sum("_r_" in name or "_n_" in name for name in scheme.free)
+    if different > max(places, sync):
         return
-    known["gamma"] = 1.0
-    if many.any():
-        message = "too few rows with several GPUs tell how far synchronisation overlaps with "
-        message += "computing, so gamma stays 1: none"
-        remarks.append(FitRemark(code="gamma-fixed", message=message))
-
-
-def inside(steps: Steps) -> Mask:
-    """Return (R,) which rows the others surround: without them the same ranges are covered.
-
-    The ranges are those of GPUs, local batch and clock, and whether two local batches were
-    measured without synchronisation, two sizes in one node and two across nodes.
-    """
-    edge = np.zeros(len(steps), dtype=bool)
-    everywhere = np.ones(len(steps), dtype=bool)
-    for values in (steps.gpus, steps.local_batch, steps.clock):
-        end = (values == values.min()) | (values == values.max())
-        edge |= end & _sole(values, everywhere)[0]
-    for values, rows in (
-        (steps.local_batch, steps.single),
-        (steps.gpus, steps.in_node),
-        (steps.gpus, steps.across),
-    ):
-        sole, different = _sole(values, rows)
-        if different <= 2:
-            edge |= sole
-    return np.asarray(~edge)
-
-
-def _sole(values: Floats, rows: Mask) -> tuple[Mask, int]:
-    """Return (R,) which of some rows have a value of their own, and how many values there are."""
-    found, at, counts = np.unique(values[rows], return_inverse=True, return_counts=True)
-    sole = np.zeros(len(values), dtype=bool)
-    sole[rows] = counts[at] == 1
-    return sole, len(found)
+    scheme.held["gamma"] = 1.0
+    if places:
+        scheme.warn(
+            "gamma-fixed",
+            "too few rows with several GPUs tell how far synchronisation overlaps with computing, "
+            "so gamma stays 1: none",
+        )

@@ -6,73 +6,33 @@ any measurement.
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from ronda.instances.errors import RondaError
 from ronda.instances.files import fits as profiles
-from ronda.instances.fit import Fit, FitErrors, FitParameter, Fits
-from ronda.instances.profile import Parametric, PowerCurve
-from ronda.solvers.fitting.sources import Progress, all_fits
+from ronda.instances.fit import Fit, Fits
+from ronda.solvers.fitting.sources import all_fits
 
 
-def build(source: Path, progress: Progress) -> Fits:
-    """Return all profiles to package, ordered by name and batch size.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    progress
-        Told what is fitted next.
-
-    Raises
-    ------
-    InputError
-        If anything in the data is missing or not as expected.
-    """
-    fits = [packed(fit) for fit in all_fits(source, progress)]
-    return Fits(fits=tuple(sorted(fits, key=_order)))
+def packed(fits: Iterable[Fit]) -> Fits:
+    """Return fits by name and batch size, with short numbers and without their residuals."""
+    ordered = sorted(fits, key=lambda fit: (fit.family, fit.batch or 0.0))
+    bare = Fits(fits=tuple(structs.replace(fit, residuals=()) for fit in ordered))
+    return msgspec.convert(_short(msgspec.to_builtins(bare)), Fits)
 
 
-def _order(fit: Fit) -> tuple[str, float]:
-    """Return the key by which fits are ordered: batch sizes as numbers."""
-    return fit.family, fit.batch or 0.0
-
-
-def packed(fit: Fit) -> Fit:
-    """Return a fit with short numbers and without its residuals."""
-    return structs.replace(
-        fit,
-        throughput=None if fit.throughput is None else _shorten(fit.throughput),
-        power=None if fit.power is None else _shorten(fit.power),
-        measured={axis: (_short(low), _short(high)) for axis, (low, high) in fit.measured.items()},
-        errors=_shorten(fit.errors),
-        parameters=tuple(_shorten(p) for p in fit.parameters),
-        residuals=(),
-    )
-
-
-def _short(value: float) -> float:
-    """Return a number with six significant digits."""
-    return float(f"{value:.6g}")
-
-
-Shortened = TypeVar("Shortened", Parametric, PowerCurve, FitErrors, FitParameter)
-
-
-def _shorten(record: Shortened) -> Shortened:
-    """Return a record with its numbers shortened."""
-    values = {name: getattr(record, name) for name in record.__struct_fields__}
-    floats = {name: _short(v) for name, v in values.items() if isinstance(v, float)}
-    return structs.replace(record, **floats)
-
-
-def _tell(name: str) -> None:
-    """Say on stderr what is fitted next."""
-    sys.stderr.write(f"{name}\n")
+def _short(value: Any) -> Any:
+    """Return a tree of plain values with its numbers rounded to six significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _short(inner) for key, inner in value.items()}
+    return [_short(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def main() -> int:
@@ -87,7 +47,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="file to write")
     options = parser.parse_args()
     try:
-        fits = build(options.source, _tell)
+        fits = packed(all_fits(options.source))
         profiles.write(fits, options.out)
     except RondaError as error:
         sys.stderr.write(f"{error}\n")

@@ -1,271 +1,181 @@
 """Fit power curves ``a + b min(s, s0) + c max(s^3 - s0^3, 0)`` to measured watts.
 
-The shaped curves of one application on one GPU are fitted together: each batch size has its own a
-and its own size of the rise, while the knee s0 and the ratio c/b, which say how voltage goes with
-frequency, are shared. A curve has 6 to 9 measurements as a rule, and four parameters of its own
-would follow their noise: ``docs/fitting.md`` has the comparison. Curves that are not monotone have
-no say in the shared shape if others do; they borrow it. A single curve has all four to itself.
+The batch sizes of one application on one GPU share the shape of their curves: each has its own a
+and its own rise b + c, while the knee s0 and the cubic share c / (b + c), which say how voltage
+goes with frequency, are common. A curve has 6 to 9 measurements as a rule, and four parameters of
+its own would follow their noise: ``docs/fitting.md`` has the comparison.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
 
-from ronda.formulations.models.power import gpu_power_w
-from ronda.instances.arrays import Floats, Rows
-from ronda.instances.errors import InputError
-from ronda.instances.fit import Fit, FitParameter, FitRemark, batch_suffix
+from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.fit import FitRemark
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.curves import Curve, curves, place_of, surrounded
-from ronda.solvers.fitting.data import Watts
-from ronda.solvers.fitting.family import Family, curve_of, fit_family, spread_of
-from ronda.solvers.fitting.report import errors, folds, outliers, poor, residuals, weak
+from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.identify import check_known
+from ronda.solvers.fitting.search import Fitted, Found, log_ratio, parameters_of, search
 
-STARTS = 48
-"""Places of the knee from which a search starts."""
+KNEES = 12
+"""Places of the knee to compare before the search: its cost has a kink at every measured speed."""
 
-POLISHED = 12
-"""Of them, how many are searched from without holding the knee."""
+SEARCHED = 4
+"""Of them, the best from which a search starts."""
 
-NAMES = ("a_w", "b_w", "c_w", "s0")
-"""Parameters of `ronda.instances.profile.PowerCurve`."""
+FIXABLE = {"a_w": (0.0, np.inf), "s0": (0.01, 1.0)}
+"""Parameters that can be known beforehand, with their bounds."""
 
-FIXABLE = ("a_w", "s0")
-"""Those that can be known beforehand."""
-
-Progress = Callable[[float], None]
-
-_BORROWED = (
-    FitRemark(
-        code="borrowed-shape",
-        message="not being monotone, it has no say in the knee s0 and in c/b: "
-        "they are those of the other batch sizes",
-    ),
-)
+_NAMES = ("a_w", "b_w", "c_w", "s0")
+# Largest over least watts above which a curve is fitted instead of a constant.
+_VARIES = 1.05
+# Power that varies by this and has this correlation with speed, or less, is refused.
+_VARIES_WIDELY, _FALLS = 1.2, -0.5
+# The knee is at most this where a search starts.
+_LAST_START = 0.98
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settings:
-    """How to fit.
+class _Family:
+    """Measured curves of one shape: (R,) speeds, watts, and which of `count` curves each row is.
 
-    Attributes
-    ----------
-    fixed
-        Values of ``a_w`` (watts) and ``s0`` that are known; not fitted.
-    shared
-        Whether the batch sizes share one shape; otherwise each is fitted alone.
-    starts
-        Places of the knee from which a search starts.
-    seed
-        Of the rows that are left out together: same seed, same fits.
+    Parameters of a search are ``[s0, cubic share, a_1 .. a_J, rise_1 .. rise_J]``.
     """
 
-    fixed: Mapping[str, float]
-    shared: bool
-    starts: int
-    seed: int
+    speed: Floats
+    power_w: Floats
+    curve: Rows
+    count: int
+
+    def watts(self, x: Floats) -> Floats:
+        """Return the watts of each row."""
+        below, above = self.shapes(x[0])
+        a, rise = x[2 : 2 + self.count], x[2 + self.count :]
+        shape = (1.0 - x[1]) * below + x[1] * above
+        return np.asarray(a[self.curve] + rise[self.curve] * shape)
+
+    def shapes(self, knee: float) -> tuple[Floats, Floats]:
+        """Return ``min(s, s0)`` and ``max(s^3 - s0^3, 0)`` of each row."""
+        above = np.maximum(self.speed**3 - knee**3, 0.0)
+        return np.minimum(self.speed, knee), np.asarray(above)
+
+    def levels(self, *shapes: Floats) -> Floats:
+        """Return (J, 1 + S) non-negative a and factors of shapes that suit each curve best."""
+        basis = np.column_stack([np.ones_like(self.speed), *shapes]) / self.power_w[:, None]
+        own = [basis[self.curve == j] for j in range(self.count)]
+        return np.array([nnls(rows, np.ones(len(rows)))[0] for rows in own])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    """One fitted curve.
-
-    Attributes
-    ----------
-    model
-        The curve.
-    spread
-        Standard error of each parameter; None: at a bound. No entry: not fitted.
-    borrowed
-        Whether knee and c/b are those of other batch sizes.
-    """
-
-    model: PowerCurve
-    spread: Mapping[str, float | None]
-    borrowed: bool = False
-
-
-def fit_power(
-    table: Watts,
-    *,
-    fixed: Mapping[str, float] | None = None,
-    shared: bool = True,
-    starts: int = STARTS,
-    seed: int = 0,
-    held_out: bool = True,
-    progress: Progress | None = None,
-) -> tuple[Fit, ...]:
-    """Fit a `PowerCurve` to each batch size of measured watts.
+def fit_power(table: Measured, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
+    """Fit a `PowerCurve` to each batch size of measured watts, all of one shape.
 
     Parameters
     ----------
     table
         The measurements.
-    fixed, shared, starts, seed
-        As `Settings`.
-    held_out
-        Also predict every row from a fit without it. One row of every curve is left out at a
-        time, so that the shared shape does not know them either.
-    progress
-        Called with the share of the work that is done.
-
-    Returns
-    -------
-    tuple of Fit
-        By batch size, with every row's residual and a named warning for all that is odd.
+    known
+        Values of ``a_w`` (watts) and ``s0``; not fitted.
 
     Raises
     ------
     InputError
-        If there are too few rows, or power falls as speed rises.
+        If there are too few speeds, or power falls as speed rises.
     """
-    how = Settings(_checked(fixed or {}), shared, starts, seed)
-    tell = progress or (lambda _: None)
-    found = curves(table)
-    _enough(table, found, how)
-    made = _models(table, found, how)
-    tell(0.1 if held_out else 1.0)
-    out = np.full(len(table), np.nan)
-    parts = _parts(found, seed) if held_out else []
-    for k, part in enumerate(parts):
-        _predict(table, found, part, how, out)
-        tell(0.1 + 0.9 * (k + 1) / len(parts))
-    return tuple(
-        _fit(table, curve, own, out[curve.rows]) for curve, own in zip(found, made, strict=True)
+    check_known(known, FIXABLE)
+    _check_speeds(table, known)
+    batches, curve = np.unique(table.rows.batch, return_inverse=True)
+    speed, power_w = table.rows.speed.to_numpy(), table.rows.power_w.to_numpy()
+    count = len(batches)
+    family = _Family(speed, power_w, curve, count)
+    rises = table.rows.groupby("batch").power_w.agg(_varies).to_numpy()
+    found = search(
+        lambda x: log_ratio(family.watts(x), power_w),
+        _starts(family, known, rises),
+        np.concatenate([[_least_knee(speed)], np.zeros(1 + 2 * count)]),
+        np.concatenate([[1.0, 1.0], np.full(2 * count, np.inf)]),
+        _free(known, rises),
     )
+    return {batch: _curve(found, j, count, known) for j, batch in enumerate(batches.tolist())}
 
 
-def _checked(fixed: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the caller's values, or refuse them."""
-    for name, value in fixed.items():
-        if name not in FIXABLE:
-            raise InputError("--fix", repr(name), f"one of {', '.join(FIXABLE)}")
-        if name == "s0" and not 0 < value <= 1:
-            raise InputError("--fix s0", f"{value:g}", "above 0, 1 at most")
-        if value < 0:
-            raise InputError(f"--fix {name}", f"{value:g}", "0 or more")
-    return fixed
+def _varies(power_w: pd.Series) -> bool:
+    """Return whether power varies enough for a curve."""
+    return bool(power_w.max() > _VARIES * power_w.min())
 
 
-def _groups(found: Sequence[Curve], how: Settings) -> tuple[list[list[Curve]], list[Curve]]:
-    """Return curves that share a shape, and those that borrow that of the only group."""
-    shaped = [curve for curve in found if curve.shaped]
-    if not how.shared:
-        return [[curve] for curve in shaped], []
-    steady = [curve for curve in shaped if curve.monotone]
-    if not steady:
-        return ([shaped] if shaped else []), []
-    return [steady], [curve for curve in shaped if not curve.monotone]
+def _free(known: Mapping[str, float], rises: Mask) -> Mask:
+    """Return which parameters of a family are searched for; (J,) which curves may rise."""
+    shape = [rises.any() and "s0" not in known, rises.any()]
+    return np.concatenate([shape, np.full(len(rises), "a_w" not in known), rises])
 
 
-def _enough(table: Watts, found: Sequence[Curve], how: Settings) -> None:
-    """Refuse shaped curves with too few different speeds for their parameters."""
-    groups, borrowers = _groups(found, how)
-    own = [name for name in ("a_w", "b_w") if name not in how.fixed]
-    for group in [*groups, borrowers]:
-        alone = len(group) == 1 and group is not borrowers
-        names = [name for name in NAMES if name not in how.fixed] if alone else own
-        for curve in group:
-            speeds = len(np.unique(table.speed[curve.rows]))
-            if speeds <= len(names):
-                raise InputError(
-                    place_of(table, curve.batch),
-                    f"{len(curve.rows)} rows with {speeds} different speeds for the parameters "
-                    f"{', '.join(names)}",
-                    f"at least {len(names) + 1} speeds, or --fix s0=VALUE or --fix a_w=VALUE",
-                )
-
-
-def _models(table: Watts, found: Sequence[Curve], how: Settings) -> list[Made]:
-    """Return model and standard errors of every curve."""
-    groups, borrowers = _groups(found, how)
-    made: dict[float, Made] = {}
-    shape: dict[str, float] = {}
-    for group in groups:
-        shape = _fit_group(table, group, how.fixed, how, made)
-    if borrowers:
-        _fit_group(table, borrowers, {**how.fixed, **shape}, how, made)
-    for curve in found:
-        if not curve.shaped:
-            made[curve.batch] = Made(
-                PowerCurve(a_w=float(np.median(table.power_w[curve.rows]))), {}
+def _check_speeds(table: Measured, known: Mapping[str, float]) -> None:
+    """Refuse curves with no more speeds than parameters, and power that falls as speed rises."""
+    curves = table.rows.groupby("batch")
+    shape = ("c_w", "s0") if len(curves) == 1 else ()
+    names = [name for name in ("a_w", "b_w", *shape) if name not in known]
+    for _, rows in curves:
+        if not _varies(rows.power_w):
+            continue
+        size = float(rows.batch.iloc[0])
+        where = f" of batch {size:g}" if size else ""
+        speeds = rows.speed.nunique()
+        if speeds <= len(names):
+            raise table.refused(
+                f"{len(rows)} rows{where} with {speeds} different speeds for the parameters "
+                f"{', '.join(names)}",
+                f"at least {len(names) + 1} speeds, or --fix s0=VALUE or --fix a_w=VALUE",
             )
-    return [made[curve.batch] for curve in found]
+        low, high = rows.power_w.min(), rows.power_w.max()
+        if high > _VARIES_WIDELY * low and rows.speed.corr(rows.power_w) <= _FALLS:
+            raise table.refused(
+                f"power{where} that falls from {high:.4g} to {low:.4g} W as speed rises",
+                "power that rises with speed; look for columns that were mixed up",
+            )
 
 
-def _fit_group(
-    table: Watts,
-    group: Sequence[Curve],
-    fixed: Mapping[str, float],
-    how: Settings,
-    made: dict[float, Made],
-) -> dict[str, float]:
-    """Fit curves that share a shape, put them into `made`, and return the shape."""
-    rows = np.concatenate([curve.rows for curve in group])
-    which = np.repeat(np.arange(len(group)), [len(curve.rows) for curve in group])
-    family = Family(table.speed[rows], table.power_w[rows], which, len(group), fixed)
-    best = fit_family(family, how.starts, POLISHED)
-    for j, curve in enumerate(group):
-        spread = {k: v for k, v in spread_of(best, family, j).items() if k not in fixed}
-        made[curve.batch] = Made(curve_of(best.x, family, j), spread, "angle" in fixed)
-    return {"s0": float(best.x[0]), "angle": float(best.x[1])}
+def _least_knee(speed: Floats) -> float:
+    """Return the second slowest speed: b needs two speeds up to the knee."""
+    return min(float(np.unique(speed)[:2].max()), _LAST_START)
 
 
-def _parts(found: Sequence[Curve], seed: int) -> list[Rows]:
-    """Return which rows to leave out together: of every curve one, or a tenth of a long one."""
-    own = [
-        [curve.rows[part] for part in folds(len(curve.rows), seed + j)]
-        for j, curve in enumerate(found)
-    ]
-    longest = max(len(parts) for parts in own)
-    return [np.concatenate([parts[k] for parts in own if k < len(parts)]) for k in range(longest)]
+def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Floats]:
+    """Return the best of many knees, each with the levels that linear least squares gives it.
+
+    Every curve is fitted alone; then all get the cubic share of the sum and are fitted again.
+    """
+    speeds = np.unique(np.clip(family.speed, _least_knee(family.speed), 1.0))
+    between = np.append(speeds[1:] + speeds[:-1], 2.0 * speeds[0]) / 2.0
+    knees = np.quantile(between, np.linspace(0.0, 1.0, KNEES))
+    starts = []
+    for knee in [known["s0"]] if "s0" in known else knees.tolist():
+        below, above = family.shapes(knee)
+        _, b, c = family.levels(below, above).sum(axis=0)
+        share = float(np.clip(c / max(b + c, 1e-9), 0.01, 0.99))  # a start on a bound may stay
+        levels = np.maximum(family.levels((1.0 - share) * below + share * above), 1.0)
+        levels[~rises] = np.pad(family.levels(), ((0, 0), (0, 1)))[~rises]
+        levels[:, 0] = known.get("a_w", levels[:, 0])
+        starts.append(np.concatenate([[knee, share], levels.T.ravel()]))
+    off = [float(np.abs(log_ratio(family.watts(x), family.power_w)).sum()) for x in starts]
+    return [starts[k] for k in np.argsort(off, kind="stable")[:SEARCHED]]
 
 
-def _predict(table: Watts, found: Sequence[Curve], part: Rows, how: Settings, out: Floats) -> None:
-    """Put predictions of some rows by a fit without them into `out`; none if too few are left."""
-    rest = [replace(c, rows=c.rows[~np.isin(c.rows, part)]) for c in found]
-    try:
-        _enough(table, rest, how)
-    except InputError:  # the rows are needed: nothing can be said about them
-        return
-    for curve, made in zip(found, _models(table, rest, how), strict=True):
-        own = curve.rows[np.isin(curve.rows, part)]
-        out[own] = gpu_power_w(made.model, table.speed[own])
-
-
-def _fit(table: Watts, curve: Curve, made: Made, out: Floats) -> Fit:
-    """Return the record of one curve."""
-    speed, power, row = table.speed[curve.rows], table.power_w[curve.rows], table.row[curve.rows]
-    fitted, inner = gpu_power_w(made.model, speed), surrounded(table, curve)
-    found = errors(power, fitted, out, inner)
-    parameters = tuple(_parameter(made, name, curve) for name in NAMES)
-    lent = _BORROWED if made.borrowed else ()
-    odd = (*curve.remarks, *lent, *weak(parameters))
-    remarks = (*odd, *outliers(row, power, fitted), *poor(found))
-    return Fit(
-        name=f"{table.application}-{table.gpu_type}{batch_suffix(curve.batch)}",
-        kind="power",
-        application=table.application,
-        gpu_type=table.gpu_type,
-        batch=curve.batch or None,
-        power=made.model,
-        measured={"speed": (float(speed.min()), float(speed.max()))},
-        errors=found,
-        parameters=parameters,
-        remarks=remarks,
-        residuals=residuals(row, {"speed": speed}, power, fitted, out, inner),
-    )
-
-
-def _parameter(made: Made, name: str, curve: Curve) -> FitParameter:
-    """Return one parameter with its state."""
-    value = float(getattr(made.model, name))
-    if not curve.shaped and name == "a_w":
-        return FitParameter(name=name, value=value)  # the median
-    if name not in made.spread:
-        return FitParameter(name=name, value=value, state="fixed")
-    error = made.spread[name]
-    state: Literal["fitted", "at-bound"] = "at-bound" if error is None else "fitted"
-    return FitParameter(name=name, value=value, state=state, std_error=error)
+def _curve(found: Found, j: int, count: int, known: Mapping[str, float]) -> Fitted[PowerCurve]:
+    """Return curve j of a family."""
+    at = [0, 1, 2 + j, 2 + count + j]
+    s0, share, a_w, rise = found.x[at].tolist()
+    if rise == 0.0:
+        message = "power does not rise with speed: a constant; a cap here takes watts, not speed"
+        remark = FitRemark(code="power-without-speed", message=message)
+        error = float(np.sqrt(found.covariance[2 + j, 2 + j]))
+        told = parameters_of(PowerCurve(a_w=a_w), {"a_w": error}, known)
+        return Fitted(PowerCurve(a_w=a_w), told, (remark,))
+    curve = PowerCurve(a_w=a_w, b_w=(1.0 - share) * rise, c_w=share * rise, s0=s0)
+    # Derivatives of a, b, c and s0 (rows) by s0, cubic share, a and rise (columns).
+    slopes = np.array([[0, 0, 1, 0], [0, -rise, 0, 1.0 - share], [0, rise, 0, share], [1, 0, 0, 0]])
+    variances = np.diag(slopes @ found.covariance[np.ix_(at, at)] @ slopes.T)
+    errors = dict(zip(_NAMES, np.sqrt(np.maximum(variances, 0.0)).tolist(), strict=True))
+    return Fitted(curve, parameters_of(curve, errors, known), ())

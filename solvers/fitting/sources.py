@@ -4,21 +4,15 @@ Nothing is fitted that was not measured; what a table cannot tell is taken from 
 the same GPU, or fixed, and said so in the fit's remarks and source.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 from msgspec import structs
 
 from ronda.instances.fit import Fit, batch_suffix
 from ronda.instances.traces import pollux_tables
-from ronda.solvers.fitting.data import Steps
-from ronda.solvers.fitting.power import fit_power
-from ronda.solvers.fitting.reading import Reading, read_steps, read_watts
-from ronda.solvers.fitting.throughput import fit_throughput
-
-Progress = Callable[[str], None]
+from ronda.solvers.fitting.data import Measured, Reading, read
+from ronda.solvers.fitting.fit import fit_measured
 
 ELASTICFLOW = {
     "source": "ElasticFlow's tables of iterations per second, github.com/pkusys/ElasticFlow",
@@ -55,107 +49,78 @@ ZEUS_NAMES = {
 _FROM_POLLUX = {"bert": ("alpha_c_s",), "yolov3": ("alpha_c_s", "beta_n_s")}
 
 
-def all_fits(source: Path, progress: Progress) -> Iterator[Fit]:
-    """Yield the fits of all packaged profiles.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    progress
-        Told what comes next.
+def all_fits(source: Path) -> Iterator[Fit]:
+    """Yield the fits of all packaged profiles from a folder of the public data.
 
     Raises
     ------
     InputError
         If anything in the data is missing or not as expected.
     """
-    yield from elasticflow_a100(source, progress)
-    measured = {steps.application: steps for steps in pollux_steps(source)}
-    wide = {}
-    for name, steps in measured.items():
-        progress(f"pollux {name}")
-        wide[name] = fit_throughput(steps)
-        yield _named(wide[name], "pollux", name, POLLUX)
-    yield from elasticflow_t4(source, measured, wide, progress)
-    yield from zeus(source, progress)
+    yield from elasticflow_a100(source)
+    wide = list(pollux(source))
+    yield from wide
+    for fit in wide:
+        yield elasticflow_t4(source, fit)
+    yield from zeus(source)
 
 
-def elasticflow_a100(source: Path, progress: Progress) -> Iterator[Fit]:
+def elasticflow_a100(source: Path) -> Iterator[Fit]:
     """Yield the fits of ElasticFlow's A100 tables: one pass, 8 GPUs a node."""
     reading = Reading(gpu_type="A100", gpus_per_node=8, skip_zero=True)
-    for steps in read_steps(source / "elasticflow" / "throughputs_A100.csv", reading):
-        progress(f"elasticflow {steps.application} A100")
-        yield _named(fit_throughput(steps), "elasticflow", steps.application, ELASTICFLOW)
+    for table in read(source / "elasticflow" / "throughputs_A100.csv", reading):
+        (fit,) = fit_measured(table)
+        yield _named(fit, "elasticflow", table.application, ELASTICFLOW)
 
 
-def pollux_steps(source: Path) -> Iterator[Steps]:
-    """Yield Pollux's measured steps by application: up to 64 T4 on 1 to 16 nodes of 4.
+def pollux(source: Path) -> Iterator[Fit]:
+    """Yield the fits of Pollux's measured steps: up to 64 T4 on 1 to 16 nodes of 4.
 
     Placements with the same numbers of GPUs and nodes are averaged. A row's number is its
     position in the averaged table.
     """
-    steps = pollux_tables.read_steps(source / "pollux")
+    names = {"local_bsz": "local_batch", "step_time": "step_s", "sync_time": "sync_s"}
+    steps = pollux_tables.read_steps(source / "pollux").rename(columns=names)
     for name, rows in steps.groupby("app"):
-        yield _steps(str(name), rows)
+        own = rows.drop(columns="app").reset_index(drop=True)
+        own = own.assign(row=own.index + 1, batch=0.0, passes=1.0, clock=1.0)
+        place = "Pollux's placements and scalability"
+        (fit,) = fit_measured(Measured(place, "throughput", str(name), "T4", own))
+        yield _named(fit, "pollux", str(name), POLLUX)
 
 
-def _steps(name: str, rows: pd.DataFrame) -> Steps:
-    """Return the steps of one application."""
-    column = {c: rows[c].to_numpy(dtype=float) for c in rows.columns if c != "app"}
-    return Steps(
-        place="Pollux's placements and scalability",
-        application=name,
-        gpu_type="T4",
-        row=np.arange(1, len(rows) + 1),
-        gpus=column["gpus"],
-        nodes=column["nodes"],
-        local_batch=column["local_bsz"],
-        passes=np.ones(len(rows)),
-        clock=np.ones(len(rows)),
-        step_s=column["step_time"],
-        sync_s=column["sync_time"],
-    )
-
-
-def elasticflow_t4(
-    source: Path, measured: dict[str, Steps], wide: dict[str, Fit], progress: Progress
-) -> Iterator[Fit]:
-    """Yield the fits of ElasticFlow's T4 tables: 4 GPUs a node, as few passes as fit.
+def elasticflow_t4(source: Path, wide: Fit) -> Fit:
+    """Return the fit of an ElasticFlow T4 table: 4 GPUs a node, as few passes as fit.
 
     Parameters
     ----------
     source
         Folder of the public data.
-    measured, wide
-        Pollux's steps, whose largest local batch tells the passes, and their fits.
-    progress
-        Told what comes next.
+    wide
+        The fit of Pollux's steps of the same application: its largest local batch tells the
+        passes.
     """
-    path = source / "elasticflow" / "throughputs_T4.csv"
-    for name, own in measured.items():
-        progress(f"elasticflow {name} T4")
-        reading = Reading(
-            model=name,
-            gpu_type="T4",
-            gpus_per_node=4,
-            max_local_batch=float(own.local_batch.max()),
-        )
-        (steps,) = read_steps(path, reading)
-        known = {p: float(getattr(wide[name].throughput, p)) for p in _FROM_POLLUX.get(name, ())}
-        fit = _named(fit_throughput(steps, fixed=known), "elasticflow", name, ELASTICFLOW)
-        taken = f"; {', '.join(known)} from the fit of Pollux's table" if known else ""
-        yield structs.replace(fit, source=fit.source + taken)
+    reading = Reading(
+        model=wide.application,
+        gpu_type="T4",
+        gpus_per_node=4,
+        max_local_batch=wide.measured["local_batch"][1],
+    )
+    (table,) = read(source / "elasticflow" / "throughputs_T4.csv", reading)
+    names = _FROM_POLLUX.get(wide.application, ())
+    (fit,) = fit_measured(table, {name: getattr(wide.throughput, name) for name in names})
+    named = _named(fit, "elasticflow", wide.application, ELASTICFLOW)
+    taken = f"; {', '.join(names)} from the fit of Pollux's table" if names else ""
+    return structs.replace(named, source=named.source + taken)
 
 
-def zeus(source: Path, progress: Progress) -> Iterator[Fit]:
+def zeus(source: Path) -> Iterator[Fit]:
     """Yield the fits of Zeus' power traces: speed is time without a cap over time with it."""
-    for watts in read_watts(source / "zeus" / "summary_power_4gpus.csv.gz", Reading()):
-        progress(f"zeus {watts.application} {watts.gpu_type}")
-        job, gpu = ZEUS_NAMES[watts.application], watts.gpu_type.upper()
-        for fit in fit_power(watts):
-            named = structs.replace(fit, gpu_type=gpu)
-            yield _named(named, "zeus", job, {**ZEUS, "source": f"{ZEUS['source']}, {fit.name}"})
+    for table in read(source / "zeus" / "summary_power_4gpus.csv.gz"):
+        for fit in fit_measured(table):
+            named = structs.replace(fit, gpu_type=fit.gpu_type.upper())
+            words = {**ZEUS, "source": f"{ZEUS['source']}, {fit.name}"}
+            yield _named(named, "zeus", ZEUS_NAMES[table.application], words)
 
 
 def _named(fit: Fit, source: str, application: str, words: dict[str, str]) -> Fit:

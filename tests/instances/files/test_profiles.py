@@ -15,13 +15,10 @@ SPEED = Fit(
     gpu_type="G",
     throughput=Parametric(alpha_c_s=0.1, beta_c_s=0.01),
     measured={"gpus": (1.0, 8.0), "local_batch": (2.0, 64.0)},
-    errors=FitErrors(
-        rows=10, mape=0.02, largest=0.05, inside_rows=6, held_out_mape=0.03, edge_rows=4,
-        edge_mape=0.08,
-    ),
+    errors=FitErrors(rows=10, mape=0.02, largest=0.05, held_out_rows=9, held_out_mape=0.03),
     parameters=(FitParameter(name="alpha_c_s", value=0.1, std_error=0.01),),
     source="a lab",
-)  # fmt: skip
+)
 WATTS = Fit(
     name="app-G-b8",
     kind="power",
@@ -37,10 +34,9 @@ WATTS = Fit(
 
 
 def test_errors_in_short():
-    """0.03 / 0.02 = 1.5; all left-out rows (6 x 0.03 + 4 x 0.08) / 10 = 0.05; nothing known."""
+    """0.03 / 0.02 = 1.5; nothing known."""
     assert SPEED.errors.ratio == pytest.approx(1.5)
-    assert SPEED.errors.all_held_out_mape == pytest.approx(0.05)
-    assert (WATTS.errors.ratio, WATTS.errors.all_held_out_mape) == (None, None)
+    assert WATTS.errors.ratio is None
 
 
 def test_a_profile_from_two_fits():

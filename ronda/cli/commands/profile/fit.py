@@ -129,8 +129,8 @@ def command(
       model         application                network, app; with dataset, optimizer
       gpu_type      type of GPU                gpu
 
-    Errors are relative. A row "inside" is surrounded by others; each was left out once and
-    predicted from the rest. What the rows cannot tell is fixed, with a warning that has a name.
+    Errors are relative; each row was also left out once and predicted from the others. What the
+    rows cannot tell is fixed, with a warning that has a name.
     """  # noqa: D301  (click wants the character)
     from ronda.cli.output import emit, refuse_existing
     from ronda.instances.files import fits as profiles
@@ -168,25 +168,19 @@ def _figures(figure: Path | None) -> list[Path]:
 def _fit(source: Path, kind: Literal["throughput", "power"] | None, options: Any) -> "Fits":
     """Fit the table, with a progress bar."""
     from ronda.cli.progress import Bars
-    from ronda.solvers.fitting.reading import Reading
-    from ronda.solvers.fitting.table import Fitting, fit_table
+    from ronda.solvers.fitting.data import Reading
+    from ronda.solvers.fitting.fit import fit_table
 
-    reading = Reading(
-        model=options["model"],
-        gpu_type=options["gpu_type"],
-        gpus_per_node=options["gpus_per_node"],
-        max_local_batch=options["max_local_batch"],
-        skip_zero=options["skip_zero"],
-    )
-    how = Fitting(
-        kind=kind,
-        fixed=dict(options["fixed"]),
-        shared=not options["own_shapes"],
-        seed=options["seed"],
-    )
+    words = ("model", "gpu_type", "gpus_per_node", "max_local_batch", "skip_zero")
     with Bars() as bars:
         return fit_table(
-            source, reading, how, lambda name, share: bars.update("fitting", share, name)
+            source,
+            Reading(**{word: options[word] for word in words}),
+            kind=kind,
+            known=dict(options["fixed"]),
+            shared=not options["own_shapes"],
+            seed=options["seed"],
+            progress=lambda name, share: bars.update("fitting", share, name),
         )
 
 

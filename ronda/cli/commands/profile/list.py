@@ -42,10 +42,7 @@ def errors_table(fits: "Sequence[Fit]") -> Any:
     """Return the errors of fits, one a line."""
     from ronda.cli.output import table
 
-    made = table(
-        "name", "rows", "error", "largest", "inside", "left out", "ratio", "edge", "left out",
-        "warnings",
-    )  # fmt: skip
+    made = table("name", "rows", "error", "largest", "left out", "ratio", "warnings")
     made.columns[-1].justify = "left"
     for fit in fits:
         e = fit.errors
@@ -54,11 +51,8 @@ def errors_table(fits: "Sequence[Fit]") -> Any:
             str(e.rows),
             percent(e.mape),
             percent(e.largest),
-            str(e.inside_rows),
             percent(e.held_out_mape),
             "" if e.ratio is None else f"{e.ratio:.2f}",
-            str(e.edge_rows),
-            percent(e.edge_mape),
             " ".join(remark.code for remark in fit.remarks),
         )
     return made

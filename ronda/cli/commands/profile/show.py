@@ -85,10 +85,6 @@ def _held_out(fit: "Fit") -> str:
     from ronda.cli.commands.profile.list import percent
 
     e = fit.errors
-    parts = []
-    if e.held_out_mape is not None:
-        times = "" if e.ratio is None else f" ({e.ratio:.2f} times the fitted error)"
-        parts.append(f"{percent(e.held_out_mape)} over {e.inside_rows} rows inside{times}")
-    if e.edge_mape is not None:
-        parts.append(f"{percent(e.edge_mape)} over {e.edge_rows} at the edge")
-    return "; ".join(parts)
+    times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
+    known = e.held_out_mape is not None
+    return f"{percent(e.held_out_mape)} over {e.held_out_rows} rows{times}" if known else ""

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.solvers.fitting.columns import POWER, THROUGHPUT
-from ronda.solvers.fitting.reading import Reading, kind_of, read_steps, read_watts
-from ronda.solvers.fitting.table import Fitting, fit_table
+from ronda.solvers.fitting.data import COLUMNS, Reading, read
+from ronda.solvers.fitting.fit import fit_table
 
 STEPS = "gpus,nodes,local_batch,step_s\n1,1,8,0.5\n4,1,4,0.25\n8,2,2,0.125\n"
 WATTS = "speed,power_w\n0.5,100\n0.7,120\n0.8,140\n0.9,170\n1.0,210\n"
@@ -26,16 +25,10 @@ def csv(tmp_path):
     return write
 
 
-def steps(path, **reading):
-    """Return the only application of a table."""
-    (table,) = read_steps(path, Reading(**reading))
-    return table
-
-
-def watts(path, **reading):
-    """Return the only application of a table."""
-    (table,) = read_watts(path, Reading(**reading))
-    return table
+def rows(path, **reading):
+    """Return the rows of the only application of a table."""
+    (table,) = read(path, Reading(**reading))
+    return table.rows
 
 
 # --- what is read --------------------------------------------------------------------------------
@@ -44,33 +37,31 @@ def watts(path, **reading):
 @pytest.mark.parametrize("column", ["gpus", "nodes", "local_batch", "step_s"])
 def test_every_alias_of_a_throughput_column(column, csv):
     """Published tables need no renaming."""
-    plain = steps(csv(STEPS))
-    for alias in THROUGHPUT[column]:
-        table = steps(csv(STEPS.replace(column, alias, 1)))
+    plain = rows(csv(STEPS))
+    for alias in COLUMNS["throughput"][column]:
+        table = rows(csv(STEPS.replace(column, alias, 1)))
         assert getattr(table, column).tolist() == getattr(plain, column).tolist()
 
 
 @pytest.mark.parametrize("column", ["speed", "power_w"])
 def test_every_alias_of_a_power_column(column, csv):
     """Published tables need no renaming."""
-    for alias in POWER[column]:
-        table = watts(csv(WATTS.replace(column, alias, 1)))
+    for alias in COLUMNS["power"][column]:
+        table = rows(csv(WATTS.replace(column, alias, 1)))
         assert (table.speed[0], table.power_w[0]) == (0.5, 100)
 
 
 def test_rates_and_global_batches_become_steps(csv):
     """2 iterations/s are 0.5 s; 32 samples on 4 GPUs are 8 each; 64 samples/s of 32 are 0.5 s."""
-    rates = steps(csv("gpus,nodes,batch,iters_per_s\n4,1,32,2\n"))
-    samples = steps(csv("gpus,nodes,batch,samples_per_s\n4,1,32,64\n"))
+    rates = rows(csv("gpus,nodes,batch,iters_per_s\n4,1,32,2\n"))
+    samples = rows(csv("gpus,nodes,batch,samples_per_s\n4,1,32,64\n"))
     for table in (rates, samples):
         assert (table.step_s.tolist(), table.local_batch.tolist()) == ([0.5], [8.0])
 
 
 def test_nodes_and_passes_can_be_counted(csv):
     """12 GPUs of 8 a node are on 2; 96 a GPU, at most 32 at once, are 3 passes of 32."""
-    table = steps(
-        csv("gpus,batch,step_s\n12,1152,1\n1,32,1\n"), gpus_per_node=8, max_local_batch=32
-    )
+    table = rows(csv("gpus,batch,step_s\n12,1152,1\n1,32,1\n"), gpus_per_node=8, max_local_batch=32)
     assert table.nodes.tolist() == [2, 1]
     assert table.passes.tolist() == [3, 1]
     assert table.local_batch.tolist() == [32, 32]
@@ -80,29 +71,30 @@ def test_applications_and_gpus_are_kept_apart(csv):
     """One table for each; names are joined from dataset, model and optimizer; rows keep lines."""
     text = "dataset,network,gpu,gpus,nodes,local_batch,step_s\n"
     text += "d,m,A,1,1,8,1\nd,m,B,1,1,8,2\ne,m,A,1,1,8,3\nd,m,A,1,1,16,4\n"
-    tables = read_steps(csv(text), Reading())
-    assert [(t.application, t.gpu_type, t.row.tolist()) for t in tables] == [
+    tables = read(csv(text), Reading())
+    assert [(t.application, t.gpu_type, t.rows.row.tolist()) for t in tables] == [
         ("d-m", "A", [2, 5]), ("d-m", "B", [3]), ("e-m", "A", [4]),
     ]  # fmt: skip
-    (only,) = read_steps(csv(text), Reading(model="e"))
-    assert only.step_s.tolist() == [3]
+    (only,) = read(csv(text), Reading(model="e"))
+    assert only.rows.step_s.tolist() == [3]
 
 
 def test_bad_rows_of_other_applications_do_not_matter(csv):
     """With --model the rest of the table is not looked at."""
     path = csv("model,gpus,nodes,local_batch,step_s\na,1,1,8,1\nb,1,1,8,0\n")
-    assert steps(path, model="a").step_s.tolist() == [1]
+    assert rows(path, model="a").step_s.tolist() == [1]
 
 
 def test_zero_can_mean_not_measured(csv):
     """Only on request, and counted."""
     path = csv("gpus,nodes,local_batch,iters_per_s\n1,1,8,4\n2,1,4,0\n4,1,2,0.0\n")
-    table = steps(path, skip_zero=True)
-    assert (table.step_s.tolist(), table.row.tolist(), table.skipped) == ([0.25], [2], 2)
+    (table,) = read(path, Reading(skip_zero=True))
+    assert (table.rows.step_s.tolist(), table.rows.row.tolist()) == ([0.25], [2])
+    assert table.skipped == 2
     with pytest.raises(
         InputError, match="row 3, iters_per_s: found '0'; expected a number above 0"
     ):
-        steps(path)
+        rows(path)
 
 
 def test_speed_is_time_without_a_cap_over_time(csv):
@@ -110,23 +102,21 @@ def test_speed_is_time_without_a_cap_over_time(csv):
     has a reference of its own; without caps the fastest is it.
     """
     text = "batch,cap_w,time_s,power_w\n1,100,12.5,90\n1,250,10,200\n1,200,9,190\n2,250,40,150\n"
-    assert watts(csv(text)).speed == pytest.approx([0.8, 1.0, 10 / 9, 1.0])
-    bare = watts(csv("time_s,power_w\n12.5,90\n10,200\n9,190\n"))
-    assert bare.speed == pytest.approx([9 / 12.5, 0.9, 1.0])
+    assert rows(csv(text)).speed.tolist() == pytest.approx([0.8, 1.0, 10 / 9, 1.0])
+    bare = rows(csv("time_s,power_w\n12.5,90\n10,200\n9,190\n"))
+    assert bare.speed.tolist() == pytest.approx([9 / 12.5, 0.9, 1.0])
 
 
 def test_the_kind_is_told_by_the_columns(csv):
     """A column of watts means power."""
-    assert kind_of(csv(STEPS)) == "throughput"
-    assert kind_of(csv(WATTS)) == "power"
-    assert fit_table(csv(WATTS), fitting=Fitting(held_out=False)).fits[0].power is not None
+    assert [read(csv(text))[0].kind for text in (STEPS, WATTS)] == ["throughput", "power"]
 
 
 def test_compressed_tables_and_comments(tmp_path):
     """As everywhere in ronda."""
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(f"# from a lab\n{STEPS}".encode()))
-    assert steps(path).row.tolist() == [3, 4, 5]
+    assert rows(path).row.tolist() == [3, 4, 5]
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -165,7 +155,7 @@ def test_bad_steps(name, csv):
     text, words = BAD_STEPS[name]
     path = csv(text)
     with pytest.raises(InputError) as error:
-        read_steps(path, Reading())
+        read(path, Reading())
     assert words in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
@@ -189,7 +179,7 @@ def test_bad_watts(name, csv):
     """As for steps."""
     text, words = BAD_WATTS[name]
     with pytest.raises(InputError) as error:
-        read_watts(csv(text), Reading())
+        read(csv(text), kind="power")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -199,7 +189,7 @@ def test_blank_names(column, csv):
     """A row must say what it measured."""
     path = csv(f"{column},speed,power_w\na,0.5,100\n,1,200\n")
     with pytest.raises(InputError, match=f"row 3, {column}: found ''; expected a name"):
-        read_watts(path, Reading())
+        read(path, Reading())
 
 
 @pytest.mark.parametrize(("word", "found"), [("x", "a1, a2, b"), ("a", "2 that have it: a1, a2")])
@@ -207,7 +197,7 @@ def test_a_model_that_is_none_or_several(word, found, csv):
     """The names that there are stand in the error."""
     text = "model,gpus,nodes,local_batch,step_s\na1,1,1,8,1\na2,1,1,8,1\nb,1,1,8,1\n"
     with pytest.raises(InputError) as error:
-        read_steps(csv(text), Reading(model=word))
+        read(csv(text), Reading(model=word))
     assert found in error.value.found
 
 
@@ -215,14 +205,14 @@ def test_nothing_but_zeros(csv):
     """Leaving out all rows is no measurement."""
     path = csv("gpus,nodes,local_batch,iters_per_s\n1,1,8,0\n")
     with pytest.raises(InputError, match="no row with a time or rate above 0"):
-        steps(path, skip_zero=True)
+        rows(path, skip_zero=True)
 
 
 def test_skipped_rows_are_told_by_the_fit(csv):
     """The warning counts them."""
     rows = [f"{n},1,{b / n:g},{1 / (0.1 + 0.01 * b / n):g}" for n in (1, 2, 4, 8) for b in (8, 16)]
     path = csv("gpus,nodes,local_batch,iters_per_s\n" + "\n".join([*rows, "16,2,1,0"]))
-    fits = fit_table(path, Reading(skip_zero=True), Fitting(held_out=False))
+    fits = fit_table(path, Reading(skip_zero=True))
     remark = next(r for r in fits.fits[0].remarks if r.code == "skipped-rows")
     assert remark.message.endswith("left out: 1")
     assert np.isfinite(fits.fits[0].errors.mape)

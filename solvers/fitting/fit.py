@@ -1,0 +1,264 @@
+"""From measurements to fits: models, their errors, and warnings with a name.
+
+Every row is left out of a fit once and predicted by it: one by one up to `LEAVE_ONE_OUT` rows of a
+throughput table or of a power curve, else in `FOLDS` random parts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ronda.formulations.models.power import gpu_power_w
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.fit import (
+    Fit,
+    FitErrors,
+    FitParameter,
+    FitRemark,
+    Fits,
+    Residual,
+    batch_suffix,
+)
+from ronda.instances.profile import PowerCurve
+from ronda.solvers.fitting.data import Kind, Measured, Reading, read
+from ronda.solvers.fitting.power import fit_power
+from ronda.solvers.fitting.search import Fitted
+from ronda.solvers.fitting.throughput import fit_throughput, seconds
+
+LEAVE_ONE_OUT, FOLDS = 24, 5
+
+POOR = 2.0
+"""Held-out error over fitted error from which on it is worth a warning."""
+
+Progress = Callable[[str, float], None]
+"""Called with the name of what is fitted and the share of all work that is done."""
+
+# A row is an outlier if it is this far off, and this many times the typical row.
+_OUTLIER, _TIMES = 0.1, 5.0
+# Rows that a warning names; held-out errors below which none is given.
+_SHOWN, _NEGLIGIBLE = 5, 1e-3
+_AXES = {"throughput": ("gpus", "nodes", "local_batch", "clock"), "power": ("speed",)}
+_MEASURED = {"throughput": "step_s", "power": "power_w"}
+
+
+def fit_table(
+    path: str | Path,
+    reading: Reading | None = None,
+    *,
+    kind: Kind | None = None,
+    known: Mapping[str, float] | None = None,
+    shared: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Fits:
+    """Fit every application of a table of measurements.
+
+    Parameters
+    ----------
+    path
+        A CSV file; ``docs/fitting.md`` lists its columns.
+    reading
+        What the table does not say itself.
+    kind
+        What the table holds; None: told by its columns.
+    known, shared, seed
+        As for `fit_measured`.
+    progress
+        Told of what is done.
+
+    Returns
+    -------
+    Fits
+        One fit for each application and GPU, and for power each batch size, ordered as in the
+        table.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used, naming file and row, or cannot tell a parameter, naming it.
+    """
+    tables = read(path, reading, kind)
+    found: list[Fit] = []
+    for k, table in enumerate(tables):
+        found += fit_measured(table, known, shared=shared, seed=seed)
+        if progress is not None:
+            progress(table.application, (k + 1) / len(tables))
+    return Fits(fits=tuple(found))
+
+
+def fit_measured(
+    table: Measured,
+    known: Mapping[str, float] | None = None,
+    *,
+    shared: bool = True,
+    seed: int = 0,
+) -> list[Fit]:
+    """Fit one application on one GPU; of power each batch size is a fit of its own.
+
+    Parameters
+    ----------
+    table
+        The measurements.
+    known
+        Parameters that are not fitted, by name.
+    shared
+        Power: whether the batch sizes share the shape of their curves.
+    seed
+        Of the parts that are left out.
+
+    Raises
+    ------
+    InputError
+        If there are too few rows or too few different ones, naming what is missing.
+    """
+    if table.kind == "power" and not shared:
+        batches = table.rows.batch.to_numpy()
+        parts = [table.where(batches == batch) for batch in np.unique(batches)]
+        return [made for part in parts for made in fit_measured(part, known, seed=seed)]
+    models, rows = _models(table, known or {}), table.rows
+    fitted, out = predict(models, rows), _held_out(table, known or {}, seed)
+    made: list[Fit] = []
+    for batch, model in models.items():
+        own = (rows.batch == batch).to_numpy()
+        residuals = _residuals(table.where(own), fitted[own], out[own])
+        made.append(_fit(table, batch, model, residuals))
+    return made
+
+
+def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
+    """Return the seconds of an iteration or the watts of each row; NaN without a model."""
+    found = np.full(len(rows), np.nan)
+    for batch, fitted in models.items():
+        own = (rows.batch == batch).to_numpy()
+        if isinstance(fitted.model, PowerCurve):
+            found[own] = gpu_power_w(fitted.model, rows.speed[own])
+        else:
+            found[own] = seconds(fitted.model, rows[own])
+    return found
+
+
+def _models(table: Measured, known: Mapping[str, float]) -> Mapping[float, Fitted[Any]]:
+    """Return the models by batch size, 0 where there is none."""
+    if table.kind == "power":
+        return fit_power(table, known)
+    return {0.0: fit_throughput(table, known)}
+
+
+def _held_out(table: Measured, known: Mapping[str, float], seed: int) -> Floats:
+    """Return predictions of each row by models without it; NaN where the rest is too little."""
+    random = np.random.default_rng(seed)
+    part = pd.Series(0, index=table.rows.index)
+    for _, own in table.rows.groupby("batch"):
+        parts = len(own) if len(own) <= LEAVE_ONE_OUT else FOLDS
+        part[own.index] = random.permutation(len(own)) % parts
+    found = np.full(len(part), np.nan)
+    for k in range(int(part.max()) + 1):
+        left = (part == k).to_numpy()
+        with suppress(InputError):  # the rows are needed: nothing can be said about them
+            found[left] = predict(_models(table.where(~left), known), table.rows[left])
+    return found
+
+
+def _residuals(table: Measured, fitted: Floats, out: Floats) -> tuple[Residual, ...]:
+    """Return every row with its predictions."""
+    measured = table.rows[_MEASURED[table.kind]]
+    at = table.rows[list(_AXES[table.kind])].to_dict("records")
+    return tuple(
+        Residual(
+            row=int(row),
+            at={str(axis): float(value) for axis, value in where.items()},
+            measured=float(value),
+            fitted=float(own),
+            held_out=float(left) if np.isfinite(left) else None,
+        )
+        for row, where, value, own, left in zip(
+            table.rows.row, at, measured, fitted, out, strict=True
+        )
+    )
+
+
+def _fit(table: Measured, batch: float, fitted: Fitted[Any], rows: tuple[Residual, ...]) -> Fit:
+    """Return the record of one model."""
+    errors = _errors(rows)
+    remarks = [*fitted.remarks, *_weak(fitted.parameters), *_outliers(rows), *_poor(errors)]
+    if table.skipped:
+        message = f"rows of 0, taken for not measured and left out: {table.skipped}"
+        remarks.insert(0, FitRemark(code="skipped-rows", message=message))
+    spans = {axis: [row.at[axis] for row in rows] for axis in _AXES[table.kind]}
+    return Fit(
+        name=f"{table.application}-{table.gpu_type}{batch_suffix(batch)}",
+        kind=table.kind,
+        application=table.application,
+        gpu_type=table.gpu_type,
+        batch=batch or None,
+        throughput=fitted.model if table.kind == "throughput" else None,
+        power=fitted.model if table.kind == "power" else None,
+        measured={axis: (min(values), max(values)) for axis, values in spans.items()},
+        errors=errors,
+        parameters=fitted.parameters,
+        remarks=tuple(remarks),
+        residuals=rows,
+    )
+
+
+def _errors(rows: Sequence[Residual]) -> FitErrors:
+    """Return the errors of a fit."""
+    off = [abs(row.fitted / row.measured - 1.0) for row in rows]
+    out = [abs(row.held_out / row.measured - 1.0) for row in rows if row.held_out is not None]
+    return FitErrors(
+        rows=len(rows),
+        mape=fmean(off),
+        largest=max(off),
+        held_out_rows=len(out),
+        held_out_mape=fmean(out) if out else None,
+    )
+
+
+def _outliers(rows: Sequence[Residual]) -> list[FitRemark]:
+    """Warn of rows that are far from a fit that suits the others."""
+    off = {row.row: abs(row.fitted / row.measured - 1.0) for row in rows}
+    typical = median(off.values())
+    least = max(_OUTLIER, _TIMES * typical)
+    bad = [str(row) for row in sorted(off, key=lambda row: -off[row]) if off[row] > least]
+    if not bad:
+        return []
+    more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    message = (
+        f"row {', '.join(bad[:_SHOWN])}{more}: up to {max(off.values()):.0%} from the fit, the "
+        f"typical row {typical:.1%}; they count less than the others, look at them"
+    )
+    return [FitRemark(code="outlier", message=message)]
+
+
+def _weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
+    """Warn of fitted parameters that could as well be anything from 0 to twice their value."""
+    loose = [
+        f"{p.name} = {p.value:.3g}"
+        for p in parameters
+        if p.std_error is not None and p.std_error > abs(p.value)
+    ]
+    if not loose:
+        return []
+    message = (
+        f"the rows hardly tell {', '.join(loose)}: predictions inside the measured range may be "
+        "good, the parameters by themselves are not"
+    )
+    return [FitRemark(code="weak", message=message)]
+
+
+def _poor(errors: FitErrors) -> list[FitRemark]:
+    """Warn if rows that were left out are predicted much worse than they are fitted."""
+    ratio, out = errors.ratio, errors.held_out_mape
+    if ratio is None or out is None or ratio <= POOR or out < _NEGLIGIBLE:
+        return []
+    message = (
+        f"rows left out are {out:.1%} off, {ratio:.1f} times the fitted {errors.mape:.1%}: "
+        f"{errors.rows} rows are few for this model, measure more"
+    )
+    return [FitRemark(code="held-out-error", message=message)]
