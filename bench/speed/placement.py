@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ronda.bench.speed.ask import Ask, tell
 from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.placer import place
 from ronda.instances import generate
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round

@@ -1,9 +1,11 @@
 """Placement of chosen options as a MILP in Pyomo, exact and for small cases.
 
-It says what the quick repack of `ronda.formulations.placement.place` approximates: given one option
+The exact model beside the quick repack of `ronda.formulations.placement.placer`: given one option
 per job, on which nodes, with the fewest migrations, the fewest extra racks and the fewest nodes in
-use. Every job is cut as there: q = gpus div M whole nodes (M: GPUs of the pool's largest node) and
-one block of r = gpus mod M GPUs. For sizes that divide each other and M the quick repack places
+use. No policy asks it yet; it is kept as the measure of the quick repack, and to become a choice.
+
+Every job is cut as there: q = gpus div M whole nodes (M: GPUs of the pool's largest node) and one
+block of r = gpus mod M GPUs. For sizes that divide each other and M the quick repack places
 everything that this model can (theorem and proof: `ronda.formulations.placement.packing`); how many
 more jobs it moves is measured against this model in the tests.
 

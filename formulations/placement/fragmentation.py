@@ -17,10 +17,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 
 
-def at_most(requests: Sequence[Request], nodes: int, whole: int) -> int:
+def at_most(requests: Sequence[PoolRequest], nodes: int, whole: int) -> int:
     """Return so many of the first requests that no longer list of first ones can be placed.
 
     Parameters

@@ -7,14 +7,14 @@ from ronda.formulations.bit_sets import bits
 from ronda.formulations.placement.fragmentation import at_most
 from ronda.formulations.placement.nodes import PoolNodes
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 from ronda.formulations.watts.racks import RackPower
 
 _JOB = 1 << 20
 """What a job that stays counts beside a GPU that stays: more than all GPUs of a node."""
 
 
-def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = None) -> Packing:
+def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:
     """Place requests (in order of importance) on the empty nodes of a pool.
 
     Jobs are admitted by importance as long as their number of GPUs leaves room. They are placed
@@ -31,7 +31,7 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
-    admitted: list[Request] = []
+    admitted: list[PoolRequest] = []
     for request in ranked:
         if request.gpus <= room:
             room -= request.gpus
@@ -54,7 +54,7 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     return packing
 
 
-def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
+def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
     """Return a number of first requests such that so many, or more, cannot be placed.
 
     Beyond all requests if their sizes divide each other, or the pool's nodes are unequal.
@@ -67,7 +67,9 @@ def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
     return at_most(requests, nodes.usable.bit_count(), whole) + 1
 
 
-def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None) -> Packing | None:
+def _attempt(
+    nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None
+) -> Packing | None:
     """Place all requests in place, else by a repack of all blocks; None if neither does it."""
     packing = Packing(nodes.copy(), power.copy() if power else None)
     if packing.run(requests):
@@ -81,7 +83,7 @@ def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None)
     return repack
 
 
-def _match(packing: Packing, requests: list[Request]) -> None:
+def _match(packing: Packing, requests: list[PoolRequest]) -> None:
     """Exchange equal nodes so that as many jobs as possible are where they already were.
 
     Only nodes of one group (hence of one rack) whose jobs are all movable and below a node in

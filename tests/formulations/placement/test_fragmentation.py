@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.placement.fragmentation import at_most, node_weights
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 
 
 def fillings(room, largest):
@@ -28,7 +28,7 @@ def test_nothing_that_fits_weighs_more_than_a_node(whole):
 
 def jobs(*gpus):
     """Return jobs of so many GPUs, the most important first."""
-    return [Request(order=k, gpus=n) for k, n in enumerate(gpus)]
+    return [PoolRequest(order=k, gpus=n) for k, n in enumerate(gpus)]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_by_hand(gpus, count):
 
 def test_jobs_that_stay_where_they_are_count_nothing():
     """What is pinned, or lies across nodes in other pieces, need not be cut as others are."""
-    pinned = Request(order=0, gpus=5, held=((0, 5),), pinned=True)
-    across = Request(order=1, gpus=5, held=((0, 3), (1, 2)))
+    pinned = PoolRequest(order=0, gpus=5, held=((0, 5),), pinned=True)
+    across = PoolRequest(order=1, gpus=5, held=((0, 3), (1, 2)))
     assert at_most([pinned, across, *jobs(5, 5)], 2, 8) == 4
 
 

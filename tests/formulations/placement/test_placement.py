@@ -5,7 +5,7 @@ import pyomo.environ as pyo
 import pytest
 
 from ronda.formulations.placement.exact import build, read
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.placer import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import rigid_profile

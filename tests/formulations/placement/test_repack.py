@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ronda.formulations.placement import repack
 from ronda.formulations.placement.nodes import PoolNodes
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 
@@ -40,7 +40,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 
     Of the bisection 6, 9, 7, 8 only 6, 7 and 8 are tried; all 12, and 9, would be in vain.
     """
-    packing = repack.pack(pool(8), [Request(order=k, gpus=5) for k in range(12)])
+    packing = repack.pack(pool(8), [PoolRequest(order=k, gpus=5) for k in range(12)])
     assert tried == [6, 7, 8]
     assert sorted(packing.at) == list(range(8))
 
@@ -48,7 +48,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 def test_sizes_that_divide_each_other_are_tried_at_once(tried):
     """1 | 2 | 4 | 8: whatever GPUs suffice for is placed by the first attempt."""
     gpus = [8, 4, 2, 1, 1, 16]
-    packing = repack.pack(pool(4), [Request(order=k, gpus=n) for k, n in enumerate(gpus)])
+    packing = repack.pack(pool(4), [PoolRequest(order=k, gpus=n) for k, n in enumerate(gpus)])
     assert tried == [6]
     assert len(packing.at) == 6
 
@@ -64,7 +64,7 @@ def asked(draw):
             free[node] -= gpus
             held = ((node, gpus),)
         pinned = bool(held) and draw(st.integers(0, 3)) == 0
-        requests.append(Request(order=order, gpus=gpus, held=held, pinned=pinned))
+        requests.append(PoolRequest(order=order, gpus=gpus, held=held, pinned=pinned))
     return requests
 
 
