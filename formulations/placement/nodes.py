@@ -115,8 +115,8 @@ class PoolNodes(FreeList):
         The soft blocks of all nodes.
     awake, usable
         Sets of nodes: not asleep (those that sleep are used last), open to jobs at all.
-    racks
-        The set of nodes of each rack of the pool, by the rack's index.
+    racks, groups
+        The set of nodes of each rack and node group of the pool, by its index.
     """
 
     def __init__(self, topology: Topology, pool: int) -> None:
@@ -131,6 +131,7 @@ class PoolNodes(FreeList):
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.rack: list[int] = topology.node_rack[members].tolist()
         self.racks = positions_by(self.rack, sorted(set(self.rack)))
+        self.groups = positions_by(self.group, sorted(set(self.group)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
     def copy(self) -> Self:
