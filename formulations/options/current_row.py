@@ -4,6 +4,7 @@ import numpy as np
 
 from ronda.formulations.options.grid import RATE, SPANS
 from ronda.formulations.options.menu import Menu
+from ronda.formulations.topology import racks_reached
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
@@ -22,8 +23,7 @@ def current_rate(
         return option.rate
     racks = 1
     if known.minds_racks:
-        node_rack = cluster.topology.node_rack
-        racks = len({int(node_rack[node]) for node, _ in placement})
+        racks = racks_reached(cluster, (node for node, _ in placement))
     return known.rate(option, (len(placement), racks), state.noise) or option.rate
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.placement.soft_blocks import SoftBlocks
 from ronda.formulations.remembered import remembered
+from ronda.formulations.topology import nodes_by_rack
 from ronda.instances.cluster import Cluster, Topology
 
 Placement = tuple[tuple[int, int], ...]
@@ -116,10 +117,11 @@ class PoolNodes(FreeList):
     awake, usable
         Sets of nodes: not asleep (those that sleep are used last), open to jobs at all.
     racks, groups
-        The set of nodes of each rack and node group of the pool, by its index.
+        The set of the pool's nodes in each rack and node group, by its index.
     """
 
-    def __init__(self, topology: Topology, pool: int) -> None:
+    def __init__(self, cluster: Cluster, pool: int) -> None:
+        topology = cluster.topology
         members = _members(topology, pool)
         super().__init__(topology.node_gpus[members].tolist(), members.tolist())
         self.group: list[int] = topology.node_group[members].tolist()
@@ -130,7 +132,9 @@ class PoolNodes(FreeList):
         self.usable = self.awake = (1 << len(self.nodes)) - 1
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.rack: list[int] = topology.node_rack[members].tolist()
-        self.racks = positions_by(self.rack, sorted(set(self.rack)))
+        self.racks = {self.rack[0]: self.usable}
+        if topology.pools[pool].racks > 1:
+            self.racks = self._of_racks(cluster)
         self.groups = positions_by(self.group, sorted(set(self.group)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
@@ -140,6 +144,16 @@ class PoolNodes(FreeList):
         twin.soft = self.soft.copy(twin.free)
         twin._supplied, twin._supply = 0, []
         return twin
+
+    def _of_racks(self, cluster: Cluster) -> dict[int, int]:
+        """Return the pool's nodes that share each rack, in the topology's order of racks."""
+        sharing = nodes_by_rack(cluster)
+        found = {}
+        for rack, name in enumerate(cluster.topology.racks):
+            own = bits_of(self.position[node] for node in sharing[name] if node in self.position)
+            if own:
+                found[rack] = own
+        return found
 
     @property
     def empty(self) -> int:
@@ -277,7 +291,7 @@ def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
         Nodes (cluster indices) that sleep now.
     """
     topology = cluster.topology
-    indexed = remembered(cluster, ("pool nodes", pool), lambda: PoolNodes(topology, pool))
+    indexed = remembered(cluster, ("pool nodes", pool), lambda: PoolNodes(cluster, pool))
     if not asleep:
         return indexed
     nodes = indexed.copy()

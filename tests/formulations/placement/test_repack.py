@@ -19,7 +19,7 @@ def pool(count, size=8):
         Cluster(
             gpu_types=(GpuType(name="v", memory_gib=16),),
             node_groups=(NodeGroup(name="g", count=count, gpus_per_node=size, gpu_type="v"),),
-        ).topology,
+        ),
         0,
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-from ronda.formulations.placement.exact import build, read
+from ronda.formulations.placement.exact import placement_model, read_placement
 from ronda.formulations.placement.placer import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
@@ -57,8 +57,8 @@ def solve(model):
 
 def optimum(round, chosen):
     """Return the optimal placement, or None if there is none."""
-    model = build(round, chosen)
-    return read(model, round, chosen) if solve(model) else None
+    model = placement_model(round, chosen)
+    return read_placement(model, round, chosen) if solve(model) else None
 
 
 def options(round, **new):
