@@ -13,8 +13,8 @@ more jobs it moves is measured against this model in the tests.
 variable             meaning
 ===================  ==============================================================
 ``keep[j]``          1 if running job j stays exactly where it is
-``whole[j, n]``      1 if job j, placed anew, takes all of node n
-``block[j, n]``      1 if job j, placed anew, has its block on node n
+``whole[j, n]``      1 if job j, placed again, takes all of node n
+``block[j, n]``      1 if job j, placed again, has its block on node n
 ``reach[j, r]``      1 if job j uses rack r
 ``used[n]``          1 if any job uses node n
 ===================  ==============================================================

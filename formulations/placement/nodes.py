@@ -216,7 +216,7 @@ class PoolNodes(FreeList):
         self.total -= gpus * len(nodes)
         self.levels[level] ^= among
         self.levels[level - gpus] |= among
-        for node in self.soft.on.keys() & nodes:
+        for node in self.soft.on.keys() & nodes if self.soft.on else ():
             self.soft.touch(node)
         return nodes
 

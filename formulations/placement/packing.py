@@ -2,7 +2,7 @@
 
 Every job is cut into whole nodes and at most one *block* smaller than a node. Whole nodes come
 first, then blocks in descending order of size. What runs stays where it is unless a larger piece
-needs the room; then the fewest blocks are pushed out, and they are placed anew in their turn.
+needs the room; then the fewest blocks are pushed out, and they are placed again in their turn.
 
 **Theorem** (powers of two in descending order never fragment). Let all nodes have M GPUs, and let
 every block size divide every larger one and M (powers of two do, if M is one). If no job is pinned
@@ -109,7 +109,7 @@ class Packing:
     # -- what runs already --------------------------------------------------------------------
 
     def _hold(self, request: PoolRequest, scratch: bool) -> bool:
-        """Leave a running job where it is, its block soft; False if it must be placed anew."""
+        """Leave a running job where it is, its block soft; False if it must be placed again."""
         nodes, order, stays = self.nodes, request.order, list(request.held)
         regular = request.is_regular(nodes.whole)
         if not request.pinned:
@@ -211,7 +211,7 @@ class Packing:
         self._settle_loose(size, loose[done:])
 
     def _settle_loose(self, size: int, requests: list[PoolRequest]) -> None:
-        """Place blocks that may go anywhere; if there are no caps, those that have room at once."""
+        """Place blocks that may go anywhere; if there are no caps, all that have room together."""
         nodes = self.nodes.put_best_fit(size, len(requests)) if self.power is None else []
         for request, node in zip(requests, nodes, strict=False):
             self.at[request.order].append((node, size))

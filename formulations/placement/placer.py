@@ -42,8 +42,8 @@ def place(
         Whether nodes that no job uses are put to sleep.
     awake
         With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
-        squeezed into so many; those left over stay awake without a job. Pools that are not named
-        keep no idle node awake.
+        squeezed into this number; those left over stay awake without a job. Pools that are not
+        named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding

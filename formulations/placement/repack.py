@@ -22,7 +22,7 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
 
     Jobs are admitted by importance as long as their number of GPUs leaves room. They are placed
     with everything that runs kept in place, a few blocks pushed out where they must; or else with
-    all blocks placed anew. If neither places all (sizes that do not divide each other, pinned
+    all blocks placed again. If neither places all (sizes that do not divide each other, pinned
     jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
     finds it, and of the others those that fit without a further move. Lists that no placement has
     room for (`ronda.formulations.placement.fragmentation`) count as tried.
@@ -58,7 +58,7 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
 
 
 def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
-    """Return a number of first requests such that so many, or more, cannot be placed.
+    """Return a number n such that no list of the first n requests, or more, can be placed.
 
     Beyond all requests if their sizes divide each other, or the pool's nodes are unequal.
     """

@@ -36,7 +36,7 @@ def mixed_nodes(
 ) -> list[int] | None:
     """Return `fewest` empty nodes of several sizes, for a job that the largest cannot hold.
 
-    Largest first; None unless they suffice. They are to be as few as the pool allows, on which the
+    Largest first; None unless they suffice. They must be as few as the pool allows, on which the
     job's rate relies. The parameters are those of `nodes_to_fill`.
     """
     able: dict[tuple[int, int], int] = {}
@@ -88,7 +88,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
     """Return `count` of the largest nodes in one group, empty once the fewest blocks go.
 
     Of several nodes those with fewer soft blocks come first, then those with fewer GPUs in use,
-    then the lowest. None if no group has so many that can be emptied.
+    then the lowest. None if no group has enough that can be emptied.
     """
     able = _emptiable(nodes, push=True)
     ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]

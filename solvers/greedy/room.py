@@ -24,8 +24,8 @@ ROUNDING = 1e-12
 class Room:
     """Free GPUs and watts of a cluster while a policy fills it.
 
-    The cluster's power must stay below the cap and below what the energy budget can bear for ever,
-    because a rigid job that has started cannot be slowed down.
+    The cluster's power must stay below the cap and below what the energy budget can bear
+    indefinitely, because a rigid job that has started cannot be slowed down.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Room:
 
 
 def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
-    """Return an option as it runs on so many nodes, or None if its profile has no speed there."""
+    """Return an option as it runs on `nodes` nodes, or None if its profile has no speed there."""
     pool, profile = round.cluster.topology.pools[option.pool], round.profiles[state.job.profile]
     if nodes <= -(-option.gpus // pool.gpus_per_node):
         return option
@@ -149,7 +149,7 @@ def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Op
 
 
 def spare_w(round: Round, *, sleeping: bool = False) -> float:
-    """Return the watts that jobs may add to a cluster without jobs, for ever; may be negative.
+    """Return the watts that jobs may add to a cluster without jobs, indefinitely; may be negative.
 
     Parameters
     ----------

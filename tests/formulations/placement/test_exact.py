@@ -13,7 +13,7 @@ from ronda.instances.round import Round
 
 
 def room(*racks, size=4):
-    """Return a cluster with so many nodes in each rack."""
+    """Return a cluster with these numbers of nodes in its racks."""
     return Cluster(
         gpu_types=(GpuType(name="v", memory_gib=16),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
@@ -62,7 +62,7 @@ def optimum(round, chosen):
 
 
 def options(round, **new):
-    """Return the choice that keeps what runs and starts new jobs of so many GPUs."""
+    """Return the choice that keeps what runs and starts new jobs of these GPUs."""
     return {s.job.id: s.allocation.option for s in round.running} | {
         job: Option(pool=0, gpus=count) for job, count in new.items()
     }

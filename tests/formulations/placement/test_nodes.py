@@ -13,7 +13,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 
 def pool(*racks, asleep=()):
-    """Return an empty pool whose racks have nodes of so many GPUs each."""
+    """Return an empty pool whose racks have nodes of these GPUs."""
     cluster = Cluster(
         gpu_types=(GpuType(name="v", memory_gib=16),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
@@ -82,7 +82,7 @@ def cheapest_by_scan(nodes, gpus, among):
 
 @given(pools(), st.data())
 def test_the_cheapest_push_is_that_of_a_scan(nodes, data):
-    """Among any nodes without so many free GPUs, for any number of GPUs."""
+    """Among any nodes without the free GPUs, for any number of GPUs."""
     among = some(data.draw, nodes)
     for gpus in range(1, nodes.whole):
         short = bits_of(node for node in bits(among) if nodes.free[node] < gpus)

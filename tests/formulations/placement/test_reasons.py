@@ -26,7 +26,7 @@ def room(nodes, racks=1, size=8):
 
 
 def option(count, span="cluster"):
-    """Return an option of so many GPUs."""
+    """Return an option of `count` GPUs."""
     return Option(pool=0, gpus=count, span=span, power_w=50.0 * count)
 
 
@@ -112,7 +112,7 @@ def test_nothing_waits_nothing_is_said():
 
 
 def test_a_repack_from_scratch_keeps_the_most_jobs_in_place():
-    """Sizes 5 and 3 and a job of 3 more: all blocks are placed anew, by size.
+    """Sizes 5 and 3 and a job of 3 more: all blocks are placed again, by size.
 
     Before: node 0 holds 3 + 3, node 1 holds 5; a job of 5 comes. Only (5, 3) twice works, so one
     job of 3 must move beside the 5; whatever order the packing found, the other three stay.

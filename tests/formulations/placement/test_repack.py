@@ -14,7 +14,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 
 def pool(count, size=8):
-    """Return an empty pool of so many nodes."""
+    """Return an empty pool of `count` nodes."""
     return PoolNodes(
         Cluster(
             gpu_types=(GpuType(name="v", memory_gib=16),),
