@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 _STRIDE = 1024
-"""How many numbers of a large set are searched at once, so that time grows with their number."""
+"""Length of the parts in which a large set is searched, so that time grows with its numbers."""
 
 _PART = (1 << _STRIDE) - 1
 

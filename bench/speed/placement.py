@@ -15,7 +15,7 @@ import numpy as np
 
 from ronda.bench.speed.cases import tell
 from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.placer import place
 from ronda.instances import generate
 from ronda.instances.arrays import Ints, Mask
 from ronda.instances.job import JobState, Option

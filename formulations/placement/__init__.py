@@ -1,5 +1,27 @@
 """Which nodes a job gets.
 
 Here options become placements: buddy blocks, whole nodes, racks, few moves, and why a job found no
-room. Which option a job gets is decided before (`ronda.solvers.decision`).
+room. Which option a job gets is decided before (`ronda.solvers.decision`). Not exported, as it
+loads Pyomo: the exact model, `ronda.formulations.placement.exact`.
 """
+
+from ronda.formulations.placement.answer import Placed, unchanged
+from ronda.formulations.placement.moves import idle_w, loss_of_moves
+from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
+from ronda.formulations.placement.orders import consolidate, most_free
+from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.reasons import why_unplaced
+
+__all__ = [
+    "FreeList",
+    "Placed",
+    "Placement",
+    "consolidate",
+    "free_lists",
+    "idle_w",
+    "loss_of_moves",
+    "most_free",
+    "place",
+    "unchanged",
+    "why_unplaced",
+]

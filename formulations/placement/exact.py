@@ -1,9 +1,11 @@
 """Placement of chosen options as a MILP in Pyomo, exact and for small cases.
 
-It says what the quick repack of `ronda.formulations.placement.place` approximates: given one option
+The exact model beside the quick repack of `ronda.formulations.placement.placer`: given one option
 per job, on which nodes, with the fewest migrations, the fewest extra racks and the fewest nodes in
-use. Every job is cut as there: q = gpus div M whole nodes (M: GPUs of the pool's largest node) and
-one block of r = gpus mod M GPUs. For sizes that divide each other and M the quick repack places
+use. No policy asks it yet; it is kept as the measure of the quick repack, and to become a choice.
+
+Every job is cut as there: q = gpus div M whole nodes (M: GPUs of the pool's largest node) and one
+block of r = gpus mod M GPUs. For sizes that divide each other and M the quick repack places
 everything that this model can (theorem and proof: `ronda.formulations.placement.packing`); how many
 more jobs it moves is measured against this model in the tests.
 
@@ -11,8 +13,8 @@ more jobs it moves is measured against this model in the tests.
 variable             meaning
 ===================  ==============================================================
 ``keep[j]``          1 if running job j stays exactly where it is
-``whole[j, n]``      1 if job j, placed anew, takes all of node n
-``block[j, n]``      1 if job j, placed anew, has its block on node n
+``whole[j, n]``      1 if job j, placed again, takes all of node n
+``block[j, n]``      1 if job j, placed again, has its block on node n
 ``reach[j, r]``      1 if job j uses rack r
 ``used[n]``          1 if any job uses node n
 ===================  ==============================================================
@@ -28,7 +30,8 @@ from typing import Any
 import pyomo.environ as pyo
 
 from ronda.formulations.placement.answer import Placed, assemble, unchanged
-from ronda.instances.cluster import Topology
+from ronda.formulations.topology import rack_of
+from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
 
@@ -43,10 +46,10 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlacementCase:
     """What the constraint functions need: jobs by id with options, and where they run."""
 
-    topology: Topology
+    cluster: Cluster
     options: Mapping[str, Option]
     held: Mapping[str, Allocation | None]
     nodes: Mapping[str, tuple[int, ...]]
@@ -55,11 +58,7 @@ class Case:
     def cut(self, job: str) -> tuple[int, int]:
         """Return the number of whole nodes and the GPUs of the block of a job."""
         option = self.options[job]
-        return divmod(option.gpus, self.topology.pools[option.pool].gpus_per_node)
-
-    def rack(self, node: int) -> int:
-        """Return the rack of a node."""
-        return int(self.topology.node_rack[node])
+        return divmod(option.gpus, self.cluster.topology.pools[option.pool].gpus_per_node)
 
     def held_on(self, job: str, node: int) -> int:
         """Return the GPUs that a running job has on a node now."""
@@ -67,7 +66,7 @@ class Case:
         return sum(g for n, g in held.placement if n == node) if held is not None else 0
 
 
-def build(
+def placement_model(
     round: Round, chosen: Mapping[str, Option], *, weights: Weights | None = None
 ) -> pyo.ConcreteModel:
     """Return the model that puts every chosen option on nodes.
@@ -85,14 +84,14 @@ def build(
     Returns
     -------
     pyomo.ConcreteModel
-        Infeasible if the options do not fit. `read` turns its solution into a `Placed`.
+        Infeasible if the options do not fit. `read_placement` turns its solution into a `Placed`.
     """
     case = _case(round, chosen)
     weights = weights or Weights()
     model = pyo.ConcreteModel(name="placement")
     _variables(model, case)
-    families: tuple[Callable[[pyo.ConcreteModel, Case], None], ...] = (
-        whole_nodes,
+    families: tuple[Callable[[pyo.ConcreteModel, PlacementCase], None], ...] = (
+        filled_nodes,
         one_block,
         node_gpus,
         reach_rack,
@@ -111,8 +110,8 @@ def build(
     return model
 
 
-def read(model: pyo.ConcreteModel, round: Round, chosen: Mapping[str, Option]) -> Placed:
-    """Return the solution that a solver has loaded into a model of `build`.
+def read_placement(model: pyo.ConcreteModel, round: Round, chosen: Mapping[str, Option]) -> Placed:
+    """Return the solution that a solver has loaded into a model of `placement_model`.
 
     Jobs that stay keep their very `Allocation`; sleeping nodes that are used are woken.
     """
@@ -123,7 +122,7 @@ def read(model: pyo.ConcreteModel, round: Round, chosen: Mapping[str, Option]) -
         if kept is not None and pyo.value(model.keep[job]) > 0.5:
             placements[job] = tuple(sorted(kept.placement))
             continue
-        size, (_, rest) = case.topology.node_gpus, case.cut(job)
+        size, (_, rest) = case.cluster.topology.node_gpus, case.cut(job)
         pieces = [(n, int(size[n])) for n in case.nodes[job] if _is_one(model.whole, (job, n))]
         pieces += [(n, rest) for n in case.nodes[job] if _is_one(model.block, (job, n))]
         placements[job] = tuple(sorted(pieces))
@@ -133,7 +132,7 @@ def read(model: pyo.ConcreteModel, round: Round, chosen: Mapping[str, Option]) -
 # -- constraint families --------------------------------------------------------------------------
 
 
-def whole_nodes(model: pyo.ConcreteModel, case: Case) -> None:
+def filled_nodes(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """Σ_n whole_jn = q_j (1 − keep_j) for every job j with q_j ≥ 1."""
 
     def rule(m: pyo.ConcreteModel, job: str) -> Any:
@@ -141,10 +140,10 @@ def whole_nodes(model: pyo.ConcreteModel, case: Case) -> None:
         placed = sum(m.whole[job, n] for n in case.nodes[job] if (job, n) in m.whole)
         return placed == count * (1 - m.keep[job])
 
-    model.whole_nodes = pyo.Constraint([j for j in case.options if case.cut(j)[0]], rule=rule)
+    model.filled_nodes = pyo.Constraint([j for j in case.options if case.cut(j)[0]], rule=rule)
 
 
-def one_block(model: pyo.ConcreteModel, case: Case) -> None:
+def one_block(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """Σ_n block_jn = 1 − keep_j for every job j with r_j ≥ 1."""
 
     def rule(m: pyo.ConcreteModel, job: str) -> Any:
@@ -153,11 +152,11 @@ def one_block(model: pyo.ConcreteModel, case: Case) -> None:
     model.one_block = pyo.Constraint([j for j in case.options if case.cut(j)[1]], rule=rule)
 
 
-def node_gpus(model: pyo.ConcreteModel, case: Case) -> None:
+def node_gpus(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """Σ_j (held_jn keep_j + M whole_jn + r_j block_jn) ≤ size_n used_n for every node n."""
 
     def rule(m: pyo.ConcreteModel, node: int) -> Any:
-        size = int(case.topology.node_gpus[node])
+        size = int(case.cluster.topology.node_gpus[node])
         terms: list[Any] = []
         for job in case.options:
             held = case.held_on(job, node)
@@ -172,7 +171,7 @@ def node_gpus(model: pyo.ConcreteModel, case: Case) -> None:
     model.node_gpus = pyo.Constraint(model.NODES, rule=rule)
 
 
-def reach_rack(model: pyo.ConcreteModel, case: Case) -> None:
+def reach_rack(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """reach_jr ≥ whole_jn + block_jn, and ≥ keep_j if j runs there, for every node n of rack r."""
 
     def rule(m: pyo.ConcreteModel, job: str, node: int) -> Any:
@@ -180,25 +179,30 @@ def reach_rack(model: pyo.ConcreteModel, case: Case) -> None:
         stays = [m.keep[job]] if case.held_on(job, node) else []
         if not new and not stays:
             return pyo.Constraint.Skip
-        return m.reach[job, case.rack(node)] >= sum(new) + sum(stays)
+        return m.reach[job, rack_of(case.cluster, node)] >= sum(new) + sum(stays)
 
     model.reach_rack = pyo.Constraint(list(_pairs(case)), rule=rule)
 
 
-def span(model: pyo.ConcreteModel, case: Case) -> None:
+def span(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """Σ_r reach_jr ≤ 1 for jobs within a rack; Σ_n whole_jn ≤ 0 where a node would not do."""
 
     def rule(m: pyo.ConcreteModel, job: str) -> Any:
         count, rest = case.cut(job)
         if case.options[job].span == "node" and (count > 1 or (count and rest)):
             return pyo.Constraint.Infeasible
-        return sum(m.reach[job, r] for r in sorted({case.rack(n) for n in case.nodes[job]})) <= 1
+        return (
+            sum(
+                m.reach[job, r] for r in sorted({rack_of(case.cluster, n) for n in case.nodes[job]})
+            )
+            <= 1
+        )
 
     limited = [j for j, option in case.options.items() if option.span != "cluster"]
     model.span = pyo.Constraint(limited, rule=rule)
 
 
-def must_stay(model: pyo.ConcreteModel, case: Case) -> None:
+def must_stay(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """keep_j = 1 for running jobs that may not be preempted, 0 for jobs that do not run so."""
     for job in case.options:
         if case.held[job] is None:
@@ -210,7 +214,7 @@ def must_stay(model: pyo.ConcreteModel, case: Case) -> None:
 # -- sets and variables ---------------------------------------------------------------------------
 
 
-def _case(round: Round, chosen: Mapping[str, Option]) -> Case:
+def _case(round: Round, chosen: Mapping[str, Option]) -> PlacementCase:
     topology = round.cluster.topology
     states = {state.job.id: state for state in round.jobs}
     held = {job: unchanged(states[job], option) for job, option in chosen.items()}
@@ -218,8 +222,8 @@ def _case(round: Round, chosen: Mapping[str, Option]) -> Case:
         tuple(n for n, p in enumerate(topology.node_pool.tolist()) if p == pool)
         for pool in range(len(topology.pools))
     ]
-    return Case(
-        topology=topology,
+    return PlacementCase(
+        cluster=round.cluster,
         options=chosen,
         held=held,
         nodes={job: nodes_of[option.pool] for job, option in chosen.items()},
@@ -227,9 +231,9 @@ def _case(round: Round, chosen: Mapping[str, Option]) -> Case:
     )
 
 
-def _variables(model: pyo.ConcreteModel, case: Case) -> None:
+def _variables(model: pyo.ConcreteModel, case: PlacementCase) -> None:
     """Add the variables of the module's table."""
-    sizes = case.topology.node_gpus.tolist()
+    sizes = case.cluster.topology.node_gpus.tolist()
     model.JOBS = pyo.Set(initialize=list(case.options), ordered=True)
     model.NODES = pyo.Set(
         initialize=sorted({n for nodes in case.nodes.values() for n in nodes}), ordered=True
@@ -237,12 +241,12 @@ def _variables(model: pyo.ConcreteModel, case: Case) -> None:
     whole, block, reach = [], [], []
     for job, node in _pairs(case):
         count, rest = case.cut(job)
-        pool = case.topology.pools[case.options[job].pool]
+        pool = case.cluster.topology.pools[case.options[job].pool]
         if count and sizes[node] == pool.gpus_per_node:
             whole.append((job, node))
         if rest and rest <= sizes[node]:
             block.append((job, node))
-        reach.append((job, case.rack(node)))
+        reach.append((job, rack_of(case.cluster, node)))
     model.keep = pyo.Var(model.JOBS, domain=pyo.Binary)
     model.whole = pyo.Var(whole, domain=pyo.Binary)
     model.block = pyo.Var(block, domain=pyo.Binary)
@@ -250,7 +254,7 @@ def _variables(model: pyo.ConcreteModel, case: Case) -> None:
     model.used = pyo.Var(model.NODES, domain=pyo.Binary)
 
 
-def _pairs(case: Case) -> Iterator[tuple[str, int]]:
+def _pairs(case: PlacementCase) -> Iterator[tuple[str, int]]:
     """Yield all pairs (job, node of its pool)."""
     for job, nodes in case.nodes.items():
         for node in nodes:

@@ -1,72 +1,172 @@
-"""The nodes of one pool while jobs are placed: free GPUs, and what may still be moved away.
+"""Free GPUs of the nodes of one pool, and what may still be moved while jobs are placed.
 
 Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, so that
 choosing among thousands of nodes is a few machine operations.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.soft_blocks import SoftBlocks
+from ronda.formulations.topology import nodes_by_rack
 from ronda.instances.cluster import Cluster, Topology
 
+Placement = tuple[tuple[int, int], ...]
+"""Pairs (index of a node in the cluster, GPUs there)."""
 
-class PoolNodes:
-    """Free GPUs of the nodes of one pool, all empty and awake at first.
 
-    Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
+class FreeList:
+    """Free GPUs of the nodes of one pool, all free at first.
 
     Parameters
     ----------
-    topology, pool
-        The cluster's nodes and the index of the pool.
+    size
+        GPUs of each node.
+    nodes
+        Index of each node in the cluster; None: 0, 1, 2, …
 
     Attributes
     ----------
-    nodes, size, group, rack
-        Cluster index, GPUs, node group and rack (index in the topology) of each node.
-    sized
-        By number of GPUs: the set of nodes that have exactly so many.
     whole
-        GPUs of the largest node: larger jobs take nodes of this size completely.
-    free, firm
-        Free GPUs of each node as things stand, and if all its soft blocks were gone.
-    soft
-        The soft blocks of all nodes.
+        GPUs of the largest node.
+    position
+        Number of each node within the pool, by its index in the cluster.
+    free, total
+        Free GPUs of each node, and of all.
     levels
-        By number of free GPUs: the set of nodes that have exactly so many.
-    busy, awake, usable
-        Sets of nodes: with any job, not asleep (those that sleep are used last), open to jobs at
-        all.
-    racks
-        The set of nodes of each rack of the pool, by the rack's index.
+        By number of free GPUs: the set of nodes that have exactly this number.
     """
 
-    def __init__(self, topology: Topology, pool: int) -> None:
-        members = np.flatnonzero(topology.node_pool == pool)
-        self.nodes: list[int] = members.tolist()
-        self.size: list[int] = topology.node_gpus[members].tolist()
+    def __init__(self, size: Sequence[int], nodes: Sequence[int] | None = None) -> None:
+        self.size = list(size)
+        self.nodes = list(range(len(size)) if nodes is None else nodes)
+        self.position = dict(zip(self.nodes, range(len(size)), strict=True))
+        self.whole = max(size)
+        self.free, self.total = list(size), sum(size)
+        sized = positions_by(size, range(self.whole + 1))
+        self.levels = [sized[free] for free in range(self.whole + 1)]
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.free, twin.levels = list(self.free), list(self.levels)
+        return twin
+
+    def take(self, placement: Iterable[tuple[int, int]]) -> None:
+        """Use the GPUs of a placement; ValueError if a node has fewer free."""
+        for node, gpus in placement:
+            self._shift(self.position[node], -gpus)
+
+    def release(self, placement: Iterable[tuple[int, int]]) -> None:
+        """Free the GPUs of a placement; ValueError beyond a node's size."""
+        for node, gpus in placement:
+            self._shift(self.position[node], gpus)
+
+    def best_fit(self, gpus: int, among: int = -1) -> int | None:
+        """Return the fullest node of a set (all: -1) with `gpus` free (ties: lowest), or None."""
+        levels = self.levels
+        for level in range(gpus, self.whole + 1):
+            mask = levels[level] & among
+            if mask:
+                return lowest_bit(mask)
+        return None
+
+    def emptiest_first(self) -> Iterator[tuple[int, int]]:
+        """Yield nodes with free GPUs and their number, in descending order (ties: lowest node)."""
+        for level in range(self.whole, 0, -1):
+            for node in bits(self.levels[level]):
+                yield node, level
+
+    def _shift(self, node: int, change: int) -> None:
+        """Add `change` to the free GPUs of a node."""
+        before = self.free[node]
+        after = before + change
+        if not 0 <= after <= self.size[node]:
+            raise ValueError(
+                f"node {self.nodes[node]} has {before} of {self.size[node]} GPUs free: "
+                f"cannot add {change}"
+            )
+        self.free[node] = after
+        self.total += change
+        bit = 1 << node
+        self.levels[before] ^= bit
+        self.levels[after] |= bit
+
+
+class PoolNodes(FreeList):
+    """The nodes of a pool while all its jobs are placed, awake and empty at first.
+
+    Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
+
+    Attributes
+    ----------
+    group, rack
+        Node group and rack (index in the topology) of each node.
+    sized
+        By number of GPUs: the set of nodes that have exactly this number.
+    soft
+        The soft blocks of all nodes.
+    awake, usable
+        Sets of nodes: not asleep (those that sleep are used last), open to jobs at all.
+    racks, groups
+        The set of the pool's nodes in each rack and node group, by its index.
+    """
+
+    def __init__(self, cluster: Cluster, pool: int) -> None:
+        topology = cluster.topology
+        members = _members(topology, pool)
+        super().__init__(topology.node_gpus[members].tolist(), members.tolist())
         self.group: list[int] = topology.node_group[members].tolist()
         self._contiguous = self.nodes[-1] - self.nodes[0] + 1 == len(self.nodes)
-        self.whole = topology.pools[pool].gpus_per_node
-        smaller = [size for size in self.size if size < self.whole]
-        self._together = list(accumulate(sorted(self.size, reverse=True)))
-        self._largest = (len(self.size) - len(smaller), max(smaller, default=0))
-        self.free, self.firm = list(self.size), list(self.size)
+        self._largest_first = sorted(self.size, reverse=True)
+        self._together = list(accumulate(self._largest_first))
         self.soft = SoftBlocks(self.free)
         self.usable = self.awake = (1 << len(self.nodes)) - 1
-        self.busy = 0
         self.sized = positions_by(self.size, sorted(set(self.size)))
-        self.levels = [self.sized.get(free, 0) for free in range(self.whole + 1)]
         self.rack: list[int] = topology.node_rack[members].tolist()
-        self.racks = positions_by(self.rack, sorted(set(self.rack)))
+        self.racks = {self.rack[0]: self.usable}
+        if topology.pools[pool].racks > 1:
+            self.racks = self._of_racks(cluster)
+        self.groups = positions_by(self.group, sorted(set(self.group)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = super().copy()
+        twin.soft = self.soft.copy(twin.free)
+        twin._supplied, twin._supply = 0, []
+        return twin
+
+    def _of_racks(self, cluster: Cluster) -> dict[int, int]:
+        """Return the pool's nodes that share each rack, in the topology's order of racks."""
+        sharing = nodes_by_rack(cluster)
+        found = {}
+        for rack, name in enumerate(cluster.topology.racks):
+            own = bits_of(self.position[node] for node in sharing[name] if node in self.position)
+            if own:
+                found[rack] = own
+        return found
+
+    @property
+    def empty(self) -> int:
+        """The set of nodes without any job."""
+        found = 0
+        for size, those in self.sized.items():
+            found |= self.levels[size] & those
+        return found
+
+    @property
+    def busy(self) -> int:
+        """The set of nodes with any job."""
+        return self.empty ^ (1 << len(self.nodes)) - 1
 
     def in_cluster(self, among: int) -> int:
         """Return a set of the pool's nodes as a set of cluster indices."""
@@ -82,59 +182,25 @@ class PoolNodes:
 
     def can_hold(self, count: int, rest: int) -> bool:
         """Tell whether the pool has `count` of the largest nodes, and another one for `rest`."""
-        wholes, next_size = self._largest
-        return wholes > count or (wholes == count and rest <= next_size)
+        sizes = self._largest_first[: count + (rest > 0)]
+        if len(sizes) < count + (rest > 0) or sizes[count - 1] < self.whole:
+            return False
+        return sizes[-1] >= rest
 
     def fewest_nodes(self, gpus: int) -> int:
-        """Return how few nodes of the empty pool hold so many GPUs."""
+        """Return how few nodes of the empty pool hold this number of GPUs."""
         return min(bisect_left(self._together, gpus) + 1, len(self.size))
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.free, twin.firm, twin.levels = list(self.free), list(self.firm), list(self.levels)
-        twin.soft = self.soft.copy(twin.free)
-        twin._supplied, twin._supply = 0, []
-        return twin
-
-    def _shift(self, node: int, change: int) -> None:
-        before = self.free[node]
-        after = before + change
-        self.free[node] = after
+    def put(self, node: int, gpus: int) -> None:
+        """Use GPUs of a node for good; negative: free them."""
+        self._shift(node, -gpus)
         if node in self.soft.on:
             self.soft.touch(node)
-        bit = 1 << node
-        self.levels[before] ^= bit
-        self.levels[after] |= bit
-        if after == self.size[node]:
-            self.busy &= ~bit
-        else:
-            self.busy |= bit
-
-    def put(self, node: int, gpus: int) -> None:
-        """Use GPUs of a node for good."""
-        self._shift(node, -gpus)
-        self.firm[node] -= gpus
-
-    def fill_up(self, nodes: Iterable[int]) -> None:
-        """Use all GPUs of some of the largest nodes, all of them empty, for good."""
-        filled = 0
-        for node in nodes:
-            self.free[node] = self.firm[node] = 0
-            filled |= 1 << node
-        self.levels[self.whole] ^= filled
-        self.levels[0] |= filled
-        self.busy |= filled
 
     def put_soft(self, job: int, node: int, gpus: int) -> None:
         """Use GPUs of a node for a block of `job` that larger blocks may push out."""
         self._shift(node, -gpus)
         self.soft.add(job, node, gpus)
-
-    def harden(self, job: int, node: int) -> None:
-        """Let a soft block stay for good."""
-        self.firm[node] -= self.soft.remove(job, node)
 
     def push_out(self, job: int, node: int) -> int:
         """Remove a soft block and return its GPUs."""
@@ -142,17 +208,20 @@ class PoolNodes:
         self._shift(node, gpus)
         return gpus
 
-    def best_fit(self, gpus: int, among: int) -> int | None:
-        """Return the fullest node of the set `among` that has `gpus` GPUs free, or None."""
-        levels = self.levels
-        for level in range(gpus, self.whole + 1):
-            mask = levels[level] & among
-            if mask:
-                return lowest_bit(mask)
-        return None
+    def put_all(self, among: int, level: int, gpus: int) -> list[int]:
+        """Use GPUs for good of each node of a set, all with `level` free; return the nodes."""
+        nodes = list(bits(among))
+        for node in nodes:
+            self.free[node] = level - gpus
+        self.total -= gpus * len(nodes)
+        self.levels[level] ^= among
+        self.levels[level - gpus] |= among
+        for node in self.soft.on.keys() & nodes if self.soft.on else ():
+            self.soft.touch(node)
+        return nodes
 
-    def fill(self, gpus: int, count: int) -> list[int]:
-        """Use up to `count` times `gpus` GPUs of nodes and return where, in turn.
+    def put_best_fit(self, gpus: int, count: int) -> list[int]:
+        """Use up to `count` times `gpus` GPUs of nodes for good and return where, in turn.
 
         Every time the best fit is used, of nodes in use, else of awake ones, else of all. A node
         that has been chosen stays the fullest one as long as it has room.
@@ -167,7 +236,7 @@ class PoolNodes:
                 full, rest = divmod(count - len(chosen), times)
                 if full:
                     filled = lowest_bits(able, min(full, able.bit_count()))
-                    for node in self._put_all(filled, level, times * gpus):
+                    for node in self.put_all(filled, level, times * gpus):
                         chosen += [node] * times
                     able ^= filled
                 if able and rest:
@@ -177,19 +246,6 @@ class PoolNodes:
                 if len(chosen) == count:
                     return chosen
         return chosen
-
-    def _put_all(self, among: int, level: int, gpus: int) -> list[int]:
-        """Use GPUs for good of each of some nodes with `level` free GPUs, and return the nodes."""
-        free, firm, nodes = self.free, self.firm, list(bits(among))
-        for node in nodes:
-            free[node] -= gpus
-            firm[node] -= gpus
-        self.levels[level] ^= among
-        self.levels[level - gpus] |= among
-        self.busy |= among
-        for node in self.soft.on.keys() & nodes:
-            self.soft.touch(node)
-        return nodes
 
     def spread(self, among: int, count: int, *, one_rack: bool = False) -> int | None:
         """Return `count` nodes of the set `among` in as few racks as possible, or None.
@@ -238,24 +294,26 @@ def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
     indexed = _indexed(cluster, pool)
     if not asleep:
         return indexed
-    nodes, position = indexed.copy(), node_positions(cluster)
+    nodes = indexed.copy()
     sleeping = np.array(asleep, dtype=np.int64)
     own = sleeping[topology.node_pool[sleeping] == pool].tolist()
-    nodes.awake ^= bits_of(position[node] for node in own)
+    nodes.awake ^= bits_of(nodes.position[node] for node in own)
     return nodes
 
 
 @per_record(maxsize=16)
 def _indexed(cluster: Cluster, pool: int) -> PoolNodes:
-    return PoolNodes(cluster.topology, pool)
+    return PoolNodes(cluster, pool)
 
 
 @per_record(maxsize=8)
-def node_positions(cluster: Cluster) -> list[int]:
-    """Return the number of each of the cluster's nodes within its pool."""
+def free_lists(cluster: Cluster) -> list[FreeList]:
+    """Return all nodes of each pool free, indexed once for each cluster: change copies only."""
     topology = cluster.topology
-    position = np.empty(len(topology.node_pool), dtype=np.int64)
-    for pool in range(len(topology.pools)):
-        members = np.flatnonzero(topology.node_pool == pool)
-        position[members] = np.arange(len(members))
-    return position.tolist()
+    pools = [_members(topology, pool) for pool in range(len(topology.pools))]
+    return [FreeList(topology.node_gpus[nodes].tolist(), nodes.tolist()) for nodes in pools]
+
+
+def _members(topology: Topology, pool: int) -> NDArray[np.intp]:
+    """Return the nodes of a pool, ascending."""
+    return np.flatnonzero(topology.node_pool == pool)

@@ -2,7 +2,7 @@
 
 Every job is cut into whole nodes and at most one *block* smaller than a node. Whole nodes come
 first, then blocks in descending order of size. What runs stays where it is unless a larger piece
-needs the room; then the fewest blocks are pushed out, and they are placed anew in their turn.
+needs the room; then the fewest blocks are pushed out, and they are placed again in their turn.
 
 **Theorem** (powers of two in descending order never fragment). Let all nodes have M GPUs, and let
 every block size divide every larger one and M (powers of two do, if M is one). If no job is pinned
@@ -27,9 +27,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from operator import attrgetter
 
+from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import Block, Piece, Request
-from ronda.formulations.placement.whole_nodes import mixed_nodes, whole_nodes
+from ronda.formulations.placement.requests import Piece, PoolRequest, WaitingBlock
+from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
 from ronda.formulations.watts.racks import RackPower
 
 
@@ -56,13 +57,13 @@ class Packing:
         self._closed = ~nodes.usable & (1 << len(nodes.nodes)) - 1
         self.at: dict[int, list[Piece]] = {}
         self.failed: set[int] = set()
-        self._movable: dict[int, Request] = {}
+        self._movable: dict[int, PoolRequest] = {}
         # By size: where the soft block of a job is; what waits for its turn, alone or near nodes.
         self._soft: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        self._loose: defaultdict[int, list[Request]] = defaultdict(list)
-        self._tied: defaultdict[int, list[Block]] = defaultdict(list)
+        self._loose: defaultdict[int, list[PoolRequest]] = defaultdict(list)
+        self._tied: defaultdict[int, list[WaitingBlock]] = defaultdict(list)
 
-    def run(self, requests: list[Request], *, scratch: bool = False) -> bool:
+    def run(self, requests: list[PoolRequest], *, scratch: bool = False) -> bool:
         """Place all requests (in order of importance) as the module describes.
 
         It stops at the first job for which there is no room, and returns whether there was none.
@@ -87,14 +88,14 @@ class Packing:
             if not self._loose and not self._tied:
                 break
             for job, node in self._soft.pop(size, {}).items():
-                self.nodes.harden(job, node)
+                self.nodes.soft.remove(job, node)
             if size in self._loose or size in self._tied:
                 self._settle_all(size)
                 if self.failed:
                     return False
         return True
 
-    def add(self, request: Request) -> None:
+    def add(self, request: PoolRequest) -> None:
         """Place one more request without moving anything, if there is room."""
         if request.held and self._can_stay(request):
             self.at[request.order] = []
@@ -107,8 +108,8 @@ class Packing:
 
     # -- what runs already --------------------------------------------------------------------
 
-    def _hold(self, request: Request, scratch: bool) -> bool:
-        """Leave a running job where it is, its block soft; False if it must be placed anew."""
+    def _hold(self, request: PoolRequest, scratch: bool) -> bool:
+        """Leave a running job where it is, its block soft; False if it must be placed again."""
         nodes, order, stays = self.nodes, request.order, list(request.held)
         regular = request.is_regular(nodes.whole)
         if not request.pinned:
@@ -122,7 +123,7 @@ class Packing:
             stays = [(node, gpus) for node, gpus in stays if gpus == nodes.whole]
         self.at[order] = stays
         if regular and not rest and self.power is None:
-            nodes.fill_up([node for node, _ in stays])
+            nodes.put_all(bits_of(node for node, _ in stays), nodes.whole, nodes.whole)
             return True
         for node, gpus in stays:
             if self.power is not None:
@@ -146,7 +147,7 @@ class Packing:
             self._account(self._movable[job], node, -gpus)
             self._wait(self._movable[job], gpus)
 
-    def _wait(self, request: Request, gpus: int) -> None:
+    def _wait(self, request: PoolRequest, gpus: int) -> None:
         """Let the block of a job wait for its turn."""
         if self.at[request.order]:
             self._tied[gpus].append(self._block(request, gpus))
@@ -155,7 +156,7 @@ class Packing:
 
     # -- what has to be placed ----------------------------------------------------------------
 
-    def _start(self, request: Request, *, push: bool) -> int:
+    def _start(self, request: PoolRequest, *, push: bool) -> int:
         """Place a job's whole nodes and return the GPUs of its block, 0 if it has none."""
         nodes = self.nodes
         count, rest = divmod(request.gpus, nodes.whole)
@@ -171,7 +172,7 @@ class Packing:
             chosen = mixed_nodes(nodes, request, count, allowed, push=push)
         elif count:
             allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
-            chosen = whole_nodes(nodes, request, count, allowed, push=push)
+            chosen = nodes_to_fill(nodes, request, count, allowed, push=push)
         if chosen is None:
             self._fail(request)
             return 0
@@ -179,7 +180,7 @@ class Packing:
             if node in nodes.soft.on:
                 self._push_out(node, list(nodes.soft.on[node]))
         if not mixed and self.power is None:
-            nodes.fill_up(chosen)
+            nodes.put_all(bits_of(chosen), nodes.whole, nodes.whole)
             self.at[request.order] = [(node, nodes.whole) for node in chosen]
             return rest
         left = request.gpus
@@ -188,13 +189,13 @@ class Packing:
             left -= nodes.size[node]
         return 0 if mixed else rest
 
-    def _block(self, request: Request, gpus: int) -> Block:
+    def _block(self, request: PoolRequest, gpus: int) -> WaitingBlock:
         """Return the block of a job whose other nodes, if any, have been chosen."""
         nodes, near = self.nodes, 0
         for rack in {nodes.rack[node] for node, _ in self.at[request.order]}:
             near |= nodes.racks[rack]
         within = near if near and request.span == "rack" else nodes.usable
-        return Block(request, gpus, near, within)
+        return WaitingBlock(request, gpus, near, within)
 
     def _settle_all(self, size: int) -> None:
         """Place all blocks of a size in order of importance, until there is no room for one."""
@@ -209,20 +210,20 @@ class Packing:
             done = turn
         self._settle_loose(size, loose[done:])
 
-    def _settle_loose(self, size: int, requests: list[Request]) -> None:
-        """Place blocks that may go anywhere; if there are no caps, those that have room at once."""
-        nodes = self.nodes.fill(size, len(requests)) if self.power is None else []
+    def _settle_loose(self, size: int, requests: list[PoolRequest]) -> None:
+        """Place blocks that may go anywhere; if there are no caps, all that have room together."""
+        nodes = self.nodes.put_best_fit(size, len(requests)) if self.power is None else []
         for request, node in zip(requests, nodes, strict=False):
             self.at[request.order].append((node, size))
         for request in requests[len(nodes) :]:
             if self.failed:
                 return
-            self._settle(Block(request, size, 0, self.nodes.usable), push=True)
+            self._settle(WaitingBlock(request, size, 0, self.nodes.usable), push=True)
 
-    def _settle(self, block: Block, *, push: bool) -> None:
+    def _settle(self, block: WaitingBlock, *, push: bool) -> None:
         """Place a block: best fit on nodes in use, else awake ones, else any, else push."""
         nodes, request, near = self.nodes, block.request, block.near
-        allowed = nodes.usable & block.within & self._power_mask(request, block.gpus)
+        allowed = nodes.usable & block.allowed & self._power_mask(request, block.gpus)
         groups = (near & nodes.busy, near & nodes.awake) if near else ()
         for group in (*groups, nodes.busy, nodes.awake, near, nodes.usable):
             node = nodes.best_fit(block.gpus, allowed & group)
@@ -239,29 +240,29 @@ class Packing:
 
     # -- book-keeping -------------------------------------------------------------------------
 
-    def _put(self, request: Request, node: int, gpus: int) -> None:
+    def _put(self, request: PoolRequest, node: int, gpus: int) -> None:
         self._account(request, node, gpus)
         self.nodes.put(node, gpus)
         self.at[request.order].append((node, gpus))
 
-    def _fail(self, request: Request) -> None:
+    def _fail(self, request: PoolRequest) -> None:
         """Give up a job: what it has got is free again."""
         for node, gpus in self.at.pop(request.order):
             self.nodes.put(node, -gpus)
             self._account(request, node, -gpus)
         self.failed.add(request.order)
 
-    def _account(self, request: Request, node: int, gpus: int) -> None:
+    def _account(self, request: PoolRequest, node: int, gpus: int) -> None:
         if self.power is not None:
             self.power.add(self.nodes.nodes[node], request.extra_w * gpus)
 
-    def _power_mask(self, request: Request, gpus: int, count: int = 1) -> int:
+    def _power_mask(self, request: PoolRequest, gpus: int, count: int = 1) -> int:
         if self.power is None:
             return self.nodes.usable
         among = self.nodes.in_cluster(self.nodes.usable)
         return self.nodes.in_pool(self.power.allowed(among, request.extra_w * gpus, count))
 
-    def _can_stay(self, request: Request) -> bool:
+    def _can_stay(self, request: PoolRequest) -> bool:
         """Tell whether a running job's GPUs, and the watts for them, are still free."""
         nodes = self.nodes
         if any(

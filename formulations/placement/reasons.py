@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.placer import place
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Option
 from ronda.instances.round import Round
 
 
-def reasons(
+def why_unplaced(
     round: Round, chosen: Mapping[str, Option], placed: Placed, *, migrate: bool = True
 ) -> dict[str, str]:
     """Return by job why `placed` has no room for it.
@@ -18,7 +18,7 @@ def reasons(
     ----------
     round, chosen
         The round, and options by job id as they were given to
-        `ronda.formulations.placement.place.place`.
+        `ronda.formulations.placement.placer.place`.
     placed
         Its answer.
     migrate

@@ -1,25 +1,28 @@
 """Place all jobs of a pool: in place, else repacked, else the most important ones."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 
-from ronda.formulations.bit_sets import bits
+import numpy as np
+
+from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
 from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import PoolNodes
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 from ronda.formulations.watts.racks import RackPower
 
-_JOB = 1 << 20
-"""What a job that stays counts beside a GPU that stays: more than all GPUs of a node."""
+_GPU = 1 << 20
+"""What a GPU that stays counts beside a job that stays: more than any number of jobs."""
 
 
-def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = None) -> Packing:
+def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:
     """Place requests (in order of importance) on the empty nodes of a pool.
 
     Jobs are admitted by importance as long as their number of GPUs leaves room. They are placed
     with everything that runs kept in place, a few blocks pushed out where they must; or else with
-    all blocks placed anew. If neither places all (sizes that do not divide each other, pinned
+    all blocks placed again. If neither places all (sizes that do not divide each other, pinned
     jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
     finds it, and of the others those that fit without a further move. Lists that no placement has
     room for (`ronda.formulations.placement.fragmentation`) count as tried.
@@ -31,7 +34,7 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
-    admitted: list[Request] = []
+    admitted: list[PoolRequest] = []
     for request in ranked:
         if request.gpus <= room:
             room -= request.gpus
@@ -54,8 +57,8 @@ def pack(nodes: PoolNodes, requests: list[Request], power: RackPower | None = No
     return packing
 
 
-def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
-    """Return a number of first requests such that so many, or more, cannot be placed.
+def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
+    """Return a number n such that no list of the first n requests, or more, can be placed.
 
     Beyond all requests if their sizes divide each other, or the pool's nodes are unequal.
     """
@@ -69,7 +72,9 @@ def _first_in_vain(nodes: PoolNodes, requests: list[Request]) -> int:
     return at_most(gpus, nodes.usable.bit_count(), whole) + 1
 
 
-def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None) -> Packing | None:
+def _attempt(
+    nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None
+) -> Packing | None:
     """Place all requests in place, else by a repack of all blocks; None if neither does it."""
     packing = Packing(nodes.copy(), power.copy() if power else None)
     if packing.run(requests):
@@ -79,47 +84,68 @@ def _attempt(nodes: PoolNodes, requests: list[Request], power: RackPower | None)
     repack = Packing(nodes.copy(), power.copy() if power else None)
     if not repack.run(requests, scratch=True):
         return None
-    _match(repack, requests)
+    _keep_in_place(repack, requests)
     return repack
 
 
-def _match(packing: Packing, requests: list[Request]) -> None:
-    """Exchange equal nodes so that as many jobs as possible are where they already were.
+def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
+    """Exchange equal nodes so that as few GPUs as possible move; ties go to fewer jobs.
 
-    Only nodes of one group (hence of one rack) whose jobs are all movable and below a node in
-    size are exchanged. Who stands where is a linear assignment (Jonker and Volgenant), so the
-    number of jobs that stay is the largest for this packing; ties go to more GPUs that stay, then
-    to nodes that are awake, then to the fewest exchanges.
+    A repack decides which blocks share a node, not which of several equal nodes that is. Only
+    nodes of one group (hence of one rack) whose jobs are all movable and below a node in size are
+    exchanged. The other ones that hold jobs take nodes that are left: their own, else awake ones.
     """
-    from scipy.optimize import linear_sum_assignment
-
-    nodes = packing.nodes
-    loose = {r.order: r for r in requests if not r.pinned and len(packing.at[r.order]) == 1}
-    tied = {
-        node for order, pieces in packing.at.items() if order not in loose for node, _ in pieces
-    }
+    nodes, at = packing.nodes, packing.at
+    loose = {r.order: r for r in requests if not r.pinned and len(at[r.order]) == 1}
+    tied = bits_of(node for order in at.keys() - loose.keys() for node, _ in at[order])
+    open_to_all = nodes.usable & ~tied
     stays: defaultdict[tuple[int, int], int] = defaultdict(int)
-    filled = set()
+    filled = 0
     for order, request in loose.items():
-        target = packing.at[order][0][0]
-        filled.add(target)
-        if len(request.held) == 1:
-            stays[target, request.held[0][0]] += _JOB + request.gpus
-    open_to_all = [n for n in bits(nodes.usable) if n not in tied]
-    renamed: dict[int, int] = {}
-    for group in {nodes.group[n] for n in open_to_all}:
-        members = [n for n in open_to_all if nodes.group[n] == group]
-        worth = [
-            [
-                4 * stays.get((target, source), 0)
-                + 2 * (target in filled and nodes.awake >> source & 1)
-                + (target == source)
-                for source in members
-            ]
-            for target in members
-        ]
-        targets, sources = linear_sum_assignment(worth, maximize=True)
-        renamed |= {members[t]: members[s] for t, s in zip(targets, sources, strict=True)}
+        target = at[order][0][0]
+        filled |= (1 << target) & open_to_all
+        for source, gpus in request.held if len(request.held) == 1 else ():
+            both = 1 << target | 1 << source
+            if nodes.group[target] == nodes.group[source] and both & open_to_all == both:
+                stays[target, source] += gpus * _GPU + 1
+    renamed = _heaviest_matching(stays)
+    left = open_to_all ^ bits_of(renamed.values())
+    for target in bits(filled & left & nodes.awake):
+        if target not in renamed:
+            renamed[target] = target
+            left ^= 1 << target
+    for target in bits(filled):
+        if target not in renamed:
+            equal = left & nodes.groups[nodes.group[target]]
+            renamed[target] = lowest_bit(equal & nodes.awake or equal & 1 << target or equal)
+            left ^= 1 << renamed[target]
     for order in loose:
-        node, gpus = packing.at[order][0]
-        packing.at[order] = [(renamed.get(node, node), gpus)]
+        node, gpus = at[order][0]
+        at[order] = [(renamed.get(node, node), gpus)]
+
+
+def _heaviest_matching(weights: Mapping[tuple[int, int], int]) -> dict[int, int]:
+    """Return the pairs (row, column), no two alike in either, of the greatest total weight.
+
+    A linear assignment on a sparse matrix (Jonker and Volgenant), in which a column of its own
+    lets each row go without a partner.
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    if not weights:
+        return {}
+    edges, weight = np.array(list(weights)), np.array(list(weights.values()))
+    rows, i = np.unique(edges[:, 0], return_inverse=True)
+    columns, j = np.unique(edges[:, 1], return_inverse=True)
+    alone = np.arange(len(rows))
+    matrix = csr_matrix(
+        (
+            np.append(weight + 1, np.ones_like(alone)),
+            (np.append(i, alone), np.append(j, len(columns) + alone)),
+        )
+    )
+    matched, partner = min_weight_full_bipartite_matching(matrix, maximize=True)
+    together = partner < len(columns)
+    pairs = zip(rows[matched[together]], columns[partner[together]], strict=True)
+    return {int(row): int(column) for row, column in pairs}

@@ -6,7 +6,7 @@ Piece = tuple[int, int]
 """Node (position in the pool) and GPUs there."""
 
 
-class Request(NamedTuple):
+class PoolRequest(NamedTuple):
     """A job that wants GPUs of the pool.
 
     Attributes
@@ -44,21 +44,14 @@ class Request(NamedTuple):
         return not rest or rest in pieces
 
 
-class Block(NamedTuple):
-    """The part of a job that does not fill a node, while it waits for a place.
+class WaitingBlock(NamedTuple):
+    """The part of a job that does not fill a node, until it has a place.
 
-    Attributes
-    ----------
-    request
-        The job.
-    gpus
-        GPUs of the block.
-    near, within
-        Nodes in the racks of the job's other nodes, which are preferred; nodes that its span
-        allows.
+    `near` are the nodes in the racks of the job's other nodes, which are preferred; `allowed` those
+    that its span allows.
     """
 
-    request: Request
+    request: PoolRequest
     gpus: int
     near: int
-    within: int
+    allowed: int

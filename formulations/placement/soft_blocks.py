@@ -85,7 +85,7 @@ class SoftBlocks:
         """Return the node where the fewest blocks must go to make room, and their jobs.
 
         Ties go to the fewest GPUs pushed out, then to the lowest node. None if no node of `among`
-        can make room for `gpus` GPUs. No node of `among` has so many free already.
+        can make room for `gpus` GPUs. No node of `among` has them free already.
         """
         least: tuple[int, int] | None = None
         cheapest = 0

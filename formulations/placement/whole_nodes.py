@@ -5,11 +5,11 @@ from itertools import islice
 
 from ronda.formulations.bit_sets import bits
 from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 
 
-def whole_nodes(
-    nodes: PoolNodes, request: Request, count: int, allowed: int, *, push: bool
+def nodes_to_fill(
+    nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
     """Return `count` of the largest nodes for a job, or None.
 
@@ -32,12 +32,12 @@ def whole_nodes(
 
 
 def mixed_nodes(
-    nodes: PoolNodes, request: Request, fewest: int, allowed: int, *, push: bool
+    nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
 ) -> list[int] | None:
     """Return `fewest` empty nodes of several sizes, for a job that the largest cannot hold.
 
-    Largest first; None unless they suffice. They are to be as few as the pool allows, on which the
-    job's rate relies. The parameters are those of `whole_nodes`.
+    Largest first; None unless they suffice. They must be as few as the pool allows, on which the
+    job's rate relies. The parameters are those of `nodes_to_fill`.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -51,7 +51,7 @@ def mixed_nodes(
 
 
 def _among(
-    nodes: PoolNodes, request: Request, count: int, allowed: int, *, push: bool
+    nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
     """Return nodes to take completely: empty and awake, else empty, else soon emptied."""
     empty = nodes.levels[nodes.whole] & allowed
@@ -71,7 +71,7 @@ def _among(
     return easiest_to_empty(nodes, count, (allowed & rack for rack in racks))
 
 
-def _racks_with_room(nodes: PoolNodes, request: Request, empty: int, count: int) -> int:
+def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: int) -> int:
     """Return the nodes of racks that could also take the block that is left over."""
     part_used = 0
     for free in range(request.gpus % nodes.whole, nodes.whole):
@@ -88,7 +88,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
     """Return `count` of the largest nodes in one group, empty once the fewest blocks go.
 
     Of several nodes those with fewer soft blocks come first, then those with fewer GPUs in use,
-    then the lowest. None if no group has so many that can be emptied.
+    then the lowest. None if no group has enough that can be emptied.
     """
     able = _emptiable(nodes, push=True)
     ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]
@@ -106,7 +106,8 @@ def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int],
 
     As sets by size, number of soft blocks and GPUs that these use.
     """
-    able = {(size, 0, 0): mask & ~nodes.busy for size, mask in nodes.sized.items()}
+    empty = nodes.empty
+    able = {(size, 0, 0): mask & empty for size, mask in nodes.sized.items()}
     for (free, sizes), mask in nodes.soft.kinds() if push else ():
         used = sum(sizes)
         only_soft = mask & nodes.sized.get(free + used, 0)

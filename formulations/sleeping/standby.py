@@ -50,16 +50,16 @@ def stand_by(
 ) -> tuple[int, ...] | None:
     """Return the nodes that sleep if some that no job uses stay, or become, awake.
 
-    Those that the plan needs awake though no job is on them yet come first, then those that have
-    not idled for long enough, the latest first; all only as far as the watts of the round, and of
-    racks, go.
+    First the nodes that the plan needs wake; then those stay awake that have idled for less than
+    their limit, most recently used first; all only as far as the watts of the round, and of racks,
+    go.
 
     Parameters
     ----------
     round, plan
         The round, and the plan with its nodes asleep.
     needed
-        (P,) how many nodes of each pool are to be awake.
+        (P,) how many nodes of each pool must be awake.
     idle_since
         Since when nodes that are awake have had no job.
     limit_s

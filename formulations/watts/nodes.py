@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.formulations.per_record import per_record
+from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.round import Round
@@ -86,21 +87,12 @@ class RackCap:
     racks: frozenset[int]
 
 
-def lineage(rack: str, parents: dict[str, str | None]) -> tuple[str, ...]:
-    """Return a rack and those that hold it, from the inside out."""
-    found: list[str] = []
-    name: str | None = rack
-    while name and name not in found:
-        found.append(name)
-        name = parents.get(name)
-    return tuple(found)
-
-
 @per_record(maxsize=8)
 def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     """Return the power caps of racks, each with the racks of its subtree that hold nodes."""
-    parents = {rack.name: rack.parent for rack in cluster.racks}
-    above = [lineage(name, parents) for name in cluster.topology.racks]
+    if all(rack.power_cap_w is None for rack in cluster.racks):
+        return ()
+    above = [racks_above(cluster)[name] for name in cluster.topology.racks]
     caps = [
         RackCap(
             rack.name,

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Self
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bits
-from ronda.formulations.watts.nodes import lineage, node_w
+from ronda.formulations.topology import racks_above
+from ronda.formulations.watts.nodes import node_w
 from ronda.instances.cluster import Cluster
 
 TOLERANCE = 1e-9
@@ -33,10 +34,9 @@ class RackPower:
 
     def __init__(self, cluster: Cluster, drowsy: Iterable[int]) -> None:
         topology = cluster.topology
-        parents = {rack.name: rack.parent for rack in cluster.racks}
         caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
         lineages = [
-            tuple(above for above in lineage(name, parents) if above in caps)
+            tuple(above for above in racks_above(cluster)[name] if above in caps)
             for name in topology.racks
         ]
         self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]

@@ -56,7 +56,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         What else the plan is to remember (plain JSON values).
     yielding
         Running jobs that give up their nodes first (see
-        `ronda.formulations.placement.place.place`).
+        `ronda.formulations.placement.placer.place`).
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     watt_value

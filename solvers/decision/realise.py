@@ -12,8 +12,8 @@ from ronda.formulations.options.columns import RACK
 from ronda.formulations.options.table import OptionTable, option
 from ronda.formulations.placement.answer import Placed
 from ronda.formulations.placement.moves import idle_w, loss_of_moves
-from ronda.formulations.placement.place import place
-from ronda.formulations.placement.reasons import reasons
+from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.watts.nodes import awake_for, by_pool, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
@@ -86,7 +86,7 @@ def realise(
         Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
     yielding
         Running jobs that give up their nodes first (see
-        `ronda.formulations.placement.place.place`).
+        `ronda.formulations.placement.placer.place`).
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
@@ -182,7 +182,7 @@ def _losses(
     """Return the value that is lost, the jobs that are left out and why, and those widened."""
     gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
     out = gone[~np.isin(table.job[gone], table.job[instead])]
-    why = reasons(round, _options(table, kept), placed) if placed.unplaced else {}
+    why = why_unplaced(round, _options(table, kept), placed) if placed.unplaced else {}
     return (
         float(values[gone].sum() - values[instead].sum()),
         {job: why.get(job, OVER) for job in _ids(table, out)},

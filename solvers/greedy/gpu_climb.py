@@ -12,13 +12,15 @@ import msgspec
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.nodes import FreeList
+from ronda.formulations.placement.orders import most_free
+from ronda.formulations.placement.placer import place
 from ronda.formulations.watts.racks import capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.greedy.clocked import Clocks
-from ronda.solvers.greedy.room import Placer, empty_placers, spread_over
+from ronda.solvers.greedy.room import free_nodes, spread_over
 
 ROUNDING = 1e-9
 """Relative rounding allowed against the power limit."""
@@ -122,7 +124,7 @@ class GpuLadderClimb:
             moved = self._afresh(served[job], allocations[job].option)
             allocations[job] = msgspec.structs.replace(allocations[job], option=moved)
         if placed.unplaced and not capped(self.round.cluster):
-            free = empty_placers(self.round, most_free=True)
+            free = free_nodes(self.round)
             for allocation in allocations.values():
                 free[allocation.option.pool].take(allocation.placement)
             for job in placed.unplaced:
@@ -131,11 +133,11 @@ class GpuLadderClimb:
                     allocations[job] = spread
         return Plan(policy=policy, allocations=allocations, asleep=placed.asleep)
 
-    def _spread(self, j: int, free: Placer) -> Allocation | None:
+    def _spread(self, j: int, free: FreeList) -> Allocation | None:
         """Put a job on the nodes with most free GPUs, on as many GPUs as it has a speed with."""
         for step in range(self.step[j], -1, -1):
             option = self._afresh(j, self._option(j, step))
-            placement = free.place(option.gpus)
+            placement = most_free(free, option.gpus)
             if placement is None:
                 continue
             spread = spread_over(self.round, self.ladders[j].state, option, len(placement))

@@ -3,23 +3,19 @@
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.requested import requested_options
-from ronda.formulations.per_record import per_record
-from ronda.formulations.placement.consolidate import Consolidate, Placement
-from ronda.formulations.placement.most_free import MostFree
+from ronda.formulations.placement import orders
+from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.watts.nodes import node_w
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.solvers.greedy.clocked import Clocks, full_clock
-
-Placer = Consolidate | MostFree
 
 ROUNDING = 1e-12
 """Relative rounding allowed against the watts that are left."""
@@ -28,8 +24,8 @@ ROUNDING = 1e-12
 class Room:
     """Free GPUs and watts of a cluster while a policy fills it.
 
-    The cluster's power must stay below the cap and below what the energy budget can bear for ever,
-    because a rigid job that has started cannot be slowed down.
+    The cluster's power must stay below the cap and below what the energy budget can bear
+    indefinitely, because a rigid job that has started cannot be slowed down.
 
     Parameters
     ----------
@@ -38,7 +34,7 @@ class Room:
     clocks
         How jobs that start here are clocked.
     most_free
-        Whether jobs go to the nodes with most free GPUs, spread if they must, as in Pollux's
+        Whether jobs go to the nodes with most free GPUs, on several if they must, as in Pollux's
         artifact; else as the Helios artifact's *consolidate* placer does.
     sleeping
         Whether nodes without a job sleep, and are woken by the jobs placed there; else nodes that
@@ -57,7 +53,8 @@ class Room:
         self.round, self._clocks = round, clocks
         topology = round.cluster.topology
         self.pools = topology.pools
-        self._placers = empty_placers(round, most_free=most_free, sleeping=sleeping)
+        self._free = free_nodes(round, sleeping=sleeping)
+        self._order = orders.most_free if most_free else orders.consolidate
         self._waking_w = _waking_w(round.cluster) if sleeping else None
         self.used: set[int] = set()
         self.watts = spare_w(round, sleeping=sleeping)
@@ -72,7 +69,7 @@ class Room:
     def take(self, allocation: Allocation) -> None:
         """Use up what an allocation holds."""
         option, placement = allocation.option, allocation.placement
-        self._placers[option.pool].take(placement)
+        self._free[option.pool].take(placement)
         self.watts -= self._more_w(option, placement)
         self.used.update(node for node, _ in placement)
         if self._racks is not None:
@@ -101,26 +98,25 @@ class Room:
 
     def _place(self, option: Option) -> Placement | None:
         """Return where an option goes, within the power caps of racks; None without room."""
-        placer = self._placers[option.pool]
-        placement = placer.place(option.gpus)
+        free = self._free[option.pool]
+        placement = self._order(free, option.gpus)
         if placement is None or self._racks is None:
             return placement
         if self._racks.fits(self._pieces_w(option, placement)):
             return placement
-        return self._place_by_racks(option, placer.copy())
+        return self._place_by_racks(option, free.copy())
 
-    def _place_by_racks(self, option: Option, placer: Placer) -> Placement | None:
+    def _place_by_racks(self, option: Option, free: FreeList) -> Placement | None:
         """Return where an option goes if nodes whose racks have no watts left are hidden."""
         assert self._racks is not None
-        topology = self.round.cluster.topology
         piece = min(option.gpus, self.pools[option.pool].gpus_per_node)
-        own = np.flatnonzero(topology.node_pool == option.pool).tolist()
         each_w = extra_w(self.round, option) / option.gpus * piece
-        allowed = self._racks.allowed(bits_of(own), each_w, -(-option.gpus // piece))
-        for node, free in placer.free.items():
-            if free and not allowed >> node & 1:
-                placer.take(((node, free),))
-        placement = placer.place(option.gpus)
+        allowed = self._racks.allowed(bits_of(free.nodes), each_w, -(-option.gpus // piece))
+        for node, gpus in list(free.emptiest_first()):
+            index = free.nodes[node]
+            if not allowed >> index & 1:
+                free.take(((index, gpus),))
+        placement = self._order(free, option.gpus)
         if placement is None or not self._racks.fits(self._pieces_w(option, placement)):
             return None
         return placement
@@ -169,28 +165,12 @@ def _waking_w(cluster: Cluster) -> list[float]:
     return waking_w
 
 
-def empty_placers(round: Round, *, most_free: bool, sleeping: bool = False) -> list[Placer]:
-    """Return a placer for each pool with all its nodes empty, those that may not be used full."""
-    cluster = round.cluster
-    placers = [placer.copy() for placer in _empty(cluster, most_free=most_free)]
+def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:
+    """Return the nodes of each pool, all free but those that may not be used."""
+    free = [nodes.copy() for nodes in free_lists(round.cluster)]
     if not sleeping:
-        topology = cluster.topology
+        topology = round.cluster.topology
         for node in round.asleep:
             gpus = int(topology.node_gpus[node])
-            placers[int(topology.node_pool[node])].take(((node, gpus),))
-    return placers
-
-
-@per_record(maxsize=8)
-def _empty(cluster: Cluster, *, most_free: bool) -> list[Placer]:
-    """Return a placer for each pool with all its nodes empty."""
-    topology = cluster.topology
-    placers: list[Placer] = []
-    for index, pool in enumerate(topology.pools):
-        nodes = np.flatnonzero(topology.node_pool == index).tolist()
-        free = topology.node_gpus[nodes].tolist()
-        if most_free:
-            placers.append(MostFree(dict(zip(nodes, free, strict=True))))
-        else:
-            placers.append(Consolidate(free, pool.gpus_per_node, nodes))
-    return placers
+            free[int(topology.node_pool[node])].take(((node, gpus),))
+    return free

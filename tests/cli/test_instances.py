@@ -39,6 +39,41 @@ def test_show_a_round(folder, ronda):
     assert fields["power_cap_w"] > 0
 
 
+def test_show_a_topology(folder, ronda):
+    """Equal nodes are one line with their number; programs get the same tree."""
+    text = ronda("instances", "show", "pollux-1", "--topology").stdout
+    assert text.splitlines() == ["pollux-1: 16 nodes, 64 GPUs", "└── 16 × node of 4 T4"]
+    done = ronda("instances", "show", "pollux-1", "--topology", "--json")
+    tree = json.loads(done.stdout)["topology"]
+    assert (tree["kind"], [part["kind"] for part in tree["children"]]) == ("cluster", ["node"])
+
+
+@pytest.mark.parametrize(("name", "starts"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml")])
+def test_draw_a_topology(name, starts, folder, ronda):
+    """A picture of the kind that its name says; it is not overwritten unasked."""
+    words = ("instances", "show", "round.json", "--topology", "--out", name)
+    assert ronda(*words).stdout == f"picture: {name}\n"
+    assert (folder / name).read_bytes().startswith(starts)
+    assert ronda(*words).exit_code == 2
+    assert ronda(*words, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("pollux-1 --out t.png", "--out: found t.png; expected --topology"),
+        ("pollux-1 --topology --out t.pdf", "--out: found t.pdf; expected a name"),
+        ("pollux --topology", "instance: found 'pollux'"),
+    ],
+)
+def test_a_topology_that_cannot_be_shown(words, problem, folder, ronda):
+    """Refused on one line before anything is drawn."""
+    done = ronda("instances", "show", *words.split())
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {problem}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_check_finds_a_schedule_that_breaks_a_rule(folder, two_nodes, ronda):
     """A good schedule passes; one whose job runs before its submission does not."""
     schedule = run(two_nodes, "fifo")

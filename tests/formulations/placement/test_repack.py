@@ -1,23 +1,25 @@
 """Which lists of jobs are tried, and that a list is not tried in vain."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from ronda.formulations.placement import repack
 from ronda.formulations.placement.nodes import PoolNodes
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 
 def pool(count, size=8):
-    """Return an empty pool of so many nodes."""
+    """Return an empty pool of `count` nodes."""
     return PoolNodes(
         Cluster(
             gpu_types=(GpuType(name="v", memory_gib=16),),
             node_groups=(NodeGroup(name="g", count=count, gpus_per_node=size, gpu_type="v"),),
-        ).topology,
+        ),
         0,
     )
 
@@ -40,7 +42,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 
     Of the bisection 6, 9, 7, 8 only 6, 7 and 8 are tried; all 12, and 9, would be in vain.
     """
-    packing = repack.pack(pool(8), [Request(order=k, gpus=5) for k in range(12)])
+    packing = repack.pack(pool(8), [PoolRequest(order=k, gpus=5) for k in range(12)])
     assert tried == [6, 7, 8]
     assert sorted(packing.at) == list(range(8))
 
@@ -48,7 +50,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 def test_sizes_that_divide_each_other_are_tried_at_once(tried):
     """1 | 2 | 4 | 8: whatever GPUs suffice for is placed by the first attempt."""
     gpus = [8, 4, 2, 1, 1, 16]
-    packing = repack.pack(pool(4), [Request(order=k, gpus=n) for k, n in enumerate(gpus)])
+    packing = repack.pack(pool(4), [PoolRequest(order=k, gpus=n) for k, n in enumerate(gpus)])
     assert tried == [6]
     assert len(packing.at) == 6
 
@@ -64,7 +66,7 @@ def asked(draw):
             free[node] -= gpus
             held = ((node, gpus),)
         pinned = bool(held) and draw(st.integers(0, 3)) == 0
-        requests.append(Request(order=order, gpus=gpus, held=held, pinned=pinned))
+        requests.append(PoolRequest(order=order, gpus=gpus, held=held, pinned=pinned))
     return requests
 
 
@@ -75,3 +77,37 @@ def test_the_bound_changes_no_plan(requests):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repack, "at_most", lambda requests, nodes, whole: len(requests))
         assert repack.pack(pool(4), requests).at == quick.at
+
+
+@st.composite
+def fragmented(draw):
+    """Draw blocks of 1, 2 and 4 GPUs, most of which run somewhere, for five nodes of 8."""
+    free, requests = [8] * 5, []
+    for order in range(draw(st.integers(1, 20))):
+        gpus, node = draw(st.sampled_from((1, 2, 4))), draw(st.integers(0, 5))
+        if node < 5 and gpus <= free[node]:
+            free[node] -= gpus
+            requests.append(PoolRequest(order=order, gpus=gpus, held=((node, gpus),)))
+        elif sum(r.gpus for r in requests) + gpus <= 40:
+            requests.append(PoolRequest(order=order, gpus=gpus))
+    return [r for r in requests if r.held] + [r for r in requests if not r.held][:1]
+
+
+@given(fragmented())
+def test_no_exchange_of_equal_nodes_keeps_more_gpus(requests):
+    """A repack from scratch leaves as many GPUs where they were as a dense assignment finds."""
+    run = Packing.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Packing,
+            "run",
+            lambda self, asked, scratch=False: scratch and run(self, asked, scratch=1),
+        )
+        at = repack.pack(pool(5), requests).at
+    same = np.zeros((5, 5), dtype=int)
+    for request in requests:
+        for node, gpus in request.held:
+            same[at[request.order][0][0], node] += gpus
+    assert same.trace() == same[linear_sum_assignment(same, maximize=True)].sum()
+    used = np.bincount([pieces[0][0] for pieces in at.values()], [p[0][1] for p in at.values()])
+    assert used.max() <= 8

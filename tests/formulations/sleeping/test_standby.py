@@ -67,7 +67,7 @@ def test_power_is_for_nodes_that_idle_least():
 
 
 def test_what_the_plan_waits_for_is_woken_first():
-    """Two nodes are to be awake: the one that is awake now, then one of those that sleep.
+    """Two nodes must be awake: the one that is awake now, then one of those that sleep.
 
     Waking draws 20 W on top here: 30 + 180 + 200 W.
     """

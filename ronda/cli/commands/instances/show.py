@@ -1,34 +1,58 @@
 """``ronda instances show``: what an instance or a round holds."""
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Source, json_option
+from ronda.cli.options import Source, Target, json_option
+from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
+    import networkx as nx
+    from rich.tree import Tree
+
     from ronda.instances.cluster import Cluster
     from ronda.instances.instance import Instance
     from ronda.instances.round import Round
+
+PICTURES = (".png", ".svg")
 
 
 @click.command(
     name="show",
     cls=Taught,
-    examples=("ronda instances show pollux-1", "ronda instances show round.json --json"),
+    examples=(
+        "ronda instances show pollux-1",
+        "ronda instances show round.json --json",
+        "ronda instances show philly-energy --topology --out cluster.svg",
+    ),
 )
 @click.argument("source", metavar="NAME", type=Source())
+@click.option("--topology", is_flag=True, help="Show the tree of racks and nodes instead.")
+@click.option(
+    "--out",
+    type=Target(),
+    metavar="FILE",
+    help="With --topology: draw the tree as a picture, .png or .svg.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @json_option
-def command(source: str, as_json: bool) -> None:
+def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
     """Show what NAME holds, a packaged instance or round or a file."""
     from ronda.cli.load import subject
-    from ronda.cli.output import display, emit, table
+    from ronda.cli.output import display, emit, refuse_existing, table
     from ronda.instances.files.json import fingerprint
     from ronda.instances.instance import Instance
 
+    _check_picture(out, topology=topology)
+    refuse_existing(out, force=force)
     found = subject(source)
+    if topology:
+        _topology(found.cluster, found.name, out, as_json=as_json)
+        return
     facts = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
     facts |= _instance(found) if isinstance(found, Instance) else _round(found)
     if as_json:
@@ -40,6 +64,47 @@ def command(source: str, as_json: bool) -> None:
         if value not in ("", None, {}):
             made.add_row(name.replace("_", " "), _words(value))
     display(made)
+
+
+def _check_picture(out: Path | None, *, topology: bool) -> None:
+    """Refuse a picture of anything but a topology, and kinds of pictures that are not drawn."""
+    if out is None:
+        return
+    if not topology:
+        raise InputError("--out", str(out), "--topology beside it")
+    if out.suffix.lower() not in PICTURES:
+        raise InputError("--out", str(out), "a name that ends in .png or .svg")
+
+
+def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool) -> None:
+    """Show a cluster's tree: as text, as nested JSON, or as a picture."""
+    from networkx.readwrite.json_graph import tree_data
+
+    from ronda.cli.output import display, emit
+    from ronda.formulations.topology import outline
+
+    drawn = outline(cluster, name)
+    if out is not None:
+        from ronda.bench.figures.topology import draw_topology
+
+        draw_topology(drawn, out)
+    if as_json:
+        emit({"name": name, "out": out and str(out), "topology": tree_data(drawn, 0)})
+    elif out is not None:
+        click.echo(f"picture: {out}")
+    else:
+        display(_text(drawn, 0))
+
+
+def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) -> "Tree":
+    """Return a tree for the terminal, hung below another one if given."""
+    from rich.tree import Tree
+
+    label = drawn.nodes[vertex]["label"]
+    made = Tree(label) if above is None else above.add(label)
+    for below in drawn.successors(vertex):
+        _text(drawn, below, made)
+    return made
 
 
 def _cluster(cluster: "Cluster") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from placing import gpus, room, snapshot, state
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.placer import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
 from ronda.instances.job import Option
 
@@ -215,7 +215,7 @@ def test_a_number_of_awake_nodes_squeezes_jobs_together():
 
 
 def test_a_number_of_awake_nodes_keeps_idle_ones_awake():
-    """Two nodes are to be awake and one is needed: the other idles, the third sleeps."""
+    """Two nodes must be awake and one is needed: the other idles, the third sleeps."""
     runs = [state("a", ((0, 1),))]
     placed = place(
         snapshot(room(3), runs, asleep=(1,)), {"a": gpus(1)}, may_sleep=True, awake={0: 2}

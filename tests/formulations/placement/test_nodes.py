@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.bit_sets import bits, bits_of
-from ronda.formulations.placement.nodes import node_positions, pool_nodes
+from ronda.formulations.placement.nodes import pool_nodes
 from ronda.formulations.placement.repack import pack
-from ronda.formulations.placement.requests import Request
+from ronda.formulations.placement.requests import PoolRequest
 from ronda.formulations.placement.soft_blocks import fewest
 from ronda.formulations.placement.whole_nodes import easiest_to_empty, mixed_nodes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 
 def pool(*racks, asleep=()):
-    """Return an empty pool whose racks have nodes of so many GPUs each."""
+    """Return an empty pool whose racks have nodes of these GPUs."""
     cluster = Cluster(
         gpu_types=(GpuType(name="v", memory_gib=16),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
@@ -39,7 +39,7 @@ def pools(draw, sizes=(8, 8, 8, 4)):
         node, kind = draw(st.integers(0, count - 1)), draw(st.integers(0, 4))
         if kind == 0 and soft:
             other = soft.pop(draw(st.integers(0, len(soft) - 1)))
-            draw(st.sampled_from((nodes.push_out, nodes.harden)))(*other)
+            draw(st.sampled_from((nodes.push_out, nodes.soft.remove)))(*other)
         elif nodes.free[node]:
             gpus = draw(st.integers(1, nodes.free[node]))
             if kind > 1 and gpus < nodes.whole:
@@ -57,6 +57,11 @@ def some(draw, nodes):
     return bits_of(draw(st.sets(st.integers(0, len(nodes.nodes) - 1)))) | draw(
         st.sampled_from((0, nodes.usable))
     )
+
+
+def firm_room(nodes, node):
+    """Return the GPUs that a node has free once its soft blocks are gone."""
+    return nodes.free[node] + sum(nodes.soft.on.get(node, {}).values())
 
 
 # -- soft blocks ----------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ def cheapest_by_scan(nodes, gpus, among):
 
 @given(pools(), st.data())
 def test_the_cheapest_push_is_that_of_a_scan(nodes, data):
-    """Among any nodes without so many free GPUs, for any number of GPUs."""
+    """Among any nodes without the free GPUs, for any number of GPUs."""
     among = some(data.draw, nodes)
     for gpus in range(1, nodes.whole):
         short = bits_of(node for node in bits(among) if nodes.free[node] < gpus)
@@ -85,10 +90,10 @@ def test_the_cheapest_push_is_that_of_a_scan(nodes, data):
 
 
 @given(pools())
-def test_firm_room_is_what_is_free_without_soft_blocks(nodes):
-    """`firm`, `levels` and `busy` follow from the free GPUs and the soft blocks of each node."""
+def test_the_sets_follow_the_nodes(nodes):
+    """`levels`, `busy` and kinds follow from the free GPUs and the soft blocks of each node."""
+    assert nodes.total == sum(nodes.free)
     for node, free in enumerate(nodes.free):
-        assert nodes.firm[node] == free + sum(nodes.soft.on.get(node, {}).values())
         assert [level for level, mask in enumerate(nodes.levels) if mask >> node & 1] == [free]
         assert nodes.busy >> node & 1 == (free < nodes.size[node])
     seen = [(node, kind) for kind, mask in nodes.soft.kinds() for node in bits(mask)]
@@ -118,15 +123,16 @@ def test_a_copy_is_independent():
 
 
 @given(pools(), st.data())
-def test_filling_up_is_putting_all_gpus_of_each_node(nodes, data):
-    """Some of the largest nodes that are empty, as one by one: the same counts, levels and use."""
-    empty = nodes.levels[nodes.whole] & ~nodes.busy & some(data.draw, nodes)
+def test_putting_on_all_is_putting_on_each(nodes, data):
+    """On some nodes with equally many GPUs free: the same counts, levels and kinds."""
+    level = data.draw(st.integers(1, nodes.whole))
+    gpus = data.draw(st.integers(1, level))
+    among = nodes.levels[level] & some(data.draw, nodes)
     twin = nodes.copy()
-    nodes.fill_up(list(bits(empty)))
-    for node in bits(empty):
-        twin.put(node, twin.whole)
-    assert (nodes.free, nodes.firm) == (twin.free, twin.firm)
-    assert (nodes.levels, nodes.busy) == (twin.levels, twin.busy)
+    assert nodes.put_all(among, level, gpus) == list(bits(among))
+    for node in bits(among):
+        twin.put(node, gpus)
+    assert (nodes.free, nodes.total, nodes.levels) == (twin.free, twin.total, twin.levels)
     assert dict(nodes.soft.kinds()) == dict(twin.soft.kinds())
 
 
@@ -146,9 +152,8 @@ def test_filling_is_best_fit_again_and_again(nodes, data):
                 twin.put(node, gpus)
                 expected.append(node)
                 break
-    assert nodes.fill(gpus, count) == expected
-    assert (nodes.free, nodes.firm, nodes.levels) == (twin.free, twin.firm, twin.levels)
-    assert nodes.busy == twin.busy
+    assert nodes.put_best_fit(gpus, count) == expected
+    assert (nodes.free, nodes.total, nodes.levels) == (twin.free, twin.total, twin.levels)
     assert dict(nodes.soft.kinds()) == dict(twin.soft.kinds())
 
 
@@ -161,7 +166,7 @@ def test_the_easiest_to_empty_are_those_of_a_sort(nodes, data):
     among, count = some(data.draw, nodes), data.draw(st.integers(1, 4))
     best = None
     for rack in nodes.racks.values():
-        able = [n for n in bits(among & rack) if nodes.firm[n] == nodes.whole]
+        able = [n for n in bits(among & rack) if firm_room(nodes, n) == nodes.whole]
         able.sort(key=lambda n: (len(nodes.soft.on.get(n, ())), nodes.size[n] - nodes.free[n], n))
         moves = sum(len(nodes.soft.on.get(n, ())) for n in able[:count])
         if len(able) >= count and (best is None or moves < best[0]):
@@ -175,7 +180,7 @@ def test_mixed_nodes_are_those_of_a_sort(nodes, push, span, data):
     """The largest nodes that are empty, or soon emptied, in the first rack that suffices."""
     gpus, allowed = data.draw(st.integers(9, 40)), some(data.draw, nodes)
     count = nodes.fewest_nodes(gpus)
-    room = nodes.firm if push else nodes.free
+    room = [firm_room(nodes, n) if push else free for n, free in enumerate(nodes.free)]
     expected = None
     for group in nodes.racks.values() if span == "rack" else (nodes.usable,):
         able = [n for n in bits(allowed & group) if room[n] == nodes.size[n]]
@@ -183,7 +188,7 @@ def test_mixed_nodes_are_those_of_a_sort(nodes, push, span, data):
         if sum(nodes.size[n] for n in able[:count]) >= gpus:
             expected = able[:count]
             break
-    request = Request(order=0, gpus=gpus, span=span)
+    request = PoolRequest(order=0, gpus=gpus, span=span)
     assert mixed_nodes(nodes, request, count, allowed, push=push) == expected
 
 
@@ -220,11 +225,10 @@ def test_nodes_are_indexed_once_for_each_cluster():
             for k, kind in enumerate("vwv")
         ),
     )
-    assert node_positions(cluster) == [0, 0, 1]
     empty = pool_nodes(cluster, 0, ())
     drowsy = pool_nodes(cluster, 0, (1, 2))  # node 1 is of the other pool
-    assert (empty.nodes, empty.awake, drowsy.awake) == ([0, 2], 0b11, 0b01)
-    packing = pack(empty, [Request(order=0, gpus=8), Request(order=1, gpus=3)])
+    assert (empty.position, empty.awake, drowsy.awake) == ({0: 0, 2: 1}, 0b11, 0b01)
+    packing = pack(empty, [PoolRequest(order=0, gpus=8), PoolRequest(order=1, gpus=3)])
     assert packing.at == {0: [(0, 8)], 1: [(1, 3)]}
     assert pool_nodes(cluster, 0, ()) is empty
     assert (empty.free, empty.busy, empty.usable, empty.awake) == ([8, 8], 0, 0b11, 0b11)

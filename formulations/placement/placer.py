@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.answer import Placed, as_they_are, assemble, unchanged
-from ronda.formulations.placement.nodes import PoolNodes, node_positions, pool_nodes
+from ronda.formulations.placement.nodes import PoolNodes, free_lists, pool_nodes
 from ronda.formulations.placement.repack import pack
-from ronda.formulations.placement.requests import Piece, Request
+from ronda.formulations.placement.requests import Piece, PoolRequest
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
@@ -42,8 +42,8 @@ def place(
         Whether nodes that no job uses are put to sleep.
     awake
         With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
-        squeezed into so many; those left over stay awake without a job. Pools that are not named
-        keep no idle node awake.
+        squeezed into this number; those left over stay awake without a job. Pools that are not
+        named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
@@ -115,20 +115,20 @@ def _requests(
     racks: Mapping[str, int],
     *,
     with_power: bool,
-) -> dict[int, list[Request]]:
+) -> dict[int, list[PoolRequest]]:
     """Return what jobs ask of each pool, the most important first; watts only if they matter."""
     one_pool = len(round.cluster.topology.pools) == 1  # in it nodes are numbered as in the cluster
-    position = node_positions(round.cluster)
-    asked: dict[int, list[Request]] = {}
+    position = [nodes.position for nodes in free_lists(round.cluster)]
+    asked: dict[int, list[PoolRequest]] = {}
     for order, (job, option) in enumerate(chosen.items()):
         kept = stays.get(job)
         there = () if kept is None else kept.placement
-        request = Request(
+        request = PoolRequest(
             order,
             option.gpus,
             option.span,
             extra_gpu_w(round, option) if with_power else 0.0,
-            there if one_pool else tuple([(position[n], g) for n, g in there]),
+            there if one_pool else tuple([(position[option.pool][n], g) for n, g in there]),
             job in pinned,
             racks.get(job, -1),
         )
@@ -136,7 +136,7 @@ def _requests(
     return asked
 
 
-def _worth_keeping(nodes: PoolNodes, requests: Iterable[Request], count: int) -> int:
+def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
     """Return the `count` nodes that are best kept awake, and all that pinned jobs are on.
 
     Nodes with many running jobs come first (each would have to move), then those with many GPUs

@@ -4,8 +4,8 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-from ronda.formulations.placement.exact import build, read
-from ronda.formulations.placement.place import place
+from ronda.formulations.placement.exact import placement_model, read_placement
+from ronda.formulations.placement.placer import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import rigid_profile
@@ -13,7 +13,7 @@ from ronda.instances.round import Round
 
 
 def room(*racks, size=4):
-    """Return a cluster with so many nodes in each rack."""
+    """Return a cluster with these numbers of nodes in its racks."""
     return Cluster(
         gpu_types=(GpuType(name="v", memory_gib=16),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
@@ -57,12 +57,12 @@ def solve(model):
 
 def optimum(round, chosen):
     """Return the optimal placement, or None if there is none."""
-    model = build(round, chosen)
-    return read(model, round, chosen) if solve(model) else None
+    model = placement_model(round, chosen)
+    return read_placement(model, round, chosen) if solve(model) else None
 
 
 def options(round, **new):
-    """Return the choice that keeps what runs and starts new jobs of so many GPUs."""
+    """Return the choice that keeps what runs and starts new jobs of these GPUs."""
     return {s.job.id: s.allocation.option for s in round.running} | {
         job: Option(pool=0, gpus=count) for job, count in new.items()
     }

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ronda.formulations.placement.place import place
-from ronda.formulations.placement.reasons import reasons
+from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.reasons import why_unplaced
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
@@ -26,7 +26,7 @@ def room(nodes, racks=1, size=8):
 
 
 def option(count, span="cluster"):
-    """Return an option of so many GPUs."""
+    """Return an option of `count` GPUs."""
     return Option(pool=0, gpus=count, span=span, power_w=50.0 * count)
 
 
@@ -70,7 +70,7 @@ def test_with_migration_forbidden_the_reason_names_what_would_have_to_move():
     placed = place(round, chosen, migrate=False)
     assert placed.unplaced == ("c",)
     assert placed.allocations == SPLIT
-    assert reasons(round, chosen, placed, migrate=False) == {
+    assert why_unplaced(round, chosen, placed, migrate=False) == {
         "c": "pool default/A100 has 8 GPUs free, at most 4 on one node and 0 nodes empty; the job "
         "needs 1 empty node; it would fit if 1 running jobs (4 GPUs) moved, which is forbidden"
     }
@@ -90,10 +90,10 @@ def test_too_few_gpus_are_named():
     round = snapshot(room(2), SPLIT, {"c": 16})
     chosen = {"a": option(4), "b": option(4), "c": option(16)}
     placed = place(round, chosen, migrate=False)
-    assert reasons(round, chosen, placed, migrate=False)["c"] == (
+    assert why_unplaced(round, chosen, placed, migrate=False)["c"] == (
         "pool default/A100 has 8 GPUs free; the job needs 16; no moves would make room"
     )
-    assert reasons(round, chosen, placed)["c"].endswith("the job needs 16")
+    assert why_unplaced(round, chosen, placed)["c"].endswith("the job needs 16")
 
 
 def test_a_span_that_leaves_no_room_is_named():
@@ -101,18 +101,18 @@ def test_a_span_that_leaves_no_room_is_named():
     round = snapshot(room(2, racks=2), {"a": on((0, 8)), "b": on((2, 8))}, {"c": 16})
     chosen = {"a": option(8), "b": option(8), "c": option(16, span="rack")}
     placed = place(round, chosen, migrate=False)
-    assert "power caps or the span 'rack'" in reasons(round, chosen, placed)["c"]
+    assert "power caps or the span 'rack'" in why_unplaced(round, chosen, placed)["c"]
 
 
 def test_nothing_waits_nothing_is_said():
     """No reason without a job that waits."""
     round = snapshot(room(2), SPLIT)
     chosen = {"a": option(4), "b": option(4)}
-    assert reasons(round, chosen, place(round, chosen)) == {}
+    assert why_unplaced(round, chosen, place(round, chosen)) == {}
 
 
 def test_a_repack_from_scratch_keeps_the_most_jobs_in_place():
-    """Sizes 5 and 3 and a job of 3 more: all blocks are placed anew, by size.
+    """Sizes 5 and 3 and a job of 3 more: all blocks are placed again, by size.
 
     Before: node 0 holds 3 + 3, node 1 holds 5; a job of 5 comes. Only (5, 3) twice works, so one
     job of 3 must move beside the 5; whatever order the packing found, the other three stay.
@@ -160,7 +160,7 @@ def test_ten_thousand_arrivals_and_departures_never_leave_a_feasible_request(see
         if placed.moved:
             still = place(round, chosen, migrate=False)
             assert still.moved == ()
-            why = reasons(round, chosen, still, migrate=False)
+            why = why_unplaced(round, chosen, still, migrate=False)
             assert set(why) == set(still.unplaced)
             assert all("moved, which is forbidden" in words for words in why.values())
             told += len(why)

@@ -1,0 +1,156 @@
+"""The cluster as a tree: nodes in racks, racks in what holds them, all below one root.
+
+Questions of *where* are asked here: which racks hold a rack, which nodes share one, how many racks
+a placement reaches. What each node has and draws stands as arrays in
+`ronda.instances.cluster.Topology`. The tree is a networkx graph, made once for each cluster by the
+first question: policies that never ask do not load networkx.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+from ronda.formulations.per_record import per_record
+from ronda.instances.cluster import Cluster
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Place = tuple[str, str | int]
+"""A vertex of the tree: its kind ("cluster", "rack", "node"), and a rack's name or node's index."""
+
+ROOT: Place = ("cluster", "")
+
+FEW = 6
+"""Racks below one place that an outline names one by one even if they are equal."""
+
+
+@per_record(maxsize=8)
+def cluster_tree(cluster: Cluster) -> "nx.DiGraph[Place]":
+    """Return the tree, its edges from the root to the nodes; do not change it.
+
+    Racks have the attribute `cap_w` (watts or None), nodes `pool` (index) and `gpus`. Nodes outside
+    any rack share the rack "".
+    """
+    import networkx as nx
+
+    topology = cluster.topology
+    tree: nx.DiGraph[Place] = nx.DiGraph()
+    tree.add_node(ROOT)
+    for rack in cluster.racks:
+        above = ROOT if rack.parent is None else ("rack", rack.parent)
+        tree.add_edge(above, ("rack", rack.name))
+        tree.add_node(("rack", rack.name), cap_w=rack.power_cap_w)
+    if "" in topology.racks:
+        tree.add_edge(ROOT, ("rack", ""))
+        tree.add_node(("rack", ""), cap_w=None)
+    racks, pools = topology.node_rack.tolist(), topology.node_pool.tolist()
+    for node, gpus in enumerate(topology.node_gpus.tolist()):
+        tree.add_node(("node", node), pool=pools[node], gpus=gpus)
+        tree.add_edge(("rack", topology.racks[racks[node]]), ("node", node))
+    return tree
+
+
+@per_record(maxsize=8)
+def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """Return by rack its own name and those of all racks that hold it, from the inside out."""
+    import networkx as nx
+
+    tree = cluster_tree(cluster)
+    racks = tree.subgraph([place for place in tree if place[0] != "node"])
+    paths = nx.single_source_shortest_path(racks, ROOT)
+    return {
+        str(place[1]): tuple(str(name) for _, name in reversed(path[1:]))
+        for place, path in paths.items()
+        if place != ROOT
+    }
+
+
+@per_record(maxsize=8)
+def nodes_by_rack(cluster: Cluster) -> dict[str, tuple[int, ...]]:
+    """Return by rack the nodes that share it, ascending; not those of racks inside it."""
+    tree = cluster_tree(cluster)
+    found = {}
+    for place in tree:
+        kind, name = place
+        if kind == "rack":
+            below = (int(inner) for kind, inner in tree.successors(place) if kind == "node")
+            found[str(name)] = tuple(sorted(below))
+    return found
+
+
+def rack_of(cluster: Cluster, node: int) -> str:
+    """Return the rack that holds a node."""
+    (rack,) = cluster_tree(cluster).predecessors(("node", node))
+    return str(rack[1])
+
+
+def racks_reached(cluster: Cluster, nodes: Iterable[int]) -> int:
+    """Return how many racks some nodes stand in: 1 for the spans "node" and "rack"."""
+    return len({rack_of(cluster, node) for node in nodes})
+
+
+def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":
+    """Return the tree for people: equal nodes, and many equal racks, are one vertex with a count.
+
+    Vertices are numbered from the root, 0, and have the attributes `kind` and `label`.
+    """
+    import networkx as nx
+
+    tree = cluster_tree(cluster)
+    drawn: nx.DiGraph[int] = nx.DiGraph()
+
+    def add(places: list[Place], above: int | None) -> None:
+        vertex = len(drawn)
+        drawn.add_node(vertex, kind=places[0][0], label=_label(cluster, places, name))
+        if above is not None:
+            drawn.add_edge(above, vertex)
+        for equal in _equal_parts(tree, places[0]):
+            add(equal, vertex)
+
+    add([ROOT], None)
+    return drawn
+
+
+def _equal_parts(tree: "nx.DiGraph[Place]", place: Place) -> list[list[Place]]:
+    """Return what is directly below a place, equal parts together; a lone unnamed rack is none."""
+    below = list(tree.successors(place))
+    if below == [("rack", "")]:
+        return _equal_parts(tree, below[0])
+    alike: defaultdict[Hashable, list[Place]] = defaultdict(list)
+    for part in below:
+        alike[_shape(tree, part)].append(part)
+    found = []
+    for parts in alike.values():
+        together = parts[0][0] == "node" or len(parts) > FEW
+        found += [parts] if together else [[part] for part in parts]
+    return sorted(found, key=lambda parts: below.index(parts[0]))
+
+
+def _shape(tree: "nx.DiGraph[Place]", place: Place) -> Hashable:
+    """Return what a place and all below it are, apart from names and order."""
+    below = Counter(_shape(tree, part) for part in tree.successors(place))
+    return place[0], tuple(tree.nodes[place].values()), frozenset(below.items())
+
+
+def _label(cluster: Cluster, places: list[Place], name: str) -> str:
+    """Return what equal places are, in words."""
+    import networkx as nx
+
+    tree, pools = cluster_tree(cluster), cluster.topology.pools
+    kind, first = places[0]
+    times = f"{len(places)} × " if len(places) > 1 else ""
+    if kind == "node":
+        about = tree.nodes[places[0]]
+        pool = pools[about["pool"]]
+        owner = f", {pool.partition}" if len({pool.partition for pool in pools}) > 1 else ""
+        return f"{times}node of {about['gpus']} {pool.gpu_type.name}{owner}"
+    gpus = [tree.nodes[p]["gpus"] for p in nx.descendants(tree, places[0]) if p[0] == "node"]
+    size = f"{len(gpus)} node{'s' * (len(gpus) != 1)}, {sum(gpus):,} GPU{'s' * (sum(gpus) != 1)}"
+    if kind == "cluster":
+        return f"{name}: {size}"
+    called = f"rack {first}" if first else "nodes without a rack"
+    if times:
+        called, size = f"{times}rack ({first}, …, {places[-1][1]})", f"{size} each"
+    cap_w = tree.nodes[places[0]]["cap_w"]
+    return f"{called}: {size}" + (f", at most {cap_w:,g} W" if cap_w is not None else "")
