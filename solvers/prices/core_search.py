@@ -27,7 +27,7 @@ CORE_NODES = 200
 """Search-tree nodes of a core that does not yet hold all options that could matter."""
 
 FEW_JOBS, MOST_NEAR = 256, 400
-"""Up to so many jobs with up to so many alternatives are decided without a MILP."""
+"""Up to these numbers of jobs and alternatives all is decided without a MILP."""
 
 NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
 """Shortfall, relative to the bound, within which answers are looked for first, and the factor from
@@ -94,7 +94,7 @@ class CoreSearch:
         if self.chosen is None:
             self._offer(without_excess(self.problem, best, blocks), blocks)
         if not self._certified():
-            self._offer(*fill(self.problem, self.jobs, prices, blocks))
+            self._offer(*fill(self.problem, self.jobs, prices, blocks, exchanges=0))
             # Few jobs are decided exactly even so: plans of later rounds are better for it.
             if self.problem.jobs <= FEW_JOBS and self._near():
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE

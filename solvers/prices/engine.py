@@ -19,6 +19,7 @@ from ronda.formulations.allocation.units import Units, normalise
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.answer import Answer
 from ronda.solvers.prices.blocks import WholeBlocks
 from ronda.solvers.prices.dual import Dual, bound_at, solve_dual
@@ -69,9 +70,9 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
     Parameters
     ----------
     problem, search
-        As for `solve_separable`.
+        As for `solve_separable`; the few evaluations of the dual do not look at the clock.
     """
-    search = search or Search()
+    search = replace(search or Search(), deadline=Deadline())
     own, units, jobs, dual = _priced(problem, search)
     chosen: Ints | None
     blocks: Floats | None

@@ -15,7 +15,7 @@ ROUNDING = 1e-9
 """Excess over a capacity, and gain, that are taken for rounding."""
 
 EXCHANGES = 16
-"""Pairs of steps that are taken at most."""
+"""Pairs of steps that are taken at most where no search follows."""
 
 PAIRS = 250_000
 """Pairs of steps, times resources, that are compared together."""
@@ -25,7 +25,11 @@ FREE = 1e-6
 
 
 def fill(
-    problem: Separable, jobs: Jobs, prices: Floats, blocks: Floats | None = None
+    problem: Separable,
+    jobs: Jobs,
+    prices: Floats,
+    blocks: Floats | None = None,
+    exchanges: int = EXCHANGES,
 ) -> tuple[Ints, Floats]:
     """Return a good choice at the prices of the dual.
 
@@ -40,6 +44,8 @@ def fill(
     blocks
         (B,) how many of each block are taken; None: as many as the jobs ask for at the prices, as
         those need that fit then, or all, whichever gives most.
+    exchanges
+        Pairs of steps that are taken at most.
 
     Returns
     -------
@@ -49,16 +55,18 @@ def fill(
     """
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
-        return _filled(problem, prices, without_excess(problem, best, blocks), blocks), blocks
+        chosen = without_excess(problem, best, blocks)
+        return _filled(problem, prices, chosen, blocks, exchanges), blocks
     asked = needed_blocks(problem, prices, best)
     fewest = needed_blocks(problem, prices, without_excess(problem, best, asked))
     every = np.where(problem.block_integer, problem.block_count, asked)
     answers = [
-        (_filled(problem, prices, without_excess(problem, best, counts), counts), counts)
+        fill(problem, jobs, prices, counts, exchanges=0)
         for counts in np.unique([asked, fewest, every], axis=0)
     ]
     feasible = [answer for answer in answers if is_feasible(problem, *answer)]
-    return max(feasible or answers[:1], key=lambda answer: problem.objective(*answer))
+    chosen, counts = max(feasible or answers[:1], key=lambda answer: problem.objective(*answer))
+    return _filled(problem, prices, chosen, counts, exchanges), counts
 
 
 def is_feasible(
@@ -132,13 +140,15 @@ def _earned(problem: Separable) -> Floats:
     )
 
 
-def _filled(problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> Ints:
+def _filled(
+    problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int
+) -> Ints:
     """Spend what a choice leaves of the capacities, by single steps and by pairs."""
     if not len(problem.value):
         return chosen
     spending = _Spending(problem, prices, chosen, blocks)
     spending.upgrade()
-    for _ in range(EXCHANGES):
+    for _ in range(exchanges):
         if not spending.exchange():
             break
         spending.upgrade()
@@ -155,9 +165,6 @@ class _Spending:
         self.left = -problem.excess(chosen, blocks)
         self.slack = ROUNDING * np.maximum(1.0, np.abs(problem.capacity))
         self.cost: Floats = (prices + FREE * _earned(problem)) @ problem.use
-        self.profit: Floats = problem.value - prices @ problem.use
-        self.best = np.where(problem.must, -np.inf, 0.0)
-        np.maximum.at(self.best, self.owner, self.profit)
 
     def upgrade(self) -> None:
         """Move jobs to better rows, most value per price first, while any fits."""
@@ -194,10 +201,10 @@ class _Spending:
         at = np.where(has, self.now, 0)
         value_now = np.where(has, problem.value[at], 0.0)
         rows = np.flatnonzero(problem.value > value_now[self.owner] * (1 + ROUNDING))
+        for use, left, slack in zip(problem.use, self.left, self.slack, strict=True):
+            room = left + slack + np.where(has, use[at], 0.0)
+            rows = rows[use[rows] <= room[self.owner[rows]]]
         job = self.owner[rows]
-        room = self.left[:, None] + np.where(has, problem.use[:, at], 0.0) + self.slack[:, None]
-        fits = (problem.use[:, rows] <= room[:, job]).all(axis=0)
-        rows, job = rows[fits], job[fits]
         gain = problem.value[rows] - value_now[job]
         extra = self.cost[rows] - np.where(has, self.cost[at], 0.0)[job]
         # A better row that costs no more comes before all others, the best such first.
@@ -220,18 +227,21 @@ class _Spending:
 
     def _near_steps(self) -> tuple[Rows, Rows]:
         """Return the rows (-1: to wait) and jobs of the steps that lose least, within the gap."""
-        runs = self.now >= 0
-        lost = self.best - np.where(runs, self.profit[np.where(runs, self.now, 0)], 0.0)
+        problem, runs = self.problem, self.now >= 0
+        profit = problem.value - self.prices @ problem.use
+        best = np.where(problem.must, -np.inf, 0.0)
+        np.maximum.at(best, self.owner, profit)
+        lost = best - np.where(runs, profit[np.where(runs, self.now, 0)], 0.0)
         gap = float(lost[np.isfinite(lost)].sum() + self.prices @ np.maximum(self.left, 0.0))
-        loss = self.best[self.owner] - self.profit
+        loss = best[self.owner] - profit
         loss[self.now[runs]] = np.inf
         near = np.flatnonzero(loss < gap)
-        stops = np.flatnonzero(runs & ~self.problem.must & (self.best < gap))
+        stops = np.flatnonzero(runs & ~problem.must & (best < gap))
         row = np.concatenate([near, np.full(len(stops), -1)])
         job = np.concatenate([self.owner[near], stops])
         most = int((PAIRS / len(self.left)) ** 0.5) if len(self.left) else 0
         if len(row) > most:
-            least = np.argsort(np.concatenate([loss[near], self.best[stops]]), kind="stable")
+            least = np.argsort(np.concatenate([loss[near], best[stops]]), kind="stable")
             row, job = row[least[:most]], job[least[:most]]
         return row, job
 

@@ -7,7 +7,7 @@ label (a choice of the jobs so far) is extended by every option of the next job.
 
 * its losses, and the price of what cannot be used any more, exceed e;
 * it cannot become feasible, whatever the other jobs take;
-* another label uses the same of all resources but one, no more of that one, and is worth as much.
+* another label uses as much of all resources but one, no more of that one, and is worth as much.
 
 This is the dynamic programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
 *Knapsack Problems*, 2004, section 11.5), held down by reduced costs. In rounds of some ten jobs it
