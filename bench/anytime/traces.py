@@ -24,15 +24,11 @@ from ronda.bench.runs import specs
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.instances.arrays import Floats
-from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
 from ronda.solvers.registry import parameters_of, parse, policy
-
-COMMAND = "ronda.bench.anytime.runner"
-ANSWER = "plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +107,8 @@ def cases(
     Raises
     ------
     InputError
-        For an unknown policy, or two rounds of one name.
+        As `ronda.bench.runs.specs.cases`.
     """
-    names = [round_.name for round_ in rounds.values()]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError("ROUND", f"two rounds with the name {twice!r}", "different names")
     return specs.cases(
         {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
         labels,
@@ -169,7 +161,7 @@ def trace(result: Result, value: float, *, own: bool) -> Trace:
     Parameters
     ----------
     result
-        With the metrics of `ronda.bench.anytime.runner`.
+        With the metrics of `ronda.bench.runs.runner`.
     value
         Of the plan that was returned.
     own

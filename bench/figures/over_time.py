@@ -5,7 +5,15 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from ronda.bench.figures.style import BUDGET, colour, new_figure, save, tidy, time_axis
+from ronda.bench.figures.style import (
+    BUDGET,
+    colour,
+    legend_below,
+    new_figure,
+    save,
+    tidy,
+    time_axis,
+)
 from ronda.bench.figures.usage import Usage, usage
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
@@ -29,11 +37,8 @@ def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: 
         time_axis(axes, end_s)
     for axes in panels.flat:
         tidy(axes)
-    handles, labels = panels[0][-1].get_legend_handles_labels()
-    more = panels[0][0].get_legend_handles_labels()
-    if power:
-        handles, labels = more[0] + handles, more[1] + labels
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    shown = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
+    legend_below(figure, [handle for handles in shown for handle in handles])
     figure.suptitle(f"{instance.name}: use over time", fontsize=11)
     rows = (
         (label, *values)

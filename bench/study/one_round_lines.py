@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ronda.bench.runs.lines import read_records
+from ronda.bench.runs.results import read_records
 from ronda.instances.base import Record
 
 
@@ -54,5 +54,5 @@ class Line(Record, frozen=True, kw_only=True):
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Return the lines of a file (`ronda.bench.runs.lines.read_records`)."""
+    """Return the lines of a file (`ronda.bench.runs.results.read_records`)."""
     return read_records(path, Line, "a line of one_round")

@@ -15,8 +15,8 @@ from statistics import fmean, median
 
 import msgspec
 
-from ronda.bench.runs.lines import read_records
 from ronda.bench.runs.provenance import host
+from ronda.bench.runs.results import read_records
 from ronda.bench.runs.specs import parse_seeds
 from ronda.bench.study.sruf_searches import SEARCHES, timed
 from ronda.bench.study.sruf_snapshot import SIZES, generate, optimum
@@ -82,7 +82,7 @@ def measure(gpus: int, jobs: int, seed: int, search: str, limit_s: float) -> Run
 
 
 def read(path: Path) -> list[Run]:
-    """Return the runs of a file (`ronda.bench.runs.lines.read_records`)."""
+    """Return the runs of a file (`ronda.bench.runs.results.read_records`)."""
     return read_records(path, Run, "a line of this bench")
 
 

@@ -3,8 +3,9 @@
 import pytest
 
 from ronda.bench.frontier.curves import (
-    TARGET,
+    YARDSTICK,
     Spread,
+    Yardstick,
     common_energies,
     curves,
     level,
@@ -87,24 +88,24 @@ def test_equal_energy_by_hand(found):
     """With 3: milp 35, prices 40, so milp is best of ronda's own and fifo+zeus 60/35 times it."""
     at = level(found, 3.0)
     assert at.best == "milp"
-    assert {s.label: s.jct_s for s in at.standings} == {
+    assert at.jct_s == {
         "milp": 35.0,
         "prices": 40.0,
         "fifo+zeus": 60.0,
         "srtf": 35.0,
     }
-    assert {s.label: s.ratio for s in at.standings} == pytest.approx(
+    assert {label: at.ratio(label) for label in at.jct_s} == pytest.approx(
         {"milp": 1.0, "prices": 40 / 35, "fifo+zeus": 60 / 35, "srtf": 1.0}
     )
     least = level(found, 2.0)
     assert least.best == "prices"
-    assert [s.ratio for s in least.standings if s.label == "fifo+zeus"] == [None]
+    assert least.ratio("fifo+zeus") is None
 
 
 def test_targets_say_where_they_are_not_met(found):
     """60/35 = 1.71 is enough, 30/20 = 1.5 is not, and with 2 the comparator has no point."""
     (verdict,) = verdicts(found, [level(found, e) for e in (2.0, 3.0, 4.0)])
-    assert TARGET == 1.57
+    assert verdict.target == YARDSTICK.target == 1.57
     assert verdict.label == "fifo+zeus"
     assert verdict.met == ((3.0, pytest.approx(60 / 35)),)
     assert verdict.missed == ((4.0, pytest.approx(1.5)),)
@@ -116,9 +117,19 @@ def test_without_a_policy_of_rondas_there_is_no_ratio():
     some = curves([run("fifo", 1, 2.0, 50.0), run("fifo+zeus", 1, 2.0, 40.0)])
     at = level(some, 2.0)
     assert at.best is None
-    assert [s.ratio for s in at.standings] == [None, None]
+    assert [at.ratio(label) for label in at.jct_s] == [None, None]
     (verdict,) = verdicts(some, [at])
     assert (verdict.met, verdict.missed, verdict.unreachable) == ((), (), ())
+
+
+def test_comparators_are_an_argument():
+    """Held against milp, with fifo as ronda's own, the roles are the other way round."""
+    other = Yardstick(comparators=frozenset({"milp"}), targeted=("milp",), target=1.2)
+    some = curves([run("fifo", 1, 2.0, 40.0), run("milp", 1, 2.0, 50.0)], other)
+    at = level(some, 2.0)
+    assert at.best == "fifo"
+    (verdict,) = verdicts(some, [at], other)
+    assert verdict.met == ((2.0, 1.25),)
 
 
 def test_energies_to_compare_at(found):
