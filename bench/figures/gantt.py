@@ -50,7 +50,8 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> 
     columns = len(keys) if len(keys) <= 8 else -(-len(keys) // 2)
     legend_below(figure, keys, columns)
     figure.suptitle(f"{instance.name}: GPUs of each node by size of the job", fontsize=11)
-    header = "policy job node first_gpu gpus_here gpus start_s resume_s end_s".split()
+    times = ("start_s", "resume_s", "end_s")
+    header = ("policy", "job", "node", "first_gpu", "gpus_here", "gpus", *times)
     rows = ((label, *astuple(bar)) for label, found in drawn.items() for bar in found)
     save(figure, path, header, rows)
 

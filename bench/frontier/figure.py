@@ -65,8 +65,8 @@ def draw_frontier(made: Report, path: Path) -> None:
     legend_below(figure, axes.get_legend_handles_labels()[0])
     spent = f"energy of the whole run, hosts and idle GPUs included ({unit})"
     tidy(axes, spent, "mean JCT (s)", grid=True)
-    budget, spread = "policy budget_factor sustained_w", "energy_j energy_half_j mean_jct_s"
-    header = f"{budget} {spread} mean_jct_half_s seeds".split()
+    means = ("energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
+    header = ("policy", "budget_factor", "sustained_w", *means, "seeds")
     save(figure, path, header, _rows(made), svg=True)
 
 

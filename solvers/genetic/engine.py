@@ -1,13 +1,12 @@
 """Evolutionary search over each job's option: islands, when to stop, and what is remembered.
 
 `ronda.solvers.genetic.island` makes the generations; here they are counted, the best individual
-is noted with its time, islands exchange individuals, and checkpoints are written.
+is noted with its time, and islands exchange individuals.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from deap import tools
@@ -16,22 +15,11 @@ from numpy.typing import NDArray
 from ronda.formulations.genes.genome import Genes, Population
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.checkpoint import Checkpoint, IslandState, Saved
-from ronda.solvers.genetic.island import Island, Settings, advance
+from ronda.solvers.genetic.island import Island, Settings
 from ronda.solvers.stopping import Criterion, Status
 
 EMIGRANTS = 2
 """Individuals that each island sends to the next."""
-
-
-class Spread(Protocol):
-    """Where islands evolve: the built-in `map`, or one over a cluster that keeps the order."""
-
-    def __call__(
-        self, function: Callable[[Island], Island], islands: Iterable[Island], /
-    ) -> Iterable[Island]:
-        """Return the islands after the function."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +61,12 @@ def evolve(
     seed: int,
     deadline: Deadline,
     on_generation: Callable[[Status], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    spread: Spread = map,
 ) -> Outcome:
     """Search for the genome of the greatest worth within all limits.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock; so does a
-    search that was interrupted and goes on from its checkpoint, and any `spread`. The caller's
-    global `random` is neither used nor changed. With islands, `stop` is asked and individuals
-    wander every `Settings.interval` generations.
+    The same arguments give the same trajectory, unless `stop` looks at the clock. The
+    caller's global `random` is neither used nor changed. With islands, `stop` is
+    asked and individuals wander every `Settings.interval` generations.
 
     Parameters
     ----------
@@ -97,29 +82,12 @@ def evolve(
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
     on_generation
         Called after every generation; what it raises ends the search.
-    checkpoint
-        A file to go on from if it is there, and to keep the search in.
-    spread
-        Where islands evolve.
-
-    Raises
-    ------
-    InputError
-        For a checkpoint of another search.
     """
     search = _Search(genes, settings, seed, deadline, on_generation)
-    saved = checkpoint.load(genes, settings, seed) if checkpoint else None
-    if saved:
-        search.resume(saved)
-    else:
-        search.begin(seeds)
+    search.begin(seeds)
     steps = settings.interval if settings.islands > 1 else 1
     while (told := stop(search.status))[0] < 1.0:
-        search.go_on(spread, steps)
-        if checkpoint and checkpoint.due(search.status.generations, steps):
-            checkpoint.save(search.saved(), genes, settings, seed)
-    if checkpoint:
-        checkpoint.save(search.saved(), genes, settings, seed)
+        search.go_on(steps)
     return search.outcome(told[1])
 
 
@@ -139,7 +107,7 @@ class _Search:
         self.islands = [Island(genes, settings, each) for each in seeds]
         self.records: list[dict[str, Any]] = []
         self.incumbents: list[tuple[float, float]] = []
-        self.stagnant, self.earlier_s = 0, 0.0
+        self.stagnant = 0
         self.ended_s = deadline.elapsed()
         self.generation_s = 0.0
 
@@ -160,9 +128,11 @@ class _Search:
             island.begin(seeds)
         self._record(1)
 
-    def go_on(self, spread: Spread, steps: int) -> None:
+    def go_on(self, steps: int) -> None:
         """Make some more generations; afterwards each island's best ones visit the next."""
-        self.islands = list(spread(partial(advance, steps=steps), self.islands))
+        for island in self.islands:
+            for _ in range(steps):
+                island.step()
         self._record(steps)
         if len(self.islands) > 1:
             leaving = [(i.population[:EMIGRANTS], i.worth[:EMIGRANTS]) for i in self.islands]
@@ -179,7 +149,7 @@ class _Search:
             of = [island.records[-back] for island in self.islands]
             best = max(each["best"] for each in of)
             if not self.incumbents or best > self.incumbents[-1][1]:
-                self.incumbents.append((self.earlier_s + now, best))
+                self.incumbents.append((now, best))
                 self.stagnant = 0
             else:
                 self.stagnant += 1
@@ -194,23 +164,6 @@ class _Search:
             )
             if self.on_generation:
                 self.on_generation(self.status)
-
-    def saved(self) -> Saved:
-        """Return everything that the rest of the search depends on."""
-        return Saved(
-            islands=[IslandState.of(island) for island in self.islands],
-            records=self.records,
-            incumbents=self.incumbents,
-            stagnant=self.stagnant,
-            elapsed_s=self.earlier_s + self.deadline.elapsed(),
-        )
-
-    def resume(self, saved: Saved) -> None:
-        """Go on from where an earlier search was."""
-        for island, state in zip(self.islands, saved.islands, strict=True):
-            state.restore(island)
-        self.records, self.incumbents = saved.records, saved.incumbents
-        self.stagnant, self.earlier_s = saved.stagnant, saved.elapsed_s
 
     def outcome(self, stop: StopReason) -> Outcome:
         """Return the best individual and the history."""

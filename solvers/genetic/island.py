@@ -2,8 +2,7 @@
 
 A generation: parents are selected by tournament, children take genes from either parent, some
 mutate, all are repaired and what capacity they leave is filled; the best different ones of
-parents and children survive. An island owns its random state, so that where it evolves (in this
-process or on a Dask worker) makes no difference.
+parents and children survive. An island owns its random state.
 """
 
 from collections.abc import Sequence
@@ -229,10 +228,3 @@ class Island:
         worths = np.concatenate([self.worth, worth])
         alive = self.box.survive(population, worths)
         self.population, self.worth = population[alive], worths[alive]
-
-
-def advance(island: Island, steps: int) -> Island:
-    """Return the island after some more generations (the same object within one process)."""
-    for _ in range(steps):
-        island.step()
-    return island

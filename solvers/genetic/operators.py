@@ -15,8 +15,8 @@ BLOCK = 1 << 22  # numbers that one block of priced draws may hold
 def tournament(size: int, contestants: int, rng: Generator) -> NDArray[np.int64]:
     """Return (size,) lines of a population that is sorted best first: winners of tournaments.
 
-    DEAP's own selection draws from the global `random`, where other threads may draw as well
-    (Dask's do): a search would not be repeatable.
+    DEAP's own selection draws from the global `random`, where other threads may draw as well:
+    a search would not be repeatable.
     """
     return np.asarray(rng.integers(size, size=(size, contestants)).min(axis=1))
 

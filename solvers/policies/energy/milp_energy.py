@@ -52,7 +52,7 @@ class MilpEnergy(Prices):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
-    joint, dask
+    joint
         As for `prices`.
     thrift
         Of ``thrifty-rank``: what a watt costs, as a share of what the job's most frugal option

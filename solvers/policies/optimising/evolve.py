@@ -2,31 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.greedy_fill import fill
-from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import outlook
-from ronda.formulations.options.running import running_rows
 from ronda.instances.arrays import Floats, Rows
-from ronda.instances.errors import InputError
-from ronda.instances.files.storage import packer
-from ronda.instances.plan import Plan, SolutionStatus, StopReason
-from ronda.instances.round import Round
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.choice import Choice, Setting, price_of_a_watt, reserve_s, to_plan
+from ronda.solvers.decision.choice import Setting, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
-from ronda.solvers.genetic.checkpoint import Checkpoint
 from ronda.solvers.genetic.engine import Outcome, evolve
-from ronda.solvers.genetic.front import Measures, front, non_dominated
 from ronda.solvers.genetic.island import Settings, check_settings
-from ronda.solvers.genetic.spread import islands_on
 from ronda.solvers.genetic.starts import priced, shortest_first
 from ronda.solvers.policies.optimising.genetic import Case, Genetic
 
@@ -51,12 +42,6 @@ class Evolve(Genetic):
         Exchanges of two jobs tried for each child.
     islands
         Populations that evolve apart and exchange their best individuals every five generations.
-    workers
-        Processes on which islands evolve; 0: this one.
-    scheduler
-        Address of a Dask scheduler on whose workers islands evolve, instead of `workers`.
-    checkpoint
-        File to keep the search in, and to go on from if it is there: for one long solve.
     """
 
     name: ClassVar[str] = "evolve"
@@ -67,69 +52,11 @@ class Evolve(Genetic):
     stagnation: int = 25
     exchanges: int = 2
     islands: int = 1
-    workers: int = 0
-    scheduler: str = ""
-    checkpoint: str = ""
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no sense."""
         super().__post_init__()
         check_settings(self.name, self)
-        if self.workers < 0:
-            raise InputError(f"{self.name}: workers", f"{self.workers}", "at least 0")
-        if self.checkpoint:
-            packer(Path(self.checkpoint))
-
-    def pareto(self, round: Round, *, deadline: Deadline, seed: int) -> tuple[Plan, ...]:
-        """Return plans to choose from, by falling value, none of which beats another.
-
-        They trade the round's objective against the power of the jobs in watts and the number of
-        running jobs that are changed or stopped (NSGA-II). Each is placed like any plan; its
-        details name ``power_w`` and ``changes``.
-        """
-        setting = Setting.of(
-            self.name,
-            self.objective,
-            self.packages,
-            round=round,
-            seed=seed,
-            deadline=deadline,
-            mind_power=True,
-        )
-        table = setting.table
-        case = self.case(setting, limits(round, table), unlimited=False)
-        pool = case.pool
-        if not len(pool):
-            return (self.plan(round, deadline=deadline, seed=seed),)
-        of_row = np.where(pool.row >= 0, table.power_w[pool.row], 0.0)
-        measures = Measures.of(
-            pool, of_row, float(table.power_w[pool.fixed[pool.fixed >= 0]].sum())
-        )
-        starts = [fill(round, table, setting.values), running_rows(table)]
-        stop = stopping.first_of(
-            stopping.generations(self.generations),
-            stopping.deadline(deadline, self.population * reserve_s(table)),
-        )
-        seeds = np.array([pool.genome(rows) for rows in starts])
-        found = front(measures, seeds, self.settings, stop, seed=seed, deadline=deadline)
-        plans = []
-        for genome in found.genomes:
-            rows = pool.rows(genome)
-            value = float(setting.values[rows[rows >= 0]].sum())
-            choice = Choice(
-                chosen=rows,
-                objective=value,
-                bound=max(case.bound, value),
-                prices=case.prices,
-                stop=StopReason.GENERATION_LIMIT,
-                solve_s=deadline.elapsed(),
-                nodes=found.evaluations,
-                solver="deap",
-                message=f"{found.generations} generations of NSGA-II",
-                yielding=self._making_room(case, genome),
-            )
-            plans.append(self.finish(case, to_plan(setting, choice, deadline)))
-        return _best_of(round, plans)
 
     @property
     def settings(self) -> Settings:
@@ -146,29 +73,14 @@ class Evolve(Genetic):
         return replace(case, pool=pool, losses=losses)
 
     def search(self, case: Case, seeds: Rows, stop: stopping.Criterion, at: Deadline) -> Outcome:
-        """Run the engine, on a cluster if there is one."""
+        """Run the engine from two more genomes: best response to the prices, and SRPT."""
         pool, table = case.pool, case.setting.table
         left_s = outlook(case.setting.round, table, case.setting.round.length_s).left_s
         shortest = np.full(len(table.jobs), np.inf)
         np.minimum.at(shortest, table.job, left_s)
         more = [priced(pool), shortest_first(pool, shortest[pool.column])]
-        ids = [state.job.id for state in table.jobs]
-        kept = None
-        if self.checkpoint:
-            jobs = tuple(ids[j] for j in pool.column.tolist())
-            kept = Checkpoint(Path(self.checkpoint), case.setting.round.name, jobs)
         seeds = np.unique(np.vstack([seeds, *more]), axis=0)
-        with islands_on(self.workers, self.scheduler) as spread:
-            return evolve(
-                pool,
-                seeds,
-                self.settings,
-                stop,
-                seed=case.setting.seed,
-                deadline=at,
-                checkpoint=kept,
-                spread=spread,
-            )
+        return evolve(pool, seeds, self.settings, stop, seed=case.setting.seed, deadline=at)
 
     def pick(
         self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline
@@ -223,20 +135,6 @@ class Evolve(Genetic):
             of.round, of.table, of.values, rows, watt_value=watt_value, yielding=yielding
         )
         return placed.objective - _moved_loss(case, placed.moved)
-
-
-def _best_of(round: Round, plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Return the plans that none beats as placed, by falling objective, with what they trade."""
-    scores, told = [], []
-    for plan in plans:
-        power_w = sum(a.option.power_w for a in plan.allocations.values())
-        stays = sum(plan.allocations.get(s.job.id) is s.allocation for s in round.running)
-        changes = len(round.running) - stays
-        scores.append((plan.objective or 0.0, power_w, float(changes)))
-        details = plan.details | {"power_w": power_w, "changes": changes}
-        told.append(msgspec.structs.replace(plan, details=details))
-    kept = np.flatnonzero(non_dominated(np.array(scores))).tolist()
-    return tuple(told[i] for i in sorted(kept, key=lambda i: -scores[i][0]))
 
 
 def _moved_loss(case: Case, moved: tuple[str, ...]) -> float:

@@ -1,10 +1,8 @@
 """The price policy: options, values, prices, placement."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.waking import Ready
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
@@ -14,7 +12,6 @@ from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.choice import Choice, Setting, reserve_s
 from ronda.solvers.policies.optimising.base import Optimising
 from ronda.solvers.prices.answer import DUAL_GAP
-from ronda.solvers.prices.jobs import BLOCK, Jobs, LocalJobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +34,12 @@ class Prices(Optimising):
         Whether options within a rack compete by the price of GPUs in each rack where not all find
         one. False: options are chosen as if any rack had room, and placed then. It makes a
         difference only for profiles that say what crossing racks costs.
-    dask
-        Address of a Dask scheduler, or ``local`` for a cluster that is started here: its workers
-        share the jobs of a round, in blocks of 4,096. The plan is the same to the last bit; None:
-        all in this process.
     """
 
     name: ClassVar[str] = "prices"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
     joint: bool = True
-    dask: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a gap that prices alone cannot promise."""
@@ -69,21 +61,8 @@ class Prices(Optimising):
             reserve_s=reserve_s(setting.table),
             joint=self.joint,
             ready=self.ready(setting.round, initial),
-            jobs=self._answerers(len(setting.table.jobs)),
         )
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:
-        """Return which nodes can run jobs at once, if that is to matter."""
+        """Return which nodes can run jobs now, if that matters."""
         return None
-
-    def _answerers(self, count: int) -> Callable[[Separable], Jobs]:
-        """Return what makes whoever answers for so many jobs: this process, or workers."""
-        if self.dask is None:
-            return LocalJobs
-        from ronda.solvers.dask.client import client
-        from ronda.solvers.prices.dask_jobs import DaskJobs
-
-        connected = client(self.dask)
-        if count <= BLOCK:  # one block cannot be shared
-            return LocalJobs
-        return lambda problem: DaskJobs(problem, connected)

@@ -1,6 +1,5 @@
-"""The engine's trajectory: checkpoints, Dask workers, islands, callbacks; and its operators."""
+"""The engine's trajectory: islands, callbacks; and its operators."""
 
-import json
 import random
 from dataclasses import replace
 
@@ -19,15 +18,12 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.dask.cluster import connect
-from ronda.solvers.genetic.checkpoint import Checkpoint
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.island import Settings
 from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.operators import crossover_groups, draw, revert
 from ronda.solvers.genetic.rates import FLOOR, Rates
 from ronda.solvers.genetic.repair import repair
-from ronda.solvers.genetic.spread import over
 from ronda.solvers.genetic.starts import priced, shortest_first
 
 MEMETIC = Settings(population=16, exchanges=1, adaptive=True)
@@ -58,90 +54,6 @@ def search(pool, seed=7, *, generations=10, given=MEMETIC, **more):
 def trajectory(outcome):
     """Return each generation's record."""
     return [dict(record.items()) for record in outcome.logbook]
-
-
-@pytest.mark.parametrize("given", [MEMETIC, replace(MEMETIC, islands=3, interval=2)])
-def test_resumed_search_equals_an_uninterrupted_one(pool, tmp_path, given):
-    """Stopped after 4 of 10 generations and gone on from the file: every generation is the same."""
-    whole = search(pool, given=given)
-    kept = Checkpoint(tmp_path / "search.json.zst", "round", tuple("abc"))
-    first = search(pool, generations=4, given=given, checkpoint=kept)
-    random.seed(99)  # what the caller draws in between is no matter
-    random.random()
-    rest = search(pool, given=given, checkpoint=kept)
-    assert first.generations == 4
-    assert trajectory(rest) == trajectory(whole) != trajectory(search(pool, 8, given=given))
-    assert (rest.population == whole.population).all()
-    assert [worth for _, worth in rest.incumbents] == [worth for _, worth in whole.incumbents]
-    seconds = [at for at, _ in rest.incumbents]
-    assert seconds == sorted(seconds)
-    again = search(pool, given=given, checkpoint=kept)  # it had ended: nothing is left to do
-    assert again.evaluations == whole.evaluations
-
-
-def test_checkpoint_survives_a_search_that_is_killed(pool, tmp_path):
-    """Raised out of generation 7, the file holds generation 6 (every second one is saved)."""
-    kept = Checkpoint(tmp_path / "search.json", "round", ("a",), every=2)
-
-    def fail(status):
-        if status.generations == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(pool, checkpoint=kept, on_generation=fail)
-    seen = []
-    rest = search(pool, checkpoint=kept, on_generation=lambda s: seen.append(s.generations))
-    assert seen == [7, 8, 9, 10]
-    assert trajectory(rest) == trajectory(search(pool))
-
-
-@pytest.mark.parametrize(
-    ("change", "found", "expected"),
-    [
-        ({"instance": "other"}, "round other", "round mine"),
-        ({"jobs": ["a", "z"]}, "job 'z'", "live"),
-        ({"seed": 3}, "seed 3", "seed 7"),
-        ({"fingerprint": "0" * 16}, "fingerprint " + "0" * 16, "fingerprint"),
-        ({"format": "ronda/evolution/0"}, "evolution/0", "evolution/1"),
-        ({"versions": {"ronda": "0.0.0"}}, "ronda version 0.0.0", "ronda version "),
-        ({"settings": {"population": 99}}, "population 99", "population 16"),
-    ],
-)
-def test_foreign_checkpoints_are_refused(pool, tmp_path, change, found, expected):
-    """What stands in the file and what should is named, and the file stays as it was."""
-    path = tmp_path / "search.json"
-    kept = Checkpoint(path, "mine", ("a", "b"))
-    search(pool, generations=1, checkpoint=kept)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    before = path.read_bytes()
-    with pytest.raises(InputError) as caught:
-        search(pool, checkpoint=kept)
-    assert found in str(caught.value)
-    assert expected in caught.value.expected
-    assert "\n" not in str(caught.value)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"format": 3}'])
-def test_what_is_no_checkpoint_is_refused(pool, tmp_path, text):
-    """So is a name that says no compression."""
-    path = tmp_path / "search.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match="no checkpoint"):
-        search(pool, checkpoint=Checkpoint(path, "mine", ()))
-    with pytest.raises(InputError, match=r"\.json\.gz"):
-        search(pool, checkpoint=Checkpoint(tmp_path / "search.txt", "mine", ()))
-
-
-def test_one_or_two_dask_workers_make_no_difference(pool):
-    """Three islands in this process, on one worker and on two: the same generations."""
-    given = replace(MEMETIC, islands=3, interval=3)
-    here = search(pool, generations=6, given=given)
-    for workers in (1, 2):
-        with connect(workers=workers) as client:
-            there = search(pool, generations=6, given=given, spread=over(client))
-        assert trajectory(there) == trajectory(here)
-        assert (there.genome == here.genome).all()
 
 
 def test_islands_exchange_their_best(pool):

@@ -1,7 +1,6 @@
-"""The evolve policy: moves in view, Pareto sets, checkpoints of rounds, parameters."""
+"""The evolve policy: moves in view, repeatable, in time, parameters."""
 
 import msgspec
-import numpy as np
 import pytest
 
 from ronda.bench.study.evolve_quality import settled, worth_of
@@ -13,7 +12,6 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.front import non_dominated
 from ronda.solvers.policies.optimising.evolve import Evolve
 from ronda.solvers.policies.optimising.genetic import Genetic
 from ronda.solvers.registry import policy as by_name
@@ -93,75 +91,6 @@ def test_stops_in_time():
     assert check(round_, plan) == []
 
 
-def test_checkpoint_of_another_round_is_refused(tmp_path, scattered):
-    """The file keeps the search of its round; both rounds are named, and parameters too."""
-    path = tmp_path / "kept.json.zst"
-    given = {"checkpoint": str(path), "population": 16, "gap": 0}
-    first = decide(scattered, Evolve(generations=3, **given))
-    rest = decide(scattered, Evolve(generations=6, **given))
-    whole = decide(scattered, Evolve(generations=6, population=16, gap=0))
-    assert first.details["generations"] == 3
-    assert bare(rest) == bare(whole)
-    other = settled(96, 96, "tight", 2)
-    with pytest.raises(InputError) as caught:
-        decide(other, Evolve(generations=6, **given))
-    assert scattered.name in caught.value.found
-    assert other.name in caught.value.expected
-    with pytest.raises(InputError, match="population 16"):
-        decide(scattered, Evolve(generations=6, **given | {"population": 20}))
-    with pytest.raises(InputError, match="exchanges 2"):
-        decide(scattered, Evolve(generations=6, exchanges=0, **given))
-
-
-def test_checkpoint_that_names_a_finished_job_is_refused(tmp_path, scattered):
-    """A job that was live when the search began has finished since: it is named."""
-    path = tmp_path / "kept.json"
-    policy = Evolve(generations=2, population=16, gap=0, checkpoint=str(path))
-    decide(scattered, policy)
-    jobs = msgspec.json.decode(path.read_bytes())["jobs"]
-    gone = next(s.job.id for s in scattered.waiting if s.job.id in jobs)
-    later = msgspec.structs.replace(
-        scattered, waiting=tuple(s for s in scattered.waiting if s.job.id != gone)
-    )
-    with pytest.raises(InputError, match=f"a genome that names job '{gone}'"):
-        decide(later, policy)
-
-
-def test_pareto_plans_do_not_beat_each_other():
-    """By plain loops over objective, watts and changed jobs; all are valid, the ends differ."""
-    round_ = generate.round(jobs=24, severity="balanced", seed=1)
-    plans = QUICK.pareto(round_, deadline=Deadline(), seed=0)
-    scores = []
-    for plan in plans:
-        assert check(round_, plan) == []
-        watts = sum(a.option.power_w for a in plan.allocations.values())
-        changes = sum(plan.allocations.get(s.job.id) is not s.allocation for s in round_.running)
-        assert (plan.details["power_w"], plan.details["changes"]) == (watts, changes)
-        scores.append((plan.objective, -watts, -changes))
-    assert len(plans) > 3
-    for one in scores:
-        for two in scores:
-            assert one is two or not all(a >= b for a, b in zip(one, two, strict=True))
-    objectives = [plan.objective for plan in plans]
-    assert objectives == sorted(objectives, reverse=True)
-    assert min(-s[1] for s in scores) < 0.5 * max(-s[1] for s in scores)
-    again = QUICK.pareto(round_, deadline=Deadline(), seed=0)
-    assert [bare(p) for p in again] == [bare(p) for p in plans]
-
-
-def test_non_dominated_is_the_definition():
-    """(2, 1, 1) beats (1, 1, 1) and (2, 2, 1); (3, 5, 0) and (0, 0, 9) are beaten by none."""
-    scores = [(1, 1, 1), (2, 1, 1), (2, 2, 1), (3, 5, 0), (2, 1, 1), (0, 0, 9)]
-    assert non_dominated(np.array(scores, dtype=float)).tolist() == [
-        False,
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -171,7 +100,6 @@ def test_non_dominated_is_the_definition():
         {"crossover": -0.1},
         {"exchanges": -1},
         {"islands": 0},
-        {"workers": -1},
         {"objective": "rnak"},
         {"gap": 2.0},
     ],
@@ -186,7 +114,5 @@ def test_parameters_out_of_range_are_refused(wrong):
 
 
 def test_is_found_by_its_name():
-    """The registry makes it from text; a checkpoint's name must say a known compression."""
+    """The registry makes it from text."""
     assert by_name("evolve(islands=2, exchanges=1)") == Evolve(islands=2, exchanges=1)
-    with pytest.raises(InputError, match=r"\.json"):
-        Evolve(checkpoint="kept.txt")
