@@ -125,7 +125,7 @@ def _aimed(objective: str, label: str) -> Policy:
     return policy(label, **({"objective": objective} if own else {}))
 
 
-def traces(
+def traces_of(
     results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
 ) -> list[Trace]:
     """Return how every run that ended with a plan in order got better.
@@ -147,11 +147,11 @@ def traces(
             continue
         plan = layout.read(result.key, Plan)
         value = plan_value(rounds[result.instance], plan, objective)
-        found.append(trace(result, value, own=result.config.get("objective") == objective))
+        found.append(trace_of(result, value, own=result.config.get("objective") == objective))
     return found
 
 
-def trace(result: Result, value: float, *, own: bool) -> Trace:
+def trace_of(result: Result, value: float, *, own: bool) -> Trace:
     """Return one run's trace.
 
     Times between building and the end of the search are turned into evaluations in proportion.

@@ -23,7 +23,7 @@ ROW = 0.92
 Colours = Mapping[int, NDArray[np.float64]]
 
 
-def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
+def draw_gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
     """Draw which job held which GPUs of which node: one row a node, coloured by job size."""
     drawn = {label: bars(instance, schedule) for label, schedule in schedules.items()}
     nodes = len(instance.cluster.topology.node_gpus)

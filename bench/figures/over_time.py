@@ -14,14 +14,14 @@ from ronda.bench.figures.style import (
     tidy,
     time_axis,
 )
-from ronda.bench.figures.usage import Usage, usage
+from ronda.bench.figures.usage import Usage, usage_of
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
 
 def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
     """Draw GPUs in use and the cluster's power over time against what there is."""
-    found = {label: usage(instance, schedule) for label, schedule in schedules.items()}
+    found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
     end_s = max(schedule.end_s for schedule in schedules.values())
     power = any(series.watts.any() for series in found.values())
     figure = new_figure(11 if power else 8, 1.7 * len(found) + 0.9)

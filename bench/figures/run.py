@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ronda.bench.figures.gantt import gantt
+from ronda.bench.figures.gantt import draw_gantt
 from ronda.bench.figures.over_time import gpus_and_watts
 from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, width
 from ronda.bench.runs.compare import Layout
@@ -21,7 +21,7 @@ from ronda.instances.schedule import Schedule
 
 def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path) -> list[Path]:
     """Draw Gantt chart, use of GPUs and watts, and JCT distribution; returns the pictures."""
-    gantt(instance, schedules, folder / "gantt")
+    draw_gantt(instance, schedules, folder / "gantt")
     gpus_and_watts(instance, schedules, folder / "usage")
     jct_distribution(instance, schedules, folder / "jct_cdf")
     return [folder / f"{name}.png" for name in ("gantt", "usage", "jct_cdf")]

@@ -23,7 +23,7 @@ class Usage:
     watts: Floats
 
 
-def usage(instance: Instance, schedule: Schedule) -> Usage:
+def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     """Return GPUs and watts over time.
 
     A GPU draws its idle power unless its job progresses; a job that progresses draws its option's

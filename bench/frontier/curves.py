@@ -145,7 +145,7 @@ class Verdict:
     unreachable: tuple[float, ...]
 
 
-def curves(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tuple[Curve, ...]:
+def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tuple[Curve, ...]:
     """Return the curve of each policy; all results are of one instance, changed alike."""
     grouped: dict[str, dict[float, list[Result]]] = {}
     names: dict[str, str] = {}

@@ -12,7 +12,7 @@ from ronda.bench.frontier.curves import (
     Verdict,
     Yardstick,
     common_energies,
-    curves,
+    curves_of,
     level,
     verdicts,
 )
@@ -79,7 +79,7 @@ class Report:
     failures: tuple[str, ...]
 
 
-def report(
+def make_report(
     instance: Instance,
     full_w: float,
     results: Sequence[Result],
@@ -107,7 +107,7 @@ def report(
     by_change: dict[str, list[Result]] = {"": []}
     for result in results:
         by_change.setdefault(result.variant.change, []).append(result)
-    found = {change: curves(some, yardstick) for change, some in by_change.items()}
+    found = {change: curves_of(some, yardstick) for change, some in by_change.items()}
     plain = found[""]
     budgets = {point.sustained_w for curve in plain for point in curve.points}
     levels = tuple(level(plain, each) for each in common_energies(plain, len(budgets)))

@@ -18,7 +18,7 @@ def energy_unit(most_j: float) -> tuple[float, str]:
     return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
 
 
-def tables(made: Report) -> tuple[Table, ...]:
+def tables_of(made: Report) -> tuple[Table, ...]:
     """Return the tables of a report, those without rows left out."""
     found = (_points(made), _levels(made), _shadow(made), _rankings(made))
     return tuple(table for table in found if table.rows)

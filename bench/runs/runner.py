@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ronda.bench.runs.drive import drive
+from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Case, Request
 from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError

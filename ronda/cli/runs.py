@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ronda.bench.runs.compare import Comparison, Layout, statuses
-from ronda.bench.runs.folder import claim
-from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import Limits
+from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, statuses
 from ronda.cli.options import (
     Command,
     dask_option,
@@ -31,9 +27,6 @@ from ronda.instances.errors import RondaError
 
 if TYPE_CHECKING:
     from dask.distributed import Client
-
-LOCAL = "local"
-"""In place of an address: workers on this machine."""
 
 
 class InterruptedRunError(RondaError):
@@ -96,11 +89,9 @@ class How:
         with ExitStack() as stack:
             client = None
             if self.dask is not None:
-                from ronda.solvers.dask.cluster import connect
+                from ronda.bench.runs.cluster import LOCAL, connect
 
-                address = self.dask.strip() or LOCAL
-                where = None if address == LOCAL else address
-                client = stack.enter_context(connect(where, self.jobs))
+                client = stack.enter_context(connect(self.dask.strip() or LOCAL, self.jobs))
             stack.enter_context(claim(self.out, kind, about))
             yield lambda cases: self._run(cases, client)
 

@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
-from ronda.bench.anytime import traces as anytime
-from ronda.bench.anytime.table import as_table, lines, times
-from ronda.bench.figures.table import write_tables
-from ronda.bench.runs.compare import failed
-from ronda.bench.runs.specs import parse_seeds, split_policies
+from ronda.bench import anytime
+from ronda.bench.figures import write_tables
+from ronda.bench.runs import failed, parse_seeds, split_policies
 from ronda.cli.command import Taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
@@ -74,21 +72,21 @@ def command(
     named = {each.name: each for each in rounds.values()}
     with runs.ready("anytime", {"objective": objective}) as run:
         results = run(todo)
-        found = anytime.traces(results, named, runs.layout, objective)
-        made = lines(found, results, time_limit)
-        write_tables([as_table(made, time_limit)], runs.out)
+        found = anytime.traces_of(results, named, runs.layout, objective)
+        made = anytime.lines(found, results, time_limit)
+        write_tables([anytime.as_table(made, time_limit)], runs.out)
         _draw(found, runs.out, time_limit)
     if as_json:
         emit(
             runs.fields(results)
             | {
                 "references": anytime.references(found),
-                "times_s": times(time_limit),
+                "times_s": anytime.times(time_limit),
                 "policies": [asdict(line) for line in made],
             }
         )
     else:
-        display(as_table(made, time_limit))
+        display(anytime.as_table(made, time_limit))
         note_failures(results)
         click.echo(f"results, plans, table and figures: {runs.out}")
     return 1 if failed(results) else 0

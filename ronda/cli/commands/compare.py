@@ -5,11 +5,9 @@ from typing import Any
 
 import click
 
+from ronda.bench.figures import write_tables
 from ronda.bench.figures.comparison import Block, blocks
-from ronda.bench.figures.table import write_tables
-from ronda.bench.runs.compare import failed
-from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import cases, parse_seeds, split_policies
+from ronda.bench.runs import Result, cases, failed, parse_seeds, split_policies
 from ronda.cli.command import Taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.output import display, emit

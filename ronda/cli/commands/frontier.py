@@ -6,17 +6,17 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.table import write_tables
-from ronda.bench.frontier.bound import kept_steps
-from ronda.bench.frontier.curves import YARDSTICK, Yardstick
-from ronda.bench.frontier.report import Report, report
-from ronda.bench.frontier.sweep import belonging, parse_budgets, parse_changes, sweep_cases
-from ronda.bench.frontier.tables import as_json as fields_of
-from ronda.bench.frontier.tables import tables
-from ronda.bench.runs.compare import failed
-from ronda.bench.runs.results import Result, ResultsFile
-from ronda.bench.runs.specs import parse_seeds, split_policies
-from ronda.bench.runs.variant import Variant, reference_w
+from ronda.bench import frontier
+from ronda.bench.figures import write_tables
+from ronda.bench.runs import (
+    Result,
+    ResultsFile,
+    Variant,
+    failed,
+    parse_seeds,
+    reference_w,
+    split_policies,
+)
 from ronda.cli.command import Taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
@@ -53,7 +53,7 @@ from ronda.instances.instance import Instance
 @click.option(
     "--comparators",
     type=PolicyName(),
-    default=",".join(sorted(YARDSTICK.comparators)),
+    default=",".join(sorted(frontier.YARDSTICK.comparators)),
     show_default=True,
     help="Policies that stand for others' schedulers; the rest count as ronda's own.",
 )
@@ -76,19 +76,23 @@ def command(
     same command goes on; other policies, budgets or variations are added to what is in the folder.
     """
     wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
-    factors, changes = parse_budgets(budgets), parse_changes(vary)
-    against = dataclasses.replace(YARDSTICK, comparators=frozenset(split_policies(comparators)))
+    factors, changes = frontier.parse_budgets(budgets), frontier.parse_changes(vary)
+    against = dataclasses.replace(
+        frontier.YARDSTICK, comparators=frozenset(split_policies(comparators))
+    )
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
-    todo = sweep_cases(instances, wanted, numbers, factors, changes, time_limit_s=time_limit)
+    todo = frontier.sweep_cases(
+        instances, wanted, numbers, factors, changes, time_limit_s=time_limit
+    )
     with runs.ready("frontier") as run:
         results = run(todo)
         reports = _reports(instances, results, runs, against)
-        drawn = [table for made in reports for table in tables(made)]
+        drawn = [table for made in reports for table in frontier.tables_of(made)]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         if figures:
             _draw(reports, runs)
     if as_json:
-        emit(runs.fields(results) | {"instances": [fields_of(made) for made in reports]})
+        emit(runs.fields(results) | {"instances": [frontier.as_json(made) for made in reports]})
     else:
         display(*drawn)
         note_failures(results)
@@ -97,26 +101,29 @@ def command(
 
 
 def _reports(
-    instances: Mapping[str, Instance], asked: Sequence[Result], runs: How, against: Yardstick
-) -> list[Report]:
+    instances: Mapping[str, Instance],
+    asked: Sequence[Result],
+    runs: How,
+    against: frontier.Yardstick,
+) -> list[frontier.Report]:
     """Make the report of every instance from the results asked for and those there before."""
     made = []
     there = ResultsFile(runs.layout.results).all()
     with Bars() as bars:
         for name, instance in {each.name: each for each in instances.values()}.items():
-            own = belonging(instance, there, asked)
+            own = frontier.belonging(instance, there, asked)
             most_w = max((result.variant.sustained_w or 0.0 for result in own), default=0.0)
-            bound = kept_steps(
+            bound = frontier.kept_steps(
                 Variant(sustained_w=most_w).apply(instance),
                 runs.out / "bounds.json",
                 lambda share, name=name: bars.update(f"bound of {name}", share),  # type: ignore[misc]
             )
             full_w = reference_w(instance)
-            made.append(report(instance, full_w, own, runs.layout, bound, against))
+            made.append(frontier.make_report(instance, full_w, own, runs.layout, bound, against))
     return made
 
 
-def _draw(reports: Sequence[Report], runs: How) -> None:
+def _draw(reports: Sequence[frontier.Report], runs: How) -> None:
     """Draw the figures of every instance."""
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 

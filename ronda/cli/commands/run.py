@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from ronda.bench.figures.comparison import COLUMNS
-from ronda.bench.runs.drive import drive, drive_in_folder
-from ronda.bench.runs.measure import Measured
-from ronda.bench.runs.specs import Case, cases
+from ronda.bench.runs import Case, Measured, cases
+from ronda.bench.runs.single import drive, drive_in_folder
 from ronda.cli.command import Taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (

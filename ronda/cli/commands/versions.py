@@ -2,7 +2,7 @@
 
 import click
 
-from ronda.bench.runs.provenance import commit, host
+from ronda.bench.runs import commit, host
 from ronda.cli.command import Taught
 from ronda.cli.options import json_option
 from ronda.cli.output import display, emit, facts

@@ -7,7 +7,7 @@ import pytest
 from ronda.bench.anytime import traces as anytime
 from ronda.bench.anytime.figure import draw
 from ronda.bench.anytime.table import as_table, lines
-from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace
+from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace_of
 from ronda.bench.anytime.value import plan_value
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
@@ -99,7 +99,7 @@ def test_the_reference_is_the_least_bound_or_the_best_value():
 def test_incumbents_become_points_and_evaluations_go_with_time():
     """Incumbents become points and evaluations go with time."""
     # Searching from 0.5 s to 2.5 s makes 40 evaluations: at 1 s a quarter, at 2 s three quarters.
-    made = trace(told(), 8.0, own=True)
+    made = trace_of(told(), 8.0, own=True)
     assert made.points == (Point(1.0, 10.0, 5.0), Point(2.0, 30.0, 8.0))
     assert made.bound == 10.0
 
@@ -107,14 +107,14 @@ def test_incumbents_become_points_and_evaluations_go_with_time():
 def test_what_is_not_placed_does_not_count_earlier_either():
     """What is not placed does not count earlier either."""
     # The plan that was returned is worth 7 of the 8: no incumbent counts for more.
-    assert trace(told(), 7.0, own=True).points[-1] == Point(2.0, 30.0, 7.0)
+    assert trace_of(told(), 7.0, own=True).points[-1] == Point(2.0, 30.0, 7.0)
     # A better plan than all incumbents (repaired at the end) arrives with the answer.
-    assert trace(told(), 9.0, own=True).points[-1] == Point(3.0, 40.0, 9.0)
+    assert trace_of(told(), 9.0, own=True).points[-1] == Point(3.0, 40.0, 9.0)
 
 
 def test_of_another_objective_only_the_answer_counts():
     """Of another objective only the answer counts."""
-    made = trace(told(), 4.0, own=False)
+    made = trace_of(told(), 4.0, own=False)
     assert made.points == (Point(3.0, 40.0, 4.0),)
     assert made.bound is None
 
@@ -188,7 +188,7 @@ def test_runs_in_processes_make_traces_a_table_and_a_figure(small, tmp_path):
     results = comparison.run(todo)
     assert [r.status for r in results] == [Status.OK] * 2, [r.message for r in results]
     layout = Layout(tmp_path, "plan")
-    found = anytime.traces(results, {small.name: small}, layout, "rank")
+    found = anytime.traces_of(results, {small.name: small}, layout, "rank")
     reference = references(found)
     fifo, milp = found
     assert milp.bound is not None
@@ -220,4 +220,4 @@ def test_plans_with_violations_do_not_count(small, tmp_path):
     """Plans with violations do not count."""
     broken = told(violations=2)
     failed = msgspec.structs.replace(told(), status=Status.TIME, metrics={})
-    assert anytime.traces([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []
+    assert anytime.traces_of([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []

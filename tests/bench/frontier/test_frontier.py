@@ -7,7 +7,7 @@ from ronda.bench.frontier.curves import (
     Spread,
     Yardstick,
     common_energies,
-    curves,
+    curves_of,
     level,
     verdicts,
 )
@@ -34,7 +34,7 @@ def run(label, factor, energy_j, jct_s, *, seed=0, status=Status.OK, **more):
 def test_the_lower_envelope_by_hand():
     """(4, 80) is dominated by (3, 60): more energy for longer; linear between (1, 100), (3, 60)."""
     some = [run("milp", f, e, s) for f, e, s in ((3, 4.0, 80.0), (1, 1.0, 100.0), (2, 3.0, 60.0))]
-    (curve,) = curves(some)
+    (curve,) = curves_of(some)
     assert [point.factor for point in curve.points] == [1, 2, 3]
     assert curve.envelope() == ((1.0, 100.0), (3.0, 60.0))
     assert curve.jct_at(0.99) is None
@@ -45,7 +45,9 @@ def test_the_lower_envelope_by_hand():
 
 def test_means_and_intervals_over_seeds():
     """Of 10, 12, 14: mean 12, deviation 2, half-width t(0.975, 2) = 4.3027 x 2 / sqrt 3."""
-    (curve,) = curves([run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))])
+    (curve,) = curves_of(
+        [run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))]
+    )
     (point,) = curve.points
     assert point.jct_s.mean == 12.0
     assert point.jct_s.half == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
@@ -61,7 +63,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
         run("milp", 1, 5.0, 99.0, seed=1, violations=2),
         run("milp", 0.5, 0.0, 0.0, status=Status.ERROR),
     ]
-    (curve,) = curves(some)
+    (curve,) = curves_of(some)
     assert [point.jct_s.mean for point in curve.points] == [10.0]
     assert curve.failures == (
         "x milp seed 0 (budget ×0.5): ERROR: why",
@@ -72,7 +74,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
 @pytest.fixture
 def found():
     """Ronda's milp and prices, fifo+zeus, and srtf, as curves."""
-    return curves(
+    return curves_of(
         [
             run("milp", 1, 2.0, 50.0),
             run("milp", 2, 4.0, 20.0),
@@ -114,7 +116,7 @@ def test_targets_say_where_they_are_not_met(found):
 
 def test_without_a_policy_of_rondas_there_is_no_ratio():
     """Comparators among themselves have values only."""
-    some = curves([run("fifo", 1, 2.0, 50.0), run("fifo+zeus", 1, 2.0, 40.0)])
+    some = curves_of([run("fifo", 1, 2.0, 50.0), run("fifo+zeus", 1, 2.0, 40.0)])
     at = level(some, 2.0)
     assert at.best is None
     assert [at.ratio(label) for label in at.jct_s] == [None, None]
@@ -125,7 +127,7 @@ def test_without_a_policy_of_rondas_there_is_no_ratio():
 def test_comparators_are_an_argument():
     """Held against milp, with fifo as ronda's own, the roles are the other way round."""
     other = Yardstick(comparators=frozenset({"milp"}), targeted=("milp",), target=1.2)
-    some = curves([run("fifo", 1, 2.0, 40.0), run("milp", 1, 2.0, 50.0)], other)
+    some = curves_of([run("fifo", 1, 2.0, 40.0), run("milp", 1, 2.0, 50.0)], other)
     at = level(some, 2.0)
     assert at.best == "fifo"
     (verdict,) = verdicts(some, [at], other)
@@ -136,4 +138,4 @@ def test_energies_to_compare_at(found):
     """Evenly over all envelopes; nothing to compare without a point."""
     assert common_energies(found, 3) == (2.0, 3.0, 4.0)
     assert common_energies((), 3) == ()
-    assert common_energies(curves([run("milp", 1, 2.0, 50.0)]), 4) == (2.0,)
+    assert common_energies(curves_of([run("milp", 1, 2.0, 50.0)]), 4) == (2.0,)

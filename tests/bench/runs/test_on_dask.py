@@ -7,13 +7,13 @@ from threading import Thread
 
 import pytest
 
+from ronda.bench.runs.cluster import connect
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.results import ResultsFile
 from ronda.bench.runs.specs import cases
 from ronda.bench.runs.worker import Limits
 from ronda.instances import generate
 from ronda.instances.files.json import fingerprint, read, write
-from ronda.solvers.dask.cluster import connect
 
 LIMITS = Limits(timeout_s=300.0, memory_mib=2048.0)
 

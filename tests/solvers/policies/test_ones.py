@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.bench.runs.measure import measure
+from ronda.bench.runs.metrics import measure
 from ronda.formulations.ones.genome import IDLE
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError

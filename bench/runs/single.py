@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.measure import Measured, measure
+from ronda.bench.runs.metrics import Measured, measure
 from ronda.bench.runs.specs import Case
 from ronda.instances.files.json import write
 from ronda.instances.files.storage import store
