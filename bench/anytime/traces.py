@@ -8,8 +8,8 @@ Letters 41, 2013)::
     gap = 0 if r = v = 0;  1 if there is no plan yet, or r v < 0;  |r - v| / max(|r|, |v|) else
 
 the gap over time is a step function from 1 at entry, and its integral up to the time limit is the
-*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a policy
-that decides at once and badly can have the same as one that decides late and well.
+*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a quick
+and bad decision can score like a late and good one.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The figure of GPUs and watts over time, against what there is and what the budget allows."""
+"""The figure of GPUs and watts over time, against what the cluster has and the budget allows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from ronda.instances.schedule import Schedule
 
 
 def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
-    """Draw GPUs in use and the cluster's power over time against what there is."""
+    """Draw GPUs in use and the cluster's power over time against what it has."""
     found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
     end_s = max(schedule.end_s for schedule in schedules.values())
     power = any(series.watts.any() for series in found.values())

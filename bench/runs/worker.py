@@ -187,7 +187,7 @@ class _Watch:
             self.process.stdin.write(msgspec.json.encode(request))
             self.process.stdin.close()
         except BrokenPipeError:
-            pass  # it died at once; its exit code says the rest
+            pass  # it died immediately; its exit code says the rest
         if self._listen(self.process.stdout.fileno()) and not self.said:
             answer.message = _last_words(self.process.wait())
         answer.wall_s = time.perf_counter() - self.began
@@ -270,7 +270,7 @@ def _rss_mib(pid: int) -> float:
 
 
 def _end(process: subprocess.Popen[bytes], answered: bool) -> None:
-    """End a process and all that it started: at once, unless it has answered and is leaving."""
+    """End a process and all that it started; one that has answered may leave by itself."""
     try:
         process.wait(GRACE_S if answered else 0)
     except subprocess.TimeoutExpired:

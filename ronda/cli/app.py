@@ -130,7 +130,7 @@ def system(error: OSError) -> str:
     cls=Root,
     lazy=COMMANDS,
     examples=(
-        "ronda instances list                       what there is to schedule",
+        "ronda instances list                       the packaged instances",
         "ronda run venus-vcvly --policy fifo        drive a policy over a whole trace",
         "ronda compare pollux-1 --policies srtf,milp,genetic --seeds 0-4 --out results",
         "ronda solve round.json --policy milp       decide a single round",

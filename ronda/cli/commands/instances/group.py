@@ -26,4 +26,4 @@ COMMANDS = {
     ),
 )
 def command() -> None:
-    """List, show, check, convert and generate what there is to schedule."""
+    """List, show, check, convert and generate instances and rounds."""
