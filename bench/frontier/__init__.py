@@ -7,7 +7,13 @@ path.
 from ronda.bench.frontier.bound import kept_steps
 from ronda.bench.frontier.curves import YARDSTICK, Yardstick
 from ronda.bench.frontier.report import Report, make_report
-from ronda.bench.frontier.sweep import belonging, parse_budgets, parse_changes, sweep_cases
+from ronda.bench.frontier.sweep import (
+    belonging,
+    parse_budgets,
+    parse_changes,
+    parse_comparators,
+    sweep_cases,
+)
 from ronda.bench.frontier.tables import as_json, tables_of
 
 __all__ = [
@@ -20,6 +26,7 @@ __all__ = [
     "make_report",
     "parse_budgets",
     "parse_changes",
+    "parse_comparators",
     "sweep_cases",
     "tables_of",
 ]

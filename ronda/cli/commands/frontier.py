@@ -1,6 +1,5 @@
 """``ronda frontier``: how low a mean JCT each policy reaches with how much energy."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,9 +76,7 @@ def command(
     """
     wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
     factors, changes = frontier.parse_budgets(budgets), frontier.parse_changes(vary)
-    against = dataclasses.replace(
-        frontier.YARDSTICK, comparators=frozenset(split_policies(comparators))
-    )
+    against = frontier.parse_comparators(comparators)
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
     todo = frontier.sweep_cases(
         instances, wanted, numbers, factors, changes, time_limit_s=time_limit
