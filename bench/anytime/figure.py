@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.anytime.traces import Trace
-from ronda.bench.figures.style import colour, line, new_figure, save, tidy, width
+from ronda.bench.figures.style import colour, legend_below, line, new_figure, save, tidy, width
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
@@ -36,14 +36,11 @@ def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, pa
     most = max(t.points[-1].evaluations for t in found)
     _panel(by_time, found, reference, (earliest / 2, limit_s), evaluations=False)
     _panel(by_evaluation, found, reference, (0.8, max(most, 10.0)), evaluations=True)
-    by_time.set_xlabel("seconds since entry", fontsize=9)
-    by_evaluation.set_xlabel("evaluations (search-tree nodes of milp and prices)", fontsize=9)
-    by_time.set_ylabel("primal gap to the best known bound (%)", fontsize=9)
+    tidy(by_time, "seconds since entry", "primal gap to the best known bound (%)", grid=True)
+    tidy(by_evaluation, "evaluations (search-tree nodes of milp and prices)", grid=True)
     rounds = list(dict.fromkeys(t.round for t in found))
     figure.suptitle(rounds[0] if len(rounds) == 1 else f"mean of {len(rounds)} rounds", fontsize=10)
-    figure.legend(
-        *by_time.get_legend_handles_labels(), loc="outside right upper", fontsize=8.5, frameon=False
-    )
+    legend_below(figure, by_time.get_legend_handles_labels()[0])
     rows = [
         (t.round, t.label, t.seed, f"{p.time_s:.6f}", f"{p.evaluations:.0f}", p.value, gap)
         for t in found
@@ -86,8 +83,6 @@ def _panel(
     axes.set_ylim(LEAST * 0.8, 1.2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axes.yaxis.set_major_formatter(FuncFormatter(_percent))
-    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
-    tidy(axes)
 
 
 def _percent(gap: float, _: object) -> str:

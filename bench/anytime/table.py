@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from ronda.bench.anytime.traces import Trace, references
-from ronda.bench.figures.table import count, percent, seconds
+from ronda.bench.figures.table import Table, count, percent, seconds
 from ronda.bench.runs.results import Result
 
 CLOSE = 0.01
@@ -19,22 +19,9 @@ CLOSE = 0.01
 class Line:
     """A policy's line of the table: means over its runs.
 
-    Attributes
-    ----------
-    label, runs
-        The policy, and how many runs are behind the numbers.
-    first_s
-        When the first plan is there.
-    gaps
-        Primal gap at each of `times`, and of the plan that is returned.
-    arrived, arrives_s
-        Share of runs that come within `CLOSE`, and the mean time of those.
-    ends_s
-        When it returns.
-    integral_s
-        Primal integral.
-    evaluations
-        Evaluations, or search-tree nodes.
+    When the first plan is there; the primal gap at each of `times` and of the plan returned; the
+    share of runs that come within `CLOSE`, and when; when it returns; the primal integral; and
+    evaluations, or search-tree nodes.
     """
 
     label: str
@@ -80,9 +67,9 @@ def lines(found: Sequence[Trace], results: Iterable[Result], limit_s: float) -> 
     return made
 
 
-def header(limit_s: float) -> tuple[str, ...]:
-    """Return the titles of the columns."""
-    return (
+def as_table(made: Sequence[Line], limit_s: float) -> Table:
+    """Return the lines as a table."""
+    header = (
         "policy",
         "runs",
         "first plan (s)",
@@ -93,9 +80,10 @@ def header(limit_s: float) -> tuple[str, ...]:
         "primal integral (s)",
         "evaluations",
     )
+    return Table("", header, tuple(map(_cells, made)))
 
 
-def cells(line: Line) -> tuple[str, ...]:
+def _cells(line: Line) -> tuple[str, ...]:
     """Return a line's texts."""
     arrives = "never" if not line.arrived else seconds(line.arrives_s)
     if 0 < line.arrived < 1:
@@ -110,9 +98,3 @@ def cells(line: Line) -> tuple[str, ...]:
         seconds(line.integral_s),
         count(round(line.evaluations)),
     )
-
-
-def markdown(table: Sequence[Line], limit_s: float) -> str:
-    """Return the table in Markdown."""
-    rows = [header(limit_s), ("---", *["--:"] * (len(header(limit_s)) - 1)), *map(cells, table)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -8,8 +8,8 @@ Letters 41, 2013)::
     gap = 0 if r = v = 0;  1 if there is no plan yet, or r v < 0;  |r - v| / max(|r|, |v|) else
 
 the gap over time is a step function from 1 at entry, and its integral up to the time limit is the
-*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a policy
-that decides at once and badly can have the same as one that decides late and well.
+*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a quick
+and bad decision can score like a late and good one.
 """
 
 import math
@@ -24,15 +24,11 @@ from ronda.bench.runs import specs
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.instances.arrays import Floats
-from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
 from ronda.solvers.registry import parameters_of, parse, policy
-
-COMMAND = "ronda.bench.anytime.runner"
-ANSWER = "plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +107,8 @@ def cases(
     Raises
     ------
     InputError
-        For an unknown policy, or two rounds of one name.
+        As `ronda.bench.runs.specs.cases`.
     """
-    names = [round_.name for round_ in rounds.values()]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError("ROUND", f"two rounds with the name {twice!r}", "different names")
     return specs.cases(
         {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
         labels,
@@ -133,7 +125,7 @@ def _aimed(objective: str, label: str) -> Policy:
     return policy(label, **({"objective": objective} if own else {}))
 
 
-def traces(
+def traces_of(
     results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
 ) -> list[Trace]:
     """Return how every run that ended with a plan in order got better.
@@ -155,11 +147,11 @@ def traces(
             continue
         plan = layout.read(result.key, Plan)
         value = plan_value(rounds[result.instance], plan, objective)
-        found.append(trace(result, value, own=result.config.get("objective") == objective))
+        found.append(trace_of(result, value, own=result.config.get("objective") == objective))
     return found
 
 
-def trace(result: Result, value: float, *, own: bool) -> Trace:
+def trace_of(result: Result, value: float, *, own: bool) -> Trace:
     """Return one run's trace.
 
     Times between building and the end of the search are turned into evaluations in proportion.
@@ -169,7 +161,7 @@ def trace(result: Result, value: float, *, own: bool) -> Trace:
     Parameters
     ----------
     result
-        With the metrics of `ronda.bench.anytime.runner`.
+        With the metrics of `ronda.bench.runs.runner`.
     value
         Of the plan that was returned.
     own

@@ -1,6 +1,7 @@
 """The Gantt chart of a run: which job held which GPUs of which node."""
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from ronda.bench.figures.style import new_figure, save, tidy, time_axis
+from ronda.bench.figures.style import legend_below, new_figure, save, tidy, time_axis
 from ronda.bench.figures.usage import Bar, bars
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
@@ -22,7 +23,7 @@ ROW = 0.92
 Colours = Mapping[int, NDArray[np.float64]]
 
 
-def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
+def draw_gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
     """Draw which job held which GPUs of which node: one row a node, coloured by job size."""
     drawn = {label: bars(instance, schedule) for label, schedule in schedules.items()}
     nodes = len(instance.cluster.topology.node_gpus)
@@ -47,26 +48,11 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> 
     if any(schedule.sleeps for schedule in schedules.values()):
         keys.append(Patch(color=SLEEP, label="node asleep"))
     columns = len(keys) if len(keys) <= 8 else -(-len(keys) // 2)
-    figure.legend(
-        handles=keys, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
-    )
+    legend_below(figure, keys, columns)
     figure.suptitle(f"{instance.name}: GPUs of each node by size of the job", fontsize=11)
-    header = (
-        "policy",
-        "job",
-        "node",
-        "first_gpu",
-        "gpus_here",
-        "gpus",
-        "start_s",
-        "resume_s",
-        "end_s",
-    )
-    rows = (
-        (label, b.job, b.node, b.lane, b.lanes, b.gpus, b.start_s, b.resume_s, b.end_s)
-        for label, found in drawn.items()
-        for b in found
-    )
+    times = ("start_s", "resume_s", "end_s")
+    header = ("policy", "job", "node", "first_gpu", "gpus_here", "gpus", *times)
+    rows = ((label, *astuple(bar)) for label, found in drawn.items() for bar in found)
     save(figure, path, header, rows)
 
 
@@ -126,7 +112,7 @@ def _sleeps(axes: Axes, schedule: Schedule) -> None:
 
 
 def _node_axis(axes: Axes, instance: Instance) -> None:
-    """Label the nodes: all of a small cluster, else every so many; a line between groups."""
+    """Label the nodes: all of a small cluster, else every few; a line between groups."""
     groups = instance.cluster.node_groups
     nodes = sum(group.count for group in groups)
     step = max(1, -(-nodes // 12))

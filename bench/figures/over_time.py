@@ -1,19 +1,27 @@
-"""The figure of GPUs and watts over time, against what there is and what the budget allows."""
+"""The figure of GPUs and watts over time, against what the cluster has and the budget allows."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from ronda.bench.figures.style import BUDGET, colour, new_figure, save, tidy, time_axis
-from ronda.bench.figures.usage import Usage, usage
+from ronda.bench.figures.style import (
+    BUDGET,
+    colour,
+    legend_below,
+    new_figure,
+    save,
+    tidy,
+    time_axis,
+)
+from ronda.bench.figures.usage import Usage, usage_of
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
 
 def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
-    """Draw GPUs in use and the cluster's power over time against what there is."""
-    found = {label: usage(instance, schedule) for label, schedule in schedules.items()}
+    """Draw GPUs in use and the cluster's power over time against what it has."""
+    found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
     end_s = max(schedule.end_s for schedule in schedules.values())
     power = any(series.watts.any() for series in found.values())
     figure = new_figure(11 if power else 8, 1.7 * len(found) + 0.9)
@@ -29,11 +37,8 @@ def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: 
         time_axis(axes, end_s)
     for axes in panels.flat:
         tidy(axes)
-    handles, labels = panels[0][-1].get_legend_handles_labels()
-    more = panels[0][0].get_legend_handles_labels()
-    if power:
-        handles, labels = more[0] + handles, more[1] + labels
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    shown = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
+    legend_below(figure, [handle for handles in shown for handle in handles])
     figure.suptitle(f"{instance.name}: use over time", fontsize=11)
     rows = (
         (label, *values)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ronda.bench.figures.gantt import gantt
+from ronda.bench.figures.gantt import draw_gantt
 from ronda.bench.figures.over_time import gpus_and_watts
 from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, width
 from ronda.bench.runs.compare import Layout
@@ -21,7 +21,7 @@ from ronda.instances.schedule import Schedule
 
 def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path) -> list[Path]:
     """Draw Gantt chart, use of GPUs and watts, and JCT distribution; returns the pictures."""
-    gantt(instance, schedules, folder / "gantt")
+    draw_gantt(instance, schedules, folder / "gantt")
     gpus_and_watts(instance, schedules, folder / "usage")
     jct_distribution(instance, schedules, folder / "jct_cdf")
     return [folder / f"{name}.png" for name in ("gantt", "usage", "jct_cdf")]
@@ -51,31 +51,18 @@ def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path
     if positive and max(positive) > 20 * min(positive):
         axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("job completion time (s)", fontsize=9)
-    axes.set_ylabel("share of jobs", fontsize=9)
-    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
     axes.legend(fontsize=8, frameon=False, loc="lower right" if len(schedules) < 5 else "best")
     axes.set_title(f"{instance.name}: completion times", fontsize=11)
-    tidy(axes)
+    tidy(axes, "job completion time (s)", "share of jobs", grid=True)
     save(figure, path, ("policy", "jct_s", "share"), rows)
 
 
 def draw_comparison(
     instance: Instance, results: Sequence[Result], layout: Layout, folder: Path
 ) -> list[Path]:
-    """Draw all figures of one instance of a comparison; returns the pictures.
+    """Draw all figures of the runs of one instance that ended; returns the pictures.
 
-    Parameters
-    ----------
-    instance
-        The instance.
-    results
-        Its runs that ended; none: nothing is drawn. Schedules are drawn for the first seed of
-        each policy.
-    layout
-        Where the schedules are.
-    folder
-        For the figures.
+    Schedules are drawn for the first seed of each policy.
     """
     if not results:
         return []
@@ -88,17 +75,7 @@ def draw_comparison(
 
 
 def quality(instance: str, results: Sequence[Result], path: Path) -> None:
-    """Draw mean JCT against the time of a decision: a dot a run, a line for the bound.
-
-    Parameters
-    ----------
-    instance
-        Name for the title.
-    results
-        Runs that ended, on this instance.
-    path
-        Of the figure, without suffix.
-    """
+    """Draw mean JCT against the time of a decision: a dot a run, a line for the bound."""
     figure = new_figure(7, 4.6)
     axes = figure.subplots()
     labels = list(dict.fromkeys(result.label for result in results))
@@ -116,15 +93,12 @@ def quality(instance: str, results: Sequence[Result], path: Path) -> None:
     if bound > 0:
         axes.axhline(bound, color="black", linestyle="--", linewidth=1, label="no scheduler below")
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(
-        "time of a decision (ms): dot at the median, line to the 99th percentile", fontsize=9
-    )
-    axes.set_ylabel("mean JCT (s)", fontsize=9)
-    axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+    highest = max(float(result.metrics["mean_jct_s"]) for result in results)
+    axes.set_ylim(0, 1.15 * max(highest, bound))  # room for whole markers at the top
     axes.legend(fontsize=8, frameon=False)
     axes.set_title(f"{instance}: quality against solve time", fontsize=11)
-    tidy(axes)
+    when = "time of a decision (ms): dot at the median, line to the 99th percentile"
+    tidy(axes, when, "mean JCT (s)", grid=True)
     header = ("policy", "seed", "median_solve_s", "p99_solve_s", "mean_jct_s", "bound_mean_jct_s")
     rows = [(r.label, r.seed, *(r.metrics.get(name, "") for name in header[2:])) for r in results]
     save(figure, path, header, rows)

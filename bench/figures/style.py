@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -48,10 +49,24 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def tidy(axes: Axes) -> None:
-    """Take away the lines that say nothing."""
+def tidy(axes: Axes, x: str = "", y: str = "", *, grid: bool = False) -> None:
+    """Label the axes, draw a grid if asked for, and take away the lines that say nothing."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
+    if x:
+        axes.set_xlabel(x, fontsize=9)
+    if y:
+        axes.set_ylabel(y, fontsize=9)
+    if grid:
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
+    """Put a legend under all panels."""
+    labels = [str(handle.get_label()) for handle in handles]
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
+    )
 
 
 def time_axis(axes: Axes, end_s: float) -> None:
@@ -82,7 +97,7 @@ def save(
     *,
     svg: bool = False,
 ) -> None:
-    """Write a figure as PNG and its numbers as CSV beside it, each at once or not at all.
+    """Write a figure as PNG and its numbers as CSV beside it, each whole or not at all.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""What a schedule used over time: GPUs and watts as step series, and lanes for a Gantt chart.
-
-Everything is worked out from the schedule's segments and sleeps alone.
-"""
+"""What a schedule used over time: GPUs and watts as step series, and bars for a Gantt chart."""
 
 import heapq
 from collections.abc import Iterator
@@ -16,16 +13,9 @@ from ronda.instances.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Step series: each value holds from its time to the next; the last one is at the end.
+    """Step series (T,), from 0 to the schedule's end: a value holds until the next time.
 
-    Attributes
-    ----------
-    time_s
-        (T,) ascending, from 0 to the schedule's end.
-    gpus
-        (T,) GPUs held by jobs.
-    watts
-        (T,) power of the whole cluster: hosts, idle, pausing and busy GPUs, sleeping nodes.
+    `gpus` are those that jobs hold, `watts` the power of the whole cluster.
     """
 
     time_s: Floats
@@ -33,7 +23,7 @@ class Usage:
     watts: Floats
 
 
-def usage(instance: Instance, schedule: Schedule) -> Usage:
+def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     """Return GPUs and watts over time.
 
     A GPU draws its idle power unless its job progresses; a job that progresses draws its option's
@@ -104,19 +94,9 @@ def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
         for node, gpus in segment.placement:
             lanes = [heapq.heappop(free[node]) for _ in range(min(gpus, len(free[node])))]
             heapq.heappush(held, (segment.end_s, node, lanes))
-            found += [
-                Bar(
-                    job,
-                    node,
-                    first,
-                    width,
-                    segment.option.gpus,
-                    segment.start_s,
-                    segment.resume_s,
-                    segment.end_s,
-                )
-                for first, width in _stretches(lanes)
-            ]
+            times = (segment.start_s, segment.resume_s, segment.end_s)
+            gpus = segment.option.gpus
+            found += [Bar(job, node, *stretch, gpus, *times) for stretch in _stretches(lanes)]
     return found
 
 

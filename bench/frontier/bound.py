@@ -1,9 +1,9 @@
-"""The clairvoyant frontier: a mean JCT that no schedule with so much energy can beat.
+"""The clairvoyant frontier: a mean JCT that no schedule with a given energy can beat.
 
-A schedule that uses E joules in all leaves, beyond what the cheapest idling draws until the last
-job can be complete at the earliest, so many for its jobs, whenever it spends them. So the bounds
-of `ronda.formulations.bounds.horizon` for a budget of just that, all of it there from the start,
-hold for it; and so do those of the loosest budget of a sweep for every run of the sweep.
+Of the E joules that a schedule uses, what the cheapest idling draws until the earliest possible
+end cannot serve jobs. So the bounds of `ronda.formulations.bounds.horizon` for a budget of the
+rest, all of it available from the start, hold for the schedule; those of the loosest budget of a
+sweep hold for every run of it.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ _WIDEST = 2.0  # the last of them, over the least energy with which all jobs can
 
 Steps = tuple[tuple[float, float], ...]
 """Pairs (joules, seconds), ascending in joules and not ascending in seconds: no schedule that uses
-at most so many joules, and more than the pair before, has a mean JCT below. With less than the
-first pair's joules no schedule completes all jobs."""
+at most these joules, but more than the pair before, has a mean JCT below these seconds. With less
+than the first pair's joules no schedule completes all jobs."""
 
 
 def bound_steps(

@@ -16,24 +16,35 @@ import numpy as np
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import half_width
 
-COMPARATORS = frozenset(
-    {
-        "elasticflow-like",
-        "fifo",
-        "fifo+zeus",
-        "pollux-like+zeus",
-        "race-to-idle",
-        "sjf",
-        "srtf",
-        "tiresias+zeus",
-    }
-)
-"""Policies that others stand for; every other one counts as ronda's own in a comparison."""
 
-TARGETED = ("tiresias+zeus", "fifo+zeus")
-TARGET = 1.57
-"""At equal energy the best policy is to be this much better than the targeted comparators: the
-lower end of the range in PowerFlow's abstract (Gu et al. 2023), "1.57 to 3.39 times"."""
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """Who ronda's policies are held against.
+
+    Attributes
+    ----------
+    comparators
+        Policies that stand for others' schedulers; every other one counts as ronda's own.
+    targeted
+        Comparators that the best of ronda's own should beat at equal energy,
+    target
+        by this ratio of their mean JCT to its.
+    """
+
+    comparators: frozenset[str]
+    targeted: tuple[str, ...]
+    target: float
+
+
+YARDSTICK = Yardstick(
+    comparators=frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"})
+    | {"fifo+zeus", "tiresias+zeus", "pollux-like+zeus"},
+    targeted=("tiresias+zeus", "fifo+zeus"),
+    target=1.57,
+)
+"""What PowerFlow (Gu et al. 2023) compares itself with: schedulers that know no energy, alone and
+with Zeus's clocks. Its abstract claims "1.57 to 3.39 times" over those with Zeus; the target is the
+lower end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +65,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A policy at one budget: means over the seeds that ended without a violation.
+    """A policy at one budget (a factor, in watts): means over seeds that kept every rule.
 
-    Attributes
-    ----------
-    factor, sustained_w
-        The budget.
-    energy_j, jct_s
-        Joules used, and mean JCT in seconds.
-    bound_jct_s
-        Clairvoyant bound on the mean JCT of every schedule that keeps this budget.
-    runs
-        The seeds' results.
+    `bound_jct_s` bounds the mean JCT of every schedule that keeps this budget.
     """
 
     factor: float
@@ -78,17 +80,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A policy's points, in order of the budget, and what went wrong in words by budget factor."""
+    """A policy's points, in order of the budget, and in words what went wrong.
+
+    `own` is whether it is one of ronda's own policies, not a comparator.
+    """
 
     label: str
     policy: str
     points: tuple[Point, ...]
     failures: tuple[str, ...] = ()
-
-    @property
-    def own(self) -> bool:
-        """Whether it is one of ronda's own policies, not a comparator."""
-        return self.policy not in COMPARATORS
+    own: bool = True
 
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
@@ -108,47 +109,39 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A policy at a common energy; None: it has no point with so little.
-
-    `ratio` is its mean JCT over that of the best of ronda's own policies.
-    """
-
-    label: str
-    jct_s: float | None
-    ratio: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Level:
-    """All policies at one energy; `best` is the label of the best of ronda's own, if any."""
+    """All policies at one energy: mean JCT by label, None where no point has so little energy.
+
+    `best` is the label of the best of ronda's own policies, if any has a value.
+    """
 
     energy_j: float
     best: str | None
-    standings: tuple[Standing, ...]
+    jct_s: dict[str, float | None]
+
+    def ratio(self, label: str) -> float | None:
+        """Return a policy's mean JCT over that of the best of ronda's own."""
+        best = None if self.best is None else self.jct_s[self.best]
+        reached = self.jct_s[label]
+        return None if best is None or reached is None else reached / best
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """How the best of ronda's own policies does against a targeted comparator.
 
-    Attributes
-    ----------
-    label
-        The comparator.
-    met, missed
-        Ratios by joules, where both have a value and the target is reached or not.
-    unreachable
-        Joules with which the comparator has no point.
+    `met` and `missed` are (joules, ratio) where both have a value and the target is reached or
+    not; with the joules of `unreachable` the comparator has no point.
     """
 
     label: str
+    target: float
     met: tuple[tuple[float, float], ...]
     missed: tuple[tuple[float, float], ...]
     unreachable: tuple[float, ...]
 
 
-def curves(results: Iterable[Result]) -> tuple[Curve, ...]:
+def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tuple[Curve, ...]:
     """Return the curve of each policy; all results are of one instance, changed alike."""
     grouped: dict[str, dict[float, list[Result]]] = {}
     names: dict[str, str] = {}
@@ -164,7 +157,8 @@ def curves(results: Iterable[Result]) -> tuple[Curve, ...]:
             if good:
                 points.append(_point(sustained_w, good))
             failures += [_failure(run) for run in runs if run not in good]
-        found.append(Curve(label, names[label], tuple(points), tuple(failures)))
+        own = names[label] not in yardstick.comparators
+        found.append(Curve(label, names[label], tuple(points), tuple(failures), own))
     return tuple(found)
 
 
@@ -203,35 +197,24 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
     """Compare all policies at one energy."""
     reached = {curve.label: curve.jct_at(energy_j) for curve in found}
     own = {c.label: jct for c in found if c.own and (jct := reached[c.label]) is not None}
-    best = min(own, key=own.__getitem__) if own else None
-    return Level(
-        energy_j,
-        best,
-        tuple(
-            Standing(label, jct, None if best is None or jct is None else jct / own[best])
-            for label, jct in reached.items()
-        ),
-    )
+    return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
 
 
-def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, ...]:
+def verdicts(
+    found: Sequence[Curve], levels: Sequence[Level], yardstick: Yardstick = YARDSTICK
+) -> tuple[Verdict, ...]:
     """Hold the best of ronda's own policies against each targeted comparator that was run.
 
     Energies with which none of ronda's own has a point do not count.
     """
     made = []
     for curve in found:
-        if curve.policy not in TARGETED:
+        if curve.own or curve.policy not in yardstick.targeted:
             continue
-        ratios: list[tuple[float, float]] = []
-        without: list[float] = []
-        for each in levels:
-            (standing,) = (s for s in each.standings if s.label == curve.label)
-            if standing.ratio is not None:
-                ratios.append((each.energy_j, standing.ratio))
-            elif each.best is not None:
-                without.append(each.energy_j)
-        met = tuple(pair for pair in ratios if pair[1] >= TARGET)
-        missed = tuple(pair for pair in ratios if pair[1] < TARGET)
-        made.append(Verdict(curve.label, met, missed, tuple(without)))
+        held = [(each.energy_j, each.ratio(curve.label)) for each in levels if each.best]
+        ratios = [(energy, ratio) for energy, ratio in held if ratio is not None]
+        met = tuple(pair for pair in ratios if pair[1] >= yardstick.target)
+        missed = tuple(pair for pair in ratios if pair[1] < yardstick.target)
+        without = tuple(energy for energy, ratio in held if ratio is None)
+        made.append(Verdict(curve.label, yardstick.target, met, missed, without))
     return tuple(made)

@@ -1,28 +1,28 @@
 """The figures of a sweep: mean JCT against energy, and prices over time."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, time_axis
+from ronda.bench.figures.style import (
+    colour,
+    legend_below,
+    line,
+    marker,
+    new_figure,
+    save,
+    tidy,
+    time_axis,
+)
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import Curve
 from ronda.bench.frontier.report import Report
 from ronda.bench.frontier.shadow import Worth
 from ronda.bench.frontier.tables import energy_unit
 
-HEADER = (
-    "policy",
-    "budget_factor",
-    "sustained_w",
-    "energy_j",
-    "energy_half_j",
-    "mean_jct_s",
-    "mean_jct_half_s",
-    "seeds",
-)
 LOGARITHMIC = 8.0
 """From this ratio of the longest mean JCT to the shortest on the axis is logarithmic."""
 
@@ -33,13 +33,6 @@ def draw_frontier(made: Report, path: Path) -> None:
     Filled markers are on a policy's envelope, hollow ones are points that it beats elsewhere with
     less energy (a dotted line goes from budget to budget). The envelope goes on level to the
     right: more energy need not be spent.
-
-    Parameters
-    ----------
-    made
-        What the sweep found.
-    path
-        Of the figure, without suffix.
     """
     points = [point for curve in made.curves for point in curve.points]
     if not points:
@@ -64,17 +57,17 @@ def draw_frontier(made: Report, path: Path) -> None:
     else:
         axes.set_ylim(0, max(seconds) * 1.08)
     axes.set_xlim((least_j - margin) / unit_j, right_j / unit_j)
-    axes.set_xlabel(f"energy of the whole run, hosts and idle GPUs included ({unit})", fontsize=9)
-    axes.set_ylabel("mean JCT (s)", fontsize=9)
-    axes.grid(visible=True, which="both", linewidth=0.4, alpha=0.5)
     axes.set_title(
         f"{made.instance.name}: completion time that energy buys\n"
         "hollow: more energy for a longer time (dotted: from budget to budget)",
         fontsize=10,
     )
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    tidy(axes)
-    save(figure, path, HEADER, _rows(made), svg=True)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    spent = f"energy of the whole run, hosts and idle GPUs included ({unit})"
+    tidy(axes, spent, "mean JCT (s)", grid=True)
+    means = ("energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
+    header = ("policy", "budget_factor", "sustained_w", *means, "seeds")
+    save(figure, path, header, _rows(made), svg=True)
 
 
 def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: float) -> None:
@@ -131,18 +124,9 @@ def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None
 def _rows(made: Report) -> list[tuple[object, ...]]:
     """Return the numbers of the figure."""
     rows: list[tuple[object, ...]] = [
-        (
-            curve.label,
-            point.factor,
-            point.sustained_w,
-            point.energy_j.mean,
-            point.energy_j.half,
-            point.jct_s.mean,
-            point.jct_s.half,
-            len(point.runs),
-        )
+        (curve.label, p.factor, p.sustained_w, *astuple(p.energy_j), *astuple(p.jct_s), len(p.runs))
         for curve in made.curves
-        for point in curve.points
+        for p in curve.points
     ]
     rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
     return rows
@@ -152,13 +136,6 @@ def draw_prices(made: Report, path: Path) -> None:
     """Draw over time what GPUs and energy were worth by the prices, at each policy's least budget.
 
     The numbers of all budgets are in the CSV file. Nothing is drawn without prices.
-
-    Parameters
-    ----------
-    made
-        What the sweep found.
-    path
-        Of the figure, without suffix.
     """
     if not made.worths:
         return
@@ -182,24 +159,15 @@ def draw_prices(made: Report, path: Path) -> None:
                 label=f"{label}, budget ×{factor:g}",
             )
     for axes, what in zip(panels, ("GPU-hour", "kWh"), strict=True):
-        axes.set_ylabel(f"s of mean JCT per {what}", fontsize=9)
         axes.set_ylim(bottom=0)
-        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
-        tidy(axes)
+        tidy(axes, y=f"s of mean JCT per {what}", grid=True)
     time_axis(panels[1], end_s)
     figure.suptitle(f"{made.instance.name}: what one more is worth, by the prices", fontsize=11)
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    legend_below(figure, panels[0].get_legend_handles_labels()[0], 3)
     header = ("policy", "budget_factor", "time_s", "lasts_s", "s_per_gpu_hour", "s_per_kwh")
     rows = (
         (label, factor, *values)
         for (label, factor), said in made.worths.items()
-        for values in zip(
-            said.time_s.tolist(),
-            said.lasts_s.tolist(),
-            said.gpu_hour_s.tolist(),
-            said.kwh_s.tolist(),
-            strict=True,
-        )
+        for values in zip(*(column.tolist() for column in astuple(said)), strict=True)
     )
     save(figure, path, header, rows)

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import (
+    YARDSTICK,
     Curve,
     Level,
     Point,
     Verdict,
+    Yardstick,
     common_energies,
-    curves,
+    curves_of,
     level,
     verdicts,
 )
-from ronda.bench.frontier.shadow import Worth, gpu_saves, marginals, worth
+from ronda.bench.frontier.shadow import Worth, gpu_saves, kilowatt_saves, worth
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.variant import Variant
@@ -29,16 +31,8 @@ TIE = 1e-6
 class Shadow:
     """What one more of each resource is worth to a policy at a budget, in seconds of mean JCT.
 
-    Attributes
-    ----------
-    label, factor
-        The policy and its budget.
-    kw_measured_s, kw_priced_s
-        One more sustained kilowatt: between this budget and the next, and by prices.
-    gpu_measured_s, gpu_priced_s
-        One more GPU for the whole run: with more nodes, and by prices.
-    gpu_hour_s, kwh_s
-        One more GPU-hour and one more kilowatt-hour by prices, mean over the run.
+    A sustained kilowatt: measured between this budget and the next, and by prices; a GPU for the
+    whole run: measured with more nodes, and by prices; a GPU-hour and a kilowatt-hour by prices.
     """
 
     label: str
@@ -53,16 +47,10 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Policies by mean JCT at a budget of a changed instance, the best first.
+    """(Policy, mean JCT in seconds) at a budget of a changed instance, the best first.
 
-    Attributes
-    ----------
-    change, factor
-        What was changed (empty: nothing), and the budget.
-    order
-        Pairs (policy, mean JCT in seconds).
-    swapped
-        Pairs of policies that rank the other way round in the instance as it is.
+    `change` is empty for the instance as it is; `swapped` are pairs that rank the other way round
+    there.
     """
 
     change: str
@@ -73,28 +61,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a sweep says about an instance.
+    """All that a sweep says about an instance; a budget factor of 1 stands for `full_w` watts.
 
-    Attributes
-    ----------
-    instance
-        As it is.
-    full_w
-        Watts of a budget factor of 1.
-    curves
-        Of the instance as it is, but for its budget.
-    bound
-        The clairvoyant frontier.
-    levels, verdicts
-        Policies at common energies, and how ronda's best does against the targeted comparators.
-    shadows
-        What more of a resource is worth.
-    worths
-        The same decision by decision, by policy and budget factor.
-    rankings
-        By change and budget; empty where nothing was varied.
-    failures
-        What went wrong in runs that do not count.
+    `curves` and `levels` are of the instance as it is, but for its budget; `worths` by policy and
+    budget factor; `rankings` are empty where nothing was varied.
     """
 
     instance: Instance
@@ -109,12 +79,13 @@ class Report:
     failures: tuple[str, ...]
 
 
-def report(
+def make_report(
     instance: Instance,
     full_w: float,
     results: Sequence[Result],
     layout: Layout,
     bound: Steps,
+    yardstick: Yardstick = YARDSTICK,
 ) -> Report:
     """Make the report of an instance.
 
@@ -130,11 +101,13 @@ def report(
         Where their schedules are.
     bound
         The clairvoyant frontier.
+    yardstick
+        Who ronda's policies are held against.
     """
     by_change: dict[str, list[Result]] = {"": []}
     for result in results:
         by_change.setdefault(result.variant.change, []).append(result)
-    found = {change: curves(some) for change, some in by_change.items()}
+    found = {change: curves_of(some, yardstick) for change, some in by_change.items()}
     plain = found[""]
     budgets = {point.sustained_w for curve in plain for point in curve.points}
     levels = tuple(level(plain, each) for each in common_energies(plain, len(budgets)))
@@ -150,7 +123,7 @@ def report(
         curves=plain,
         bound=bound,
         levels=levels,
-        verdicts=verdicts(plain, levels),
+        verdicts=verdicts(plain, levels, yardstick),
         shadows=tuple(_shadows(instance, plain, larger, worths)),
         worths=worths,
         rankings=tuple(_rankings(found)) if len(found) > 1 else (),
@@ -186,7 +159,7 @@ def _shadows(
     nodes = min(larger, default=0)
     more = {curve.label: curve for curve in larger.get(nodes, ())}
     for curve in found:
-        slopes = {each.low: each.seconds_per_kw for each in marginals(curve.points)}
+        slopes = kilowatt_saves(curve)
         gpus = nodes * instance.cluster.node_groups[0].gpus_per_node
         gains = gpu_saves(curve, more[curve.label], gpus) if curve.label in more else {}
         for factor in (point.factor for point in curve.points):

@@ -13,13 +13,12 @@ Two ways, which need not agree:
   in units that cannot be converted, and are left out.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from ronda.bench.frontier.curves import Curve, Point
+from ronda.bench.frontier.curves import Curve
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
@@ -28,28 +27,11 @@ _JOULES_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
-    """What one more sustained kilowatt saves between two budgets (factors), measured."""
-
-    low: float
-    high: float
-    seconds_per_kw: float
-
-
-@dataclass(frozen=True, slots=True)
 class Worth:
-    """What one more of each resource saves of the mean JCT, decision by decision, by prices.
+    """What one more of each resource saves of the mean JCT, by the prices of each decision.
 
-    Attributes
-    ----------
-    time_s
-        (R,) when each decision was made.
-    lasts_s
-        (R,) how long it stood.
-    gpu_hour_s
-        (R,) seconds of mean JCT per GPU-hour, of the pool whose GPUs are dearest.
-    kwh_s
-        (R,) seconds of mean JCT per kilowatt-hour.
+    All are (R,): when a decision was made, how long it stood, and seconds of mean JCT per GPU-hour
+    (of the pool whose GPUs are dearest) and per kilowatt-hour.
     """
 
     time_s: Floats
@@ -78,14 +60,12 @@ class Worth:
         return float((self.kwh_s * self.lasts_s).sum() / 3600.0)
 
 
-def marginals(points: Sequence[Point]) -> tuple[Marginal, ...]:
-    """Return what one more kilowatt saves between each two neighbouring budgets of a curve."""
-    found = []
-    for low, high in pairwise(points):
-        saved_s = low.jct_s.mean - high.jct_s.mean
-        kilowatts = (high.sustained_w - low.sustained_w) / 1e3
-        found.append(Marginal(low.factor, high.factor, saved_s / kilowatts))
-    return tuple(found)
+def kilowatt_saves(curve: Curve) -> dict[float, float]:
+    """Return by budget factor the seconds of mean JCT per kilowatt up to the next budget."""
+    return {
+        low.factor: (low.jct_s.mean - high.jct_s.mean) / (high.sustained_w - low.sustained_w) * 1e3
+        for low, high in pairwise(curve.points)
+    }
 
 
 def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:

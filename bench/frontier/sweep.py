@@ -3,17 +3,20 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.bench.frontier.curves import YARDSTICK, Yardstick
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case, cases, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
+from ronda.solvers.registry import POLICIES
 
 MOST_BUDGETS = 1000
 """More budgets than this in one sweep are taken for a slip of the pen."""
@@ -64,6 +67,21 @@ def parse_changes(texts: Iterable[str]) -> tuple[Variant, ...]:
             value: Any = int(number) if whole else number
             found.append(Variant(**{name: value}))
     return tuple(dict.fromkeys(change for change in found if change.change))
+
+
+def parse_comparators(text: str) -> Yardstick:
+    """Read ``"fifo,srtf"`` as the usual yardstick with other comparators.
+
+    Raises
+    ------
+    InputError
+        If one is no policy's name.
+    """
+    names = [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in POLICIES:
+            raise InputError("--comparators", repr(name), f"names of: {', '.join(POLICIES)}")
+    return replace_fields(YARDSTICK, comparators=frozenset(names))
 
 
 def sweep_cases(

@@ -1,11 +1,10 @@
 """The report of a sweep in words and tables: for the terminal, Markdown and programs."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from ronda.bench.figures.table import seconds
-from ronda.bench.frontier.curves import TARGET, Level, Point, Spread, Verdict
+from ronda.bench.figures.table import Best, Table, seconds
+from ronda.bench.frontier.curves import Level, Point, Spread, Verdict
 from ronda.bench.frontier.report import Report
 
 MWH = 3.6e9
@@ -14,50 +13,22 @@ MWH = 3.6e9
 _NONE = "–"
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table: a title, the names of its columns, its rows, and notes below."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-    def markdown(self) -> str:
-        """Return the table as Markdown."""
-        lines = [f"#### {self.title}", "", "| " + " | ".join(self.header) + " |"]
-        lines.append("|---" + "|--:" * (len(self.header) - 1) + "|")
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        lines += ["", *(f"* {note}" for note in self.notes)]
-        return "\n".join([*lines, ""])
-
-
 def energy_unit(most_j: float) -> tuple[float, str]:
     """Return the joules of the unit that suits energies up to `most_j`, and its name."""
     return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
 
 
-def sheets(made: Report) -> tuple[Sheet, ...]:
+def tables_of(made: Report) -> tuple[Table, ...]:
     """Return the tables of a report, those without rows left out."""
     found = (_points(made), _levels(made), _shadow(made), _rankings(made))
-    return tuple(sheet for sheet in found if sheet.rows)
-
-
-def markdown(reports: Iterable[Report]) -> str:
-    """Return all reports as Markdown."""
-    lines = []
-    for made in reports:
-        lines.append(f"### {made.instance.name}\n")
-        lines += [sheet.markdown() for sheet in sheets(made)]
-        lines += [f"* {failure}\n" for failure in made.failures]
-    return "\n".join(lines)
+    return tuple(table for table in found if table.rows)
 
 
 def _most_j(made: Report) -> float:
     return max((p.energy_j.mean for c in made.curves for p in c.points), default=0.0)
 
 
-def _points(made: Report) -> Sheet:
+def _points(made: Report) -> Table:
     """Return what every policy reached at every budget."""
     unit_j, unit = energy_unit(_most_j(made))
     rows = [
@@ -74,7 +45,7 @@ def _points(made: Report) -> Sheet:
     ]
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
-    return Sheet(
+    return Table(
         f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
         ("policy", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
         tuple(rows),
@@ -87,24 +58,25 @@ def _spread(value: Spread, unit: float) -> str:
     return f"{text} ± {value.half / unit:.2g}" if value.half else text
 
 
-def _levels(made: Report) -> Sheet:
+def _levels(made: Report) -> Table:
     """Return mean JCT and ratio to ronda's best at equal energy."""
     unit_j, unit = energy_unit(_most_j(made))
     rows = []
-    for k, curve in enumerate(made.curves):
+    for curve in made.curves:
         cells = []
         for each in made.levels:
-            standing = each.standings[k]
-            text = _NONE if standing.jct_s is None else seconds(standing.jct_s)
-            if standing.ratio is not None:
-                text += " best" if each.best == standing.label else f" ({standing.ratio:.2f}×)"
+            jct_s, ratio = each.jct_s[curve.label], each.ratio(curve.label)
+            text = _NONE if jct_s is None else seconds(jct_s)
+            if ratio is not None:
+                best = each.best == curve.label
+                text = Best(f"{text} best") if best else f"{text} ({ratio:.2f}×)"
             cells.append(text)
         rows.append((curve.label, *cells))
     missing = f"{_NONE}: no run of the policy used so little; between points JCT is interpolated"
     against = "in brackets: times the JCT of ronda's best policy there"
     if not any(each.best for each in made.levels):
         against = "none of ronda's own policies has a point: no ratios"
-    return Sheet(
+    return Table(
         f"{made.instance.name}: mean JCT (s) at equal energy",
         ("policy", *(f"{each.energy_j / unit_j:.4g} {unit}" for each in made.levels)),
         tuple(rows),
@@ -115,12 +87,11 @@ def _levels(made: Report) -> Sheet:
 def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
     """Say whether the target against a comparator is met, and where it is not."""
     ratios = [ratio for _, ratio in (*verdict.met, *verdict.missed)]
+    head = f"target {verdict.target}× against {verdict.label}"
     if not ratios:
-        return f"target {TARGET}× against {verdict.label}: no energy at which both have a point"
-    words = (
-        f"target {TARGET}× against {verdict.label}: {min(ratios):.2f}× to {max(ratios):.2f}×, "
-        f"met at {len(verdict.met)} of {len(ratios)} energies"
-    )
+        return f"{head}: no energy at which both have a point"
+    words = f"{head}: {min(ratios):.2f}× to {max(ratios):.2f}×, "
+    words += f"met at {len(verdict.met)} of {len(ratios)} energies"
     if verdict.missed:
         where = (f"{energy / unit_j:.4g} {unit} ({r:.2f}×)" for energy, r in verdict.missed)
         words += f"; NOT met at {', '.join(where)}"
@@ -130,38 +101,25 @@ def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
     return words
 
 
-def _shadow(made: Report) -> Sheet:
+_SHADOWS = {
+    "kW (measured)": "kw_measured_s",
+    "kW (prices)": "kw_priced_s",
+    "GPU (measured)": "gpu_measured_s",
+    "GPU (prices)": "gpu_priced_s",
+    "GPU-hour (prices)": "gpu_hour_s",
+    "kWh (prices)": "kwh_s",
+}
+
+
+def _shadow(made: Report) -> Table:
     """Return what one more of each resource is worth."""
     rows = [
-        (
-            row.label,
-            f"{row.factor:g}",
-            *map(
-                _number,
-                (
-                    row.kw_measured_s,
-                    row.kw_priced_s,
-                    row.gpu_measured_s,
-                    row.gpu_priced_s,
-                    row.gpu_hour_s,
-                    row.kwh_s,
-                ),
-            ),
-        )
+        (row.label, f"{row.factor:g}", *(_number(getattr(row, f)) for f in _SHADOWS.values()))
         for row in made.shadows
     ]
-    return Sheet(
+    return Table(
         f"{made.instance.name}: seconds of mean JCT that one more is worth",
-        (
-            "policy",
-            "budget ×",
-            "kW (measured)",
-            "kW (prices)",
-            "GPU (measured)",
-            "GPU (prices)",
-            "GPU-hour (prices)",
-            "kWh (prices)",
-        ),
+        ("policy", "budget ×", *_SHADOWS),
         tuple(rows),
         (
             "measured: between this budget and the next; a GPU: with --vary nodes=1",
@@ -174,7 +132,7 @@ def _number(value: float | None) -> str:
     return _NONE if value is None else f"{value:,.4g}"
 
 
-def _rankings(made: Report) -> Sheet:
+def _rankings(made: Report) -> Table:
     """Return the rankings of policies by change and budget."""
     width = max((len(ranking.order) for ranking in made.rankings), default=0)
     rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
@@ -185,7 +143,7 @@ def _rankings(made: Report) -> Sheet:
         name = ranking.change or "as it is"
         rows.append((f"{name}, budget ×{ranking.factor:g}", *cells, swaps or _NONE))
     same = sum(not ranking.swapped for ranking in varied)
-    return Sheet(
+    return Table(
         f"{made.instance.name}: ranking by mean JCT (s) with other power figures, equal budgets",
         ("instance", *(str(k + 1) for k in range(width)), "changed"),
         tuple(rows),
@@ -209,9 +167,7 @@ def as_json(made: Report) -> dict[str, Any]:
         ],
         "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
         "equal_energy": [_level(each) for each in made.levels],
-        "targets": [
-            {"target": TARGET, **asdict(verdict), "unit": "J"} for verdict in made.verdicts
-        ],
+        "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
         "shadow_prices": [asdict(row) for row in made.shadows],
         "rankings": [asdict(ranking) for ranking in made.rankings],
         "failures": made.failures,
@@ -234,10 +190,8 @@ def _plain(point: Point) -> dict[str, Any]:
 
 def _level(each: Level) -> dict[str, Any]:
     """Return a comparison at one energy as plain values."""
-    return {
-        "energy_j": each.energy_j,
-        "best": each.best,
-        "policies": [
-            {"policy": s.label, "mean_jct_s": s.jct_s, "ratio": s.ratio} for s in each.standings
-        ],
-    }
+    reached = [
+        {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
+        for label, jct_s in each.jct_s.items()
+    ]
+    return {"energy_j": each.energy_j, "best": each.best, "policies": reached}

@@ -1,23 +1,24 @@
 """Carry out a comparison: every case in a process of its own, results appended as they come."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ronda.bench.runs.provenance import commit, host
 from ronda.bench.runs.results import Result, ResultsFile, Status
-from ronda.bench.runs.runner import Request
 from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import RUNNER, Command, Limits, serve
+from ronda.bench.runs.worker import Limits, carry_out
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import Schedule
-from ronda.solvers.versions import versions
+
+if TYPE_CHECKING:
+    from dask.distributed import Client
 
 Watch = Callable[[Case, float, Result | None], None]
 """Called with a case, the share of its jobs that are complete, and its result once it ended."""
@@ -38,7 +39,7 @@ class Layout:
         return self.folder / "results.jsonl"
 
     def schedule(self, key: str) -> Path:
-        """Return where the schedule (or other answer) of a case is."""
+        """Return where the schedule (or plan) of a case is."""
         return self.folder / "runs" / key / f"{self.answer}.json.zst"
 
     def read(self, key: str, kind: type[Answer]) -> Answer:
@@ -62,13 +63,13 @@ class Comparison:
     limits
         For every run.
     processes
-        Runs side by side.
+        Runs side by side on this machine.
     watch
-        Told about progress, never from two threads at once.
-    command
-        The process of a run.
+        Told about progress, never from two threads at the same time.
     answer
-        What it makes.
+        What a run makes: ``schedule``, or ``plan`` where the cases are of rounds.
+    client
+        Of a Dask cluster that carries out the runs, as many side by side as it has threads.
     """
 
     def __init__(
@@ -78,11 +79,11 @@ class Comparison:
         processes: int,
         *,
         watch: Watch | None = None,
-        command: Command = RUNNER,
         answer: str = "schedule",
+        client: "Client | None" = None,
     ) -> None:
         self.layout = Layout(folder, answer)
-        self.limits, self.processes, self.command = limits, processes, command
+        self.limits, self.processes, self.client = limits, processes, client
         self.file = ResultsFile(self.layout.results)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
 
@@ -95,7 +96,7 @@ class Comparison:
 
         An interrupt kills the runs under way; the results of those that ended are kept.
         """
-        with ThreadPoolExecutor(max_workers=self.processes) as pool:
+        with ThreadPoolExecutor(self._side_by_side()) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
                 for future in as_completed(futures):
@@ -103,8 +104,17 @@ class Comparison:
             except BaseException:
                 self._abandon(futures)
                 raise
-        found = [self.file.get(case.key) for case in cases]
-        return [result for result in found if result is not None]
+        labels = {case.key: case.label for case in cases}
+        found = [(case, self.file.get(case.key)) for case in cases]
+        # An earlier comparison may have written a policy otherwise.
+        return [msgspec.structs.replace(r, label=labels[c.key]) for c, r in found if r is not None]
+
+    def _side_by_side(self) -> int:
+        """Return how many runs to have under way; with Dask one waits for each thread."""
+        if self.client is None:
+            return self.processes
+        threads: dict[str, int] = self.client.nthreads()
+        return max(1, 2 * sum(threads.values()))
 
     def _abandon(self, futures: list[Future[None]]) -> None:
         """Stop the runs under way and do not start the others."""
@@ -120,43 +130,27 @@ class Comparison:
 
     def _run_one(self, case: Case) -> None:
         """Run a case and append its result."""
-        schedule = self.layout.schedule(case.key)
-        schedule.parent.mkdir(parents=True, exist_ok=True)
-        self._tell(case, 0.0, None)
-        answer = serve(
-            Request(case=case, schedule=str(schedule)),
-            self.limits,
-            self.layout.log(case.key),
-            progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
-            stop=self._stop,
-            command=self.command,
-        )
-        own = set(Result.__struct_fields__)
-        result = Result(
-            key=case.key,
-            instance=case.instance,
-            policy=case.policy,
-            seed=case.seed,
-            status=answer.status,
-            config=case.config,
-            label=case.label,
-            fingerprint=case.fingerprint,
-            time_limit_s=case.time_limit_s,
-            period_s=case.period_s,
-            variant=case.variant,
-            message=answer.message,
-            timeout_s=self.limits.timeout_s,
-            memory_mib=self.limits.memory_mib,
-            wall_s=answer.metrics.get("wall_s", answer.wall_s),
-            peak_rss_mib=answer.peak_rss_mib,
-            versions=versions(),
-            host=host(),
-            commit=commit(),
-            metrics={k: v for k, v in answer.metrics.items() if k not in own},
-        )
+        result = self._carry_out(case)
         with self._lock:
             self.file.append(result)
         self._tell(case, 1.0, result)
+
+    def _carry_out(self, case: Case) -> Result:
+        """Run a case here or on the cluster."""
+        answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
+        if self.client is not None:
+            from ronda.bench.runs.on_dask import carry_out_on
+
+            return carry_out_on(self.client, case, answer, self.limits, log, self._stop)
+        self._tell(case, 0.0, None)
+        return carry_out(
+            case,
+            answer,
+            self.limits,
+            log,
+            progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
+            stop=self._stop,
+        )
 
     def _tell(self, case: Case, share: float, result: Result | None) -> None:
         if self._watch is not None:
@@ -164,12 +158,11 @@ class Comparison:
                 self._watch(case, share, result)
 
 
-def relabel(results: Iterable[Result], cases: Iterable[Case]) -> list[Result]:
-    """Give results this comparison's labels: an earlier one may have written them otherwise."""
-    labels = {case.key: case.label for case in cases}
-    return [msgspec.structs.replace(r, label=labels.get(r.key, r.label)) for r in results]
-
-
 def failed(results: Iterable[Result]) -> list[Result]:
     """Return the runs that something is wrong with: an error, or a schedule with violations."""
     return [r for r in results if r.status is Status.ERROR or r.metrics.get("violations")]
+
+
+def statuses(results: Iterable[Result]) -> dict[str, int]:
+    """Return how many runs ended in which way."""
+    return Counter(str(result.status) for result in results)

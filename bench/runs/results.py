@@ -4,15 +4,19 @@ A line that a kill cut in half is dropped, and so is an older line of the same c
 """
 
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ronda.bench.runs.variant import UNCHANGED, Variant, run_title
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
+from ronda.instances.files.storage import load
+
+Line = TypeVar("Line")
 
 
 class Status(StrEnum):
@@ -25,27 +29,10 @@ class Status(StrEnum):
 
 
 class Result(Record, frozen=True, kw_only=True):
-    """One run's line without the metrics.
+    """One run's line: its case, how and where it ended, and the limits that it ran under.
 
-    Attributes
-    ----------
-    key
-        Of the `Case`.
-    instance, policy, seed, config, label, fingerprint, time_limit_s, period_s, variant
-        As in the `Case`.
-    status
-        How the run ended.
-    message
-        Why, unless it is `OK`.
-    timeout_s, memory_mib
-        The limits that it ran under.
-    wall_s, peak_rss_mib
-        What it took.
-    versions, host, commit
-        What ran it, and where.
-    metrics
-        The fields of `ronda run`; written beside the others on the line, not nested. Empty unless
-        the run is `OK`.
+    `metrics` are the fields of `ronda run`, empty unless the run is `OK`; they are written beside
+    the others on the line, not nested.
     """
 
     key: str
@@ -94,8 +81,9 @@ class Result(Record, frozen=True, kw_only=True):
         return {**metrics, **msgspec.to_builtins(fields)}
 
     @classmethod
-    def from_line(cls, line: dict[str, Any]) -> "Result":
+    def from_line(cls, text: bytes) -> "Result":
         """Rebuild a result from its flat line."""
+        line = msgspec.json.decode(text, type=dict[str, Any])
         own = {key: line[key] for key in cls.__struct_fields__ if key in line}
         metrics = {key: value for key, value in line.items() if key not in own}
         return msgspec.convert(own | {"metrics": metrics}, type=cls)
@@ -104,6 +92,36 @@ class Result(Record, frozen=True, kw_only=True):
 def _as_tight(limit: float | None, old: float | None) -> bool:
     """Tell whether a limit is no more generous than the old one."""
     return old is None or (limit is not None and limit <= old)
+
+
+def read_records(
+    path: Path, kind: type[Line], expected: str, read: Callable[[bytes], Line] | None = None
+) -> list[Line]:
+    """Return the whole lines of a file of JSON lines; none if there is no file.
+
+    Parameters
+    ----------
+    path
+        The file; what follows its last line end was cut off by a kill.
+    kind, expected
+        What each line holds, and that in words.
+    read
+        Makes it of a line, if that is more than to decode it.
+
+    Raises
+    ------
+    InputError
+        If a whole line is something else.
+    """
+    data = load(path) if path.exists() else b""
+    decode = read or msgspec.json.Decoder(kind).decode
+    records = []
+    for number, text in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+        try:
+            records.append(decode(text))
+        except msgspec.DecodeError as error:
+            raise InputError(f"{path} line {number}", str(error), expected) from None
+    return records
 
 
 class ResultsFile:
@@ -122,17 +140,9 @@ class ResultsFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._latest: dict[str, Result] = {}
-        data = path.read_bytes() if path.exists() else b""
-        self._whole = data.rfind(b"\n") + 1  # what follows was cut off
-        for number, line in enumerate(data[: self._whole].splitlines(), start=1):
-            try:
-                result = Result.from_line(msgspec.json.decode(line, type=dict[str, Any]))
-            except (msgspec.DecodeError, msgspec.ValidationError) as error:
-                raise InputError(
-                    f"{path} line {number}", str(error), "a result of compare"
-                ) from None
-            self._latest[result.key] = result
+        self._whole = path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+        results = read_records(path, Result, "a result of compare", Result.from_line)
+        self._latest = {result.key: result for result in results}
 
     def get(self, key: str) -> Result | None:
         """Return the latest result of a case."""

@@ -1,6 +1,7 @@
-"""One run in a process of its own: ``python -m ronda.bench.runs.runner < request.json``.
+"""The process of a run: ``python -m ronda.bench.runs.runner < request.json``.
 
-The request is a `Request` on stdin. On stdout comes one JSON line after every so many rounds,
+The request is a `ronda.bench.runs.specs.Request` on stdin. An instance is driven to its end, a
+round is decided; the schedule or plan goes to a file. On stdout comes now and then one JSON line
 ``{"progress": [completed, jobs]}``, and at the end ``{"metrics": {...}}`` or ``{"error": "..."}``.
 The parent enforces memory and time (`ronda.bench.runs.worker`).
 """
@@ -9,25 +10,28 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ronda.bench.runs.specs import Case
-from ronda.instances.base import Record
+from ronda.bench.runs.single import drive
+from ronda.bench.runs.specs import Case, Request
+from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError
+from ronda.instances.files.catalogue import load
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.solvers.contract import Deadline
+from ronda.solvers.registry import policy
+from ronda.solvers.solve import solve
 
 REPORT_EVERY_S = 0.2
 """Progress is told no more often than this."""
-
-
-class Request(Record, frozen=True, kw_only=True):
-    """What to run, and the file that gets the schedule."""
-
-    case: Case
-    schedule: str
 
 
 def say(message: dict[str, Any]) -> None:
@@ -51,32 +55,48 @@ class Reporter:
 
 
 def execute(request: Request) -> dict[str, Any]:
-    """Carry out a run, write its schedule, and return its metrics."""
-    from ronda.bench.runs.measure import measure
-    from ronda.instances.files.catalogue import load
-    from ronda.instances.files.json import fingerprint, write
-    from ronda.instances.instance import Instance
-    from ronda.solvers.horizon.driver import run
-    from ronda.solvers.registry import policy
-
+    """Carry out a run, write its answer, and return its metrics."""
     case = request.case
-    loaded = load(case.source)
-    instance = case.variant.apply(loaded) if isinstance(loaded, Instance) else None
-    if instance is None or fingerprint(instance) != case.fingerprint:
-        raise RondaError(f"{case.source}: the instance changed while the comparison ran")
-    began = time.perf_counter()
-    schedule = run(
-        instance,
-        policy(case.policy, **case.config),
-        seed=case.seed,
-        time_limit_s=case.time_limit_s,
-        cadence=case.cadence(instance),
-        progress=Reporter(),
-    )
-    wall_s = time.perf_counter() - began
-    write(schedule, Path(request.schedule))
-    metrics = measure(instance, schedule, wall_s=wall_s).metrics
+    found = load(case.source)
+    question = case.variant.apply(found) if isinstance(found, Instance) else found
+    if fingerprint(question) != case.fingerprint:
+        raise RondaError(f"{case.source}: it changed while the comparison ran")
+    answer: Schedule | Plan
+    if isinstance(question, Instance):
+        answer, measured = drive(question, case, progress=Reporter())
+        metrics = measured.metrics
+    else:
+        answer, metrics = decide(question, case)
+    write(answer, Path(request.answer))
     return metrics | {"peak_rss_mib": peak_rss_mib()}
+
+
+def decide(round_: Round, case: Case) -> tuple[Plan, dict[str, Any]]:
+    """Decide a round; returns the plan and the policy's own account of its search.
+
+    The clock starts once the packages that the policy names are imported: a scheduler imports
+    them once, not at each decision.
+    """
+    made = policy(case.policy, **case.config)
+    for package in getattr(made, "packages", ()):
+        import_module("pyomo.environ" if package == "pyomo" else package)
+    began = time.perf_counter()
+    plan = solve(round_, made, seed=case.seed, deadline=Deadline(case.time_limit_s))
+    wall_s = time.perf_counter() - began
+    record = plan.record
+    return plan, {
+        "jobs": len(round_.jobs),
+        "objective": plan.objective,
+        "bound": plan.bound,
+        "incumbents": [list(pair) for pair in record.incumbents],
+        "build_s": record.build_s,
+        "solve_s": record.solve_s,
+        "evaluations": record.nodes,
+        "stop": str(plan.stop),
+        "solution": str(plan.status),
+        "violations": len(check(round_, plan)),
+        "wall_s": wall_s,
+    }
 
 
 def peak_rss_mib() -> float:
@@ -94,8 +114,8 @@ def peak_rss_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main(execute: Callable[[Request], dict[str, Any]] = execute) -> int:
-    """Serve one request, on stdin, by `execute`; return the exit code."""
+def main() -> int:
+    """Serve one request, on stdin; return the exit code."""
     try:
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
         say({"metrics": execute(request)})

@@ -28,19 +28,13 @@ class Case(Record, frozen=True, kw_only=True):
     source
         How to load the instance: a packaged name or a path.
     instance, fingerprint
-        Its name and the hash of what it holds once it is changed.
-    label
-        The policy as the user wrote it.
-    policy, config
-        The policy's name and all its effective parameters.
-    seed
-        Of the run.
+        Its name and the hash of what it holds once `variant` has changed it.
+    label, policy, config
+        The policy as the user wrote it, its name, and all its effective parameters.
     time_limit_s
         For each decision; None: no limit.
     period_s
-        Rounds by the clock instead of the instance's own period; None: as the instance says.
-    variant
-        How to change what was loaded.
+        Seconds between rounds; None: as the instance says.
     """
 
     source: str
@@ -73,6 +67,13 @@ class Case(Record, frozen=True, kw_only=True):
         if self.period_s is None:
             return instance.cadence
         return msgspec.structs.replace(instance.cadence, period_s=self.period_s)
+
+
+class Request(Record, frozen=True, kw_only=True):
+    """What the process of a run is asked: a case, and the file that gets its answer."""
+
+    case: Case
+    answer: str
 
 
 def split_policies(text: str) -> tuple[str, ...]:
@@ -190,5 +191,6 @@ def refuse_namesakes(instances: Mapping[str, tuple[Instance | Round, str]]) -> N
     known: dict[str, str] = {}
     for source, (instance, fingerprint) in instances.items():
         if known.setdefault(instance.name, fingerprint) != fingerprint:
-            found = f"another instance with the name {instance.name!r}"
+            kind = type(instance).__name__.lower()
+            found = f"another {kind} with the name {instance.name!r}"
             raise InputError(source, found, "different names")

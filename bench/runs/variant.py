@@ -21,16 +21,12 @@ class Variant(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     sustained_w
-        Watts at which the energy budget accrues instead of its own. What may be spent before any
-        has accrued is scaled alike, so that at every time the budget is the same share of the
-        instance's own. An instance without energy budget gets one without such credit, with a
-        window of an hour, that accrues evenly. None: the budget as it is.
+        Watts at which the energy budget accrues; its credit is scaled alike. An instance without
+        a budget gets one without credit, with a window of an hour. None: the budget as it is.
     factor
         The same as a share of `reference_w`, for tables: it decides nothing.
-    idle
-        Factor on the idle power of hosts and GPUs.
-    power
-        Factor on the power curves of all profiles.
+    idle, power
+        Factors on the idle power of hosts and GPUs, and on all power curves.
     nodes
         Nodes added to the first group.
     """
@@ -81,10 +77,9 @@ def run_title(instance: str, label: str, seed: int, variant: Variant) -> str:
 def reference_w(instance: Instance) -> float:
     """Return the watts that a budget factor of 1 stands for.
 
-    What the instance's own energy budget sustains; without one, what the cluster draws with all
-    nodes awake and all GPUs busy at full clock. The power of a busy GPU is then the mean over the
-    jobs at the GPUs and batch that they ask for, weighted by the fewest GPU-seconds that each
-    needs.
+    What the instance's own energy budget sustains; without one, the draw with all nodes awake and
+    all GPUs busy at full clock: the mean over jobs as they ask to run, weighted by the fewest
+    GPU-seconds that each needs.
 
     Raises
     ------

@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import psutil
 
-from ronda.bench.runs.results import Status
-from ronda.bench.runs.runner import Request
+from ronda.bench.runs.provenance import commit, host
+from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.specs import Case, Request
 from ronda.instances.errors import RondaError
+from ronda.solvers.versions import versions
 
 POLL_S = 0.2
 """Seconds between two looks at a process's memory and time."""
@@ -31,6 +32,13 @@ ONE_THREAD = dict.fromkeys(_THREADS, "1")
 
 Command = tuple[str, ...]
 RUNNER: Command = (sys.executable, "-m", "ronda.bench.runs.runner")
+
+
+class Stop(Protocol):
+    """Says when to stop; a `threading.Event`, say."""
+
+    def is_set(self) -> bool:
+        """Tell whether to stop now."""
 
 
 class StoppedError(RondaError):
@@ -58,13 +66,59 @@ class Answer:
     peak_rss_mib: float = 0.0
 
 
+def carry_out(
+    case: Case,
+    answer: Path,
+    limits: Limits,
+    log: Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Stop | None = None,
+) -> Result:
+    """Run a case in a process of its own and return its line of the results.
+
+    Parameters
+    ----------
+    case
+        What to run.
+    answer
+        File that gets the schedule or plan.
+    limits, log, progress, stop
+        As for `serve`.
+    """
+    answer.parent.mkdir(parents=True, exist_ok=True)
+    request = Request(case=case, answer=str(answer))
+    said = serve(request, limits, log, progress=progress, stop=stop)
+    return result_of(case, limits, said)
+
+
+def result_of(case: Case, limits: Limits, said: Answer) -> Result:
+    """Return the line of the results of a case that ended, here and now."""
+    own = set(Result.__struct_fields__)
+    of_case = {name: getattr(case, name) for name in own & set(Case.__struct_fields__)}
+    return Result(
+        **of_case,
+        key=case.key,
+        status=said.status,
+        message=said.message,
+        timeout_s=limits.timeout_s,
+        memory_mib=limits.memory_mib,
+        wall_s=said.metrics.get("wall_s", said.wall_s),
+        peak_rss_mib=said.peak_rss_mib,
+        versions=versions(),
+        host=host(),
+        commit=commit(),
+        metrics={k: v for k, v in said.metrics.items() if k not in own},
+    )
+
+
 def serve(
     request: Request,
     limits: Limits,
     log: Path,
     *,
     progress: Callable[[int, int], None] | None = None,
-    stop: Event | None = None,
+    stop: Stop | None = None,
     command: Command = RUNNER,
 ) -> Answer:
     """Run a request in a process of its own, within limits.
@@ -80,7 +134,7 @@ def serve(
     progress
         Called with (completed jobs, jobs) as the run tells them.
     stop
-        Set from another thread: kill the run.
+        Once it is set, the run is killed.
     command
         The process; it reads the request on stdin.
 
@@ -99,7 +153,7 @@ def serve(
             env=os.environ | ONE_THREAD,
             start_new_session=True,  # so that a kill reaches all of it
         )
-        watch = _Watch(process, limits, progress, stop or Event())
+        watch = _Watch(process, limits, progress, stop)
         try:
             answer = watch.until_end(request)
         finally:
@@ -117,7 +171,7 @@ class _Watch:
         process: subprocess.Popen[bytes],
         limits: Limits,
         progress: Callable[[int, int], None] | None,
-        stop: Event,
+        stop: Stop | None,
     ) -> None:
         self.process, self.limits, self.progress, self.stop = process, limits, progress, stop
         self.answer = Answer()
@@ -133,7 +187,7 @@ class _Watch:
             self.process.stdin.write(msgspec.json.encode(request))
             self.process.stdin.close()
         except BrokenPipeError:
-            pass  # it died at once; its exit code says the rest
+            pass  # it died immediately; its exit code says the rest
         if self._listen(self.process.stdout.fileno()) and not self.said:
             answer.message = _last_words(self.process.wait())
         answer.wall_s = time.perf_counter() - self.began
@@ -179,7 +233,7 @@ class _Watch:
 
     def _over(self) -> bool:
         """Tell whether the process must end now, and write down why."""
-        if self.stop.is_set():
+        if self.stop is not None and self.stop.is_set():
             raise StoppedError("stopped")
         clock = time.perf_counter()
         if clock < self.look_again:
@@ -216,7 +270,7 @@ def _rss_mib(pid: int) -> float:
 
 
 def _end(process: subprocess.Popen[bytes], answered: bool) -> None:
-    """End a process and all that it started: at once, unless it has answered and is leaving."""
+    """End a process and all that it started; one that has answered may leave by itself."""
     try:
         process.wait(GRACE_S if answered else 0)
     except subprocess.TimeoutExpired:

@@ -13,8 +13,8 @@ from rich.progress import track
 
 from ronda.bench.program import CONTEXT, Above0
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.lines import read_records
 from ronda.bench.runs.provenance import host
+from ronda.bench.runs.results import read_records
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import store

@@ -8,33 +8,37 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from ronda.cli.command import Taught
 from ronda.instances.errors import RondaError
 
 COMMANDS = {
-    "solve": "ronda.cli.commands.solve",
-    "run": "ronda.cli.commands.run",
-    "compare": "ronda.cli.commands.compare",
-    "frontier": "ronda.cli.commands.frontier",
-    "anytime": "ronda.cli.commands.anytime",
-    "export": "ronda.cli.commands.export",
-    "explain": "ronda.cli.commands.explain",
-    "instances": "ronda.cli.commands.instances.group",
-    "profile": "ronda.cli.commands.profile.group",
-    "show-versions": "ronda.cli.commands.versions",
-    "completion": "ronda.cli.commands.completion",
+    "solve": ("ronda.cli.commands.solve", "Decide one round."),
+    "run": ("ronda.cli.commands.run", "Drive a policy over a whole horizon."),
+    "compare": ("ronda.cli.commands.compare", "Compare policies by quality and solve time."),
+    "frontier": ("ronda.cli.commands.frontier", "Sweep the energy budget of instances."),
+    "anytime": ("ronda.cli.commands.anytime", "Draw plan quality against time on rounds."),
+    "export": ("ronda.cli.commands.export", "Write a round's model for other solvers."),
+    "explain": ("ronda.cli.commands.explain", "Say which limits of a round conflict."),
+    "instances": ("ronda.cli.commands.instances.group", "List, check, convert, make instances."),
+    "profile": ("ronda.cli.commands.profile.group", "Fit models of speed and power."),
+    "show-versions": ("ronda.cli.commands.versions", "Show what a bug report needs."),
+    "completion": ("ronda.cli.commands.completion", "Print a shell's completion script."),
 }
-"""Name of each command and the module that has it as ``command``."""
+"""Name of each command, the module that has it as ``command``, and its line in the help."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 class LazyGroup(Taught, click.Group):
-    """A group that imports a command's module when it needs it, in the order of its table."""
+    """A group that imports a command's module only when the command is used.
 
-    def __init__(self, *args: Any, lazy: dict[str, str], **attributes: Any) -> None:
+    Its help and the completion of its words come from the table: they import nothing.
+    """
+
+    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.lazy = lazy
 
@@ -46,8 +50,22 @@ class LazyGroup(Taught, click.Group):
         """Import a command."""
         if cmd_name not in self.lazy:
             return None
-        found: click.Command = importlib.import_module(self.lazy[cmd_name]).command
+        found: click.Command = importlib.import_module(self.lazy[cmd_name][0]).command
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, brief) for name, (_, brief) in self.lazy.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands of the table."""
+        found = [
+            CompletionItem(name, help=brief)
+            for name, (_, brief) in self.lazy.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
 class Root(LazyGroup):
@@ -112,7 +130,7 @@ def system(error: OSError) -> str:
     cls=Root,
     lazy=COMMANDS,
     examples=(
-        "ronda instances list                       what there is to schedule",
+        "ronda instances list                       the packaged instances",
         "ronda run venus-vcvly --policy fifo        drive a policy over a whole trace",
         "ronda compare pollux-1 --policies srtf,milp,genetic --seeds 0-4 --out results",
         "ronda solve round.json --policy milp       decide a single round",

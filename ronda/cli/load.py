@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+import click
+
+from ronda.cli.output import emit
 from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import Document
@@ -10,9 +15,6 @@ from ronda.instances.rules.validate import Document
 
 def document(source: str) -> Document:
     """Return what a packaged name, a file of any kind or ``-`` (stdin) holds."""
-    from ronda.instances.files.catalogue import entries, load
-    from ronda.instances.files.json import read
-
     if source in {entry.name for entry in entries()}:
         return load(source)
     return read(source)
@@ -20,9 +22,6 @@ def document(source: str) -> Document:
 
 def subject(source: str) -> Instance | Round:
     """Return the instance or the round that an argument names."""
-    from ronda.instances.files.catalogue import load
-    from ronda.instances.files.json import read
-
     found = read("-") if source == "-" else load(source)
     if isinstance(found, Instance | Round):
         return found
@@ -30,13 +29,7 @@ def subject(source: str) -> Instance | Round:
 
 
 def round_(source: str) -> Round:
-    """Return the round that an argument names.
-
-    Raises
-    ------
-    InputError
-        If it names something else.
-    """
+    """Return the round that an argument names, or refuse anything else."""
     found = subject(source)
     if isinstance(found, Round):
         return found
@@ -45,13 +38,7 @@ def round_(source: str) -> Round:
 
 
 def instance(source: str) -> Instance:
-    """Return the instance that an argument names.
-
-    Raises
-    ------
-    InputError
-        If it names something else.
-    """
+    """Return the instance that an argument names, or refuse anything else."""
     found = subject(source)
     if isinstance(found, Instance):
         return found
@@ -67,11 +54,6 @@ def kind_of(found: object) -> str:
 
 def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
     """Write what a command made, and say so."""
-    import click
-
-    from ronda.cli.output import emit
-    from ronda.instances.files.json import fingerprint, write
-
     write(made, out)
     jobs, gpus = len(made.jobs), made.cluster.gpus
     if as_json:

@@ -11,70 +11,78 @@ import click
 from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import entries
+from ronda.solvers.registry import POLICIES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
-class Seconds(click.ParamType[float]):
+class Parsed(click.ParamType[T]):
+    """A value that `read` makes of a text; None stands for one that cannot be meant."""
+
+    expected = ""
+
+    def read(self, text: str) -> T | None:
+        """Return the value of a text."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Read a text; a value that was read already stays."""
+        found: T | None = self.read(value) if isinstance(value, str) else value
+        if found is None:
+            place = max(param.opts, key=len) if param is not None else "value"
+            raise InputError(place, repr(value), self.expected)
+        return found
+
+
+class Seconds(Parsed[float]):
     """A duration above zero."""
 
-    name = "seconds"
+    name, expected = "seconds", "a number of seconds above 0"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def read(self, text: str) -> float | None:
         """Read a number of seconds."""
-        number = _number(value)
-        if number is None or not 0 < number < math.inf:
-            raise InputError(_place(param), repr(value), "a number of seconds above 0")
-        return number
+        return _above_zero(text)
 
 
-class Seed(click.ParamType[int]):
+class Seed(Parsed[int]):
     """A whole number from 0 on."""
 
-    name = "integer"
+    name, expected = "integer", "a whole number from 0 on"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def read(self, text: str) -> int | None:
         """Read a seed."""
-        if not re.fullmatch(r"\s*\d{1,18}\s*", str(value), re.ASCII):
-            raise InputError(_place(param), repr(value), "a whole number from 0 on")
-        return int(value)
+        return int(text) if re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII) else None
 
 
-class Memory(click.ParamType[float]):
+class Memory(Parsed[float]):
     """An amount of memory in MiB: ``4G``, ``1500M``; a bare number counts GiB."""
 
-    name = "size"
+    name, expected = "size", "a size such as 4G or 1500M"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def read(self, text: str) -> float | None:
         """Read a size; returns MiB."""
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"\s*([\d.]+)\s*([MG]?)(?:i?B)?\s*", str(value), re.IGNORECASE)
-        number = _number(match[1]) if match else None
-        if match is None or number is None or not 0 < number < math.inf:
-            raise InputError(_place(param), repr(value), "a size such as 4G or 1500M")
+        match = re.fullmatch(r"\s*([\d.]+)\s*([MG]?)(?:i?B)?\s*", text, re.IGNORECASE)
+        number = _above_zero(match[1]) if match else None
+        if match is None or number is None:
+            return None
         return number if match[2].upper() == "M" else number * 1024
 
 
-class Nodes(click.ParamType[int | dict[str, int]]):
+class Nodes(Parsed[int | dict[str, int]]):
     """A number of nodes, or numbers by partition: ``vcvGl=20,vcvLy=2``."""
 
-    name = "nodes"
+    name, expected = "nodes", "a number, or NAME=NUMBER,NAME=NUMBER"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | dict[str, int]:
+    def read(self, text: str) -> int | dict[str, int] | None:
         """Read the number, or the numbers."""
-        if re.fullmatch(r"[1-9]\d{0,8}", str(value), re.ASCII):
-            return int(value)
-        pairs = [part.strip().rpartition("=") for part in str(value).split(",")]
+        if re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+            return int(text)
+        pairs = [part.strip().rpartition("=") for part in text.split(",")]
         good = all(name and re.fullmatch(r"[1-9]\d{0,8}", number) for name, _, number in pairs)
         if not good or len({name for name, _, _ in pairs}) < len(pairs):
-            raise InputError(_place(param), repr(value), "a number, or NAME=NUMBER,NAME=NUMBER")
+            return None
         return {name: int(number) for name, _, number in pairs}
 
 
@@ -94,8 +102,6 @@ class Source(click.ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the packaged names, then the shell's own file names."""
-        from ronda.instances.files.catalogue import entries
-
         names = [entry.name for entry in entries() if entry.name.startswith(incomplete)]
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
@@ -109,22 +115,16 @@ class PolicyName(click.ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the names of the policies; in a list, for the word after the last comma."""
-        from ronda.solvers.registry import POLICIES
-
         head, comma, word = incomplete.rpartition(",")
         return [CompletionItem(head + comma + name) for name in POLICIES if name.startswith(word)]
 
 
-def _number(value: Any) -> float | None:
+def _above_zero(text: str) -> float | None:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(text)
+    except ValueError:
         return None
-
-
-def _place(param: click.Parameter | None) -> str:
-    """Name an option as the user writes it."""
-    return max(param.opts, key=len) if param is not None else "value"
+    return number if 0 < number < math.inf else None
 
 
 policy_option = click.option(
@@ -132,13 +132,7 @@ policy_option = click.option(
     type=PolicyName(),
     default="milp",
     show_default=True,
-    help=(
-        "Who decides: fifo, sjf, srtf, milp, prices, genetic, ones, evolve, powerflow, "
-        "powerflow-prices, milp-energy, tiresias, optimus, pollux-like, elasticflow-like, "
-        "race-to-idle, fifo+zeus, sjf+zeus, srtf+zeus, tiresias+zeus, optimus+zeus, "
-        "pollux-like+zeus, elasticflow-like+zeus; "
-        "parameters as 'milp(gap=1e-3)'."
-    ),
+    help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'.",
 )
 seed_option = click.option(
     "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same result."
@@ -147,13 +141,6 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )
 force_option = click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
-policies_option = click.option(
-    "--policies",
-    type=PolicyName(),
-    default="fifo,srtf,milp,genetic",
-    show_default=True,
-    help="Separated by commas; parameters in brackets.",
-)
 seeds_option = click.option(
     "--seeds",
     default="0",
@@ -161,12 +148,11 @@ seeds_option = click.option(
     metavar="LIST",
     help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
 )
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(1, 1024),
-    default=lambda: os.cpu_count() or 1,
-    show_default="one per core",
-    help="Runs side by side. For exact solve times, leave a core free.",
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the runs carried out by the workers of a Dask cluster, such as "
+    "tcp://127.0.0.1:8786, or of one that is started here with --jobs workers: local.",
 )
 timeout_option = click.option(
     "--timeout",
@@ -192,6 +178,34 @@ round_argument = click.argument("source", metavar="ROUND", type=Source())
 instances_argument = click.argument(
     "sources", metavar="INSTANCE...", type=Source(), nargs=-1, required=True
 )
+
+
+def policies_option(default: str) -> Callable[[Command], Command]:
+    """Return the option ``--policies`` with its default."""
+    return click.option(
+        "--policies",
+        type=PolicyName(),
+        default=default,
+        show_default=True,
+        help="Separated by commas; parameters in brackets.",
+    )
+
+
+def jobs_option(
+    default: int | Callable[[], int] = lambda: os.cpu_count() or 1,
+    shown: str | bool = "one per core",
+    help: str = "Runs side by side. For exact solve times, leave a core free.",
+) -> Callable[[Command], Command]:
+    """Return the option ``--jobs`` with its default."""
+    return click.option(
+        "--jobs", type=click.IntRange(1, 1024), default=default, show_default=shown, help=help
+    )
+
+
+def file_option(required: bool = True) -> Callable[[Command], Command]:
+    """Return the option ``--out`` of commands that write one file."""
+    help = "A .json, .json.gz or .json.zst."
+    return click.option("--out", type=Target(), required=required, metavar="FILE", help=help)
 
 
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:

@@ -3,18 +3,20 @@
 import math
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from ronda.bench.figures import Best, Table
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
 
 if TYPE_CHECKING:
+    from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
 WIDE = 160
 """Columns that tables may take when no terminal limits them."""
@@ -39,15 +41,32 @@ def _finite(value: Any) -> Any:
 def display(*parts: Any) -> None:
     """Print tables on stdout, as wide as the terminal; into a file, without blanks at line ends."""
     screen = console()
+    shown = [piece for part in parts for piece in _pieces(part, screen.width)]
     if screen.is_terminal:
-        for part in parts:
-            screen.print(part)
+        for piece in shown:
+            screen.print(piece)
         return
     with screen.capture() as captured:
-        for part in parts:
-            screen.print(part)
+        for piece in shown:
+            screen.print(piece)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
+
+
+def _pieces(part: Any, width: int) -> list[Any]:
+    """Return what to print of a part; a `Table` that is too wide gets a column for each row."""
+    from rich.text import Text
+
+    if not isinstance(part, Table):
+        return [part]
+    if part.width() > width and len(part.rows) < len(part.header):
+        part = part.transposed()
+    made = table(*part.header)
+    for row in part.rows:
+        made.add_row(*(Text(t, "bold green" if isinstance(t, Best) else "") for t in row))
+    title = [Text(part.title, style="bold")] if part.title else []
+    notes = [Text(f"  {note}", style="dim") for note in part.notes]
+    return [*title, made, *notes, *([Text("")] if notes else [])]
 
 
 def console() -> "Console":
@@ -58,14 +77,23 @@ def console() -> "Console":
     return Console(width=wide, highlight=False, markup=False)
 
 
-def table(*columns: str, title: str | None = None, left: int = 1) -> "Table":
+def table(*columns: str, left: int = 1) -> "rich_table.Table":
     """Return an empty table whose first `left` columns hold words and the others numbers."""
     from rich import box
-    from rich.table import Table
+    from rich import table as rich_table
 
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    made = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index < left else "right")
+    return made
+
+
+def facts(rows: Iterable[tuple[str, str]], *, right: bool = False) -> "rich_table.Table":
+    """Return names with their texts, which stand on the left unless they are numbers."""
+    made = table("", "", left=1 if right else 2)
+    made.show_header = False
+    for name, text in rows:
+        made.add_row(name, text)
     return made
 
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -77,22 +77,16 @@ def _make() -> "Progress":
 
 
 @contextmanager
-def bar(name: str) -> Iterator["Single"]:
-    """Show one bar while something runs."""
-    with Bars() as bars:
-        yield Single(bars, name)
+def bar(name: str) -> Iterator[Callable[[int, int, float], None]]:
+    """Show one bar; gives a callback of (completed jobs, all jobs, time in the horizon)."""
+    next_s = 0.0
 
-
-class Single:
-    """One bar as a callback of (completed, all, time in the horizon)."""
-
-    def __init__(self, bars: Bars, name: str) -> None:
-        self._bars, self._name, self._next_s = bars, name, 0.0
-
-    def __call__(self, completed: int, jobs: int, now_s: float) -> None:
+    def update(completed: int, jobs: int, now_s: float) -> None:
         """Show how many jobs are complete, ten times a second at most."""
-        clock = time.perf_counter()
-        if clock < self._next_s:
-            return
-        self._next_s = clock + 0.1
-        self._bars.update(self._name, completed / max(jobs, 1), f"{completed:,}/{jobs:,} jobs")
+        nonlocal next_s
+        if (clock := time.perf_counter()) >= next_s:
+            next_s = clock + 0.1
+            bars.update(name, completed / max(jobs, 1), f"{completed:,}/{jobs:,} jobs")
+
+    with Bars() as bars:
+        yield update

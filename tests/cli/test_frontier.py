@@ -107,6 +107,7 @@ def test_a_killed_sweep_goes_on(folder, ronda):
         ("frontier two-nodes.json --budgets 1:0:3", "--budgets"),
         ("frontier two-nodes.json --vary heat=2", "--vary"),
         ("frontier two-nodes.json --policies fifo,,srtf", "comma"),
+        ("frontier two-nodes.json --comparators fifo,nosuch", "'nosuch'"),
         ("frontier round.json", "ronda solve"),
     ],
 )

@@ -64,6 +64,18 @@ def test_every_command_with_a_result_has_json():
             assert "--json" in {o for p in command.params for o in p.opts}, words
 
 
+def test_only_commands_that_are_used_are_loaded():
+    """The words of a group complete, and a command decides, without what only others need."""
+    code = START + (
+        "import ronda.cli.commands.solve, ronda.cli.commands.compare, ronda.cli.commands.run\n"
+        "import ronda.cli.commands.frontier, ronda.cli.commands.anytime\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"pandas", "pyomo", "highspy", "deap", "matplotlib", "distributed", "rich", "networkx"}
+    assert set(done.stdout.split()) & heavy == set()
+
+
 def test_no_words_show_the_help(ronda):
     """``ronda`` alone is a question."""
     done = ronda()
@@ -126,16 +138,3 @@ def test_versions(ronda):
     assert {"cpu", "cores", "python", "machine"} <= fields["host"].keys()
     assert "highspy" in ronda("show-versions").stdout
     assert ronda("--version").stdout.startswith("ronda 0.1.0")
-
-
-def test_help_names_every_policy():
-    """The list in the help is written out, so that help needs no heavy import: it must be whole."""
-    from ronda.cli.options import policy_option
-    from ronda.solvers.registry import POLICIES
-
-    @policy_option
-    def command():
-        pass
-
-    (option,) = command.__click_params__
-    assert ", ".join(POLICIES) in option.help

@@ -1,29 +1,28 @@
 """``ronda frontier``: how low a mean JCT each policy reaches with how much energy."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from ronda.cli.command import Taught
-from ronda.cli.options import (
-    figures_option,
-    instances_argument,
-    jobs_option,
-    json_option,
-    memory_option,
-    out_option,
-    policies_option,
-    seeds_option,
-    time_limit_option,
-    timeout_option,
+from ronda.bench import frontier
+from ronda.bench.figures import write_tables
+from ronda.bench.runs import (
+    Result,
+    ResultsFile,
+    Variant,
+    failed,
+    parse_seeds,
+    reference_w,
+    split_policies,
 )
-
-if TYPE_CHECKING:
-    from ronda.bench.frontier.report import Report
-    from ronda.bench.runs.results import Result
-    from ronda.instances.instance import Instance
+from ronda.cli.command import Taught
+from ronda.cli.load import instance as load_instance
+from ronda.cli.options import PolicyName
+from ronda.cli.output import display, emit
+from ronda.cli.progress import Bars
+from ronda.cli.runs import How, horizon_options, note_failures
+from ronda.instances.instance import Instance
 
 
 @click.command(
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
         "ronda frontier philly-energy-small --policies fifo,prices --vary idle=0.7,1.3",
     ),
 )
-@instances_argument
-@policies_option
 @click.option(
     "--budgets",
     default="0.5:1.0:6",
@@ -52,130 +49,82 @@ if TYPE_CHECKING:
     help="Run all of it again with other idle power (idle=0.7,1.3), power curves (power=0.9,1.1) "
     "or more nodes (nodes=1) and rank the policies; again for more.",
 )
-@seeds_option
-@out_option("frontier-out")
-@jobs_option
-@time_limit_option(10.0, "For each decision.")
-@timeout_option
-@memory_option
-@figures_option
-@json_option
+@click.option(
+    "--comparators",
+    type=PolicyName(),
+    default=",".join(sorted(frontier.YARDSTICK.comparators)),
+    show_default=True,
+    help="Policies that stand for others' schedulers; the rest count as ronda's own.",
+)
+@horizon_options("frontier-out")
 def command(
     sources: tuple[str, ...],
     policies: str,
     budgets: str,
     vary: tuple[str, ...],
+    comparators: str,
     seeds: str,
-    out: Path,
-    jobs: int,
     time_limit: float,
-    timeout: float,
-    memory: float,
     figures: bool,
     as_json: bool,
+    **how: Any,
 ) -> int:
     """Sweep the energy budget of INSTANCEs and compare policies at equal energy.
 
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
     same command goes on; other policies, budgets or variations are added to what is in the folder.
     """
-    from ronda.bench.frontier.sweep import parse_budgets, parse_changes, sweep_cases
-    from ronda.bench.frontier.tables import markdown
-    from ronda.bench.runs.compare import failed
-    from ronda.bench.runs.folder import claim
-    from ronda.bench.runs.specs import parse_seeds, split_policies
-    from ronda.bench.runs.worker import Limits
-    from ronda.cli.commands.compare import run_cases
-    from ronda.cli.load import instance as load_instance
-    from ronda.instances.files.storage import store
-
-    wanted, numbers = split_policies(policies), parse_seeds(seeds)
-    factors, changes = parse_budgets(budgets), parse_changes(vary)
+    wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
+    factors, changes = frontier.parse_budgets(budgets), frontier.parse_changes(vary)
+    against = frontier.parse_comparators(comparators)
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
-    todo = sweep_cases(instances, wanted, numbers, factors, changes, time_limit_s=time_limit)
-    with claim(out, "frontier"):
-        results = run_cases(todo, out, Limits(timeout, memory), jobs)
-        reports = _reports(instances, results, out)
-        store(out / "table.md", markdown(reports).encode())
+    todo = frontier.sweep_cases(
+        instances, wanted, numbers, factors, changes, time_limit_s=time_limit
+    )
+    with runs.ready("frontier") as run:
+        results = run(todo)
+        reports = _reports(instances, results, runs, against)
+        drawn = [table for made in reports for table in frontier.tables_of(made)]
+        write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         if figures:
-            _draw(reports, out)
+            _draw(reports, runs)
     if as_json:
-        _emit(reports, results, out)
+        emit(runs.fields(results) | {"instances": [frontier.as_json(made) for made in reports]})
     else:
-        _show(reports, results)
-        click.echo(f"results, table and figures: {out}")
+        display(*drawn)
+        note_failures(results)
+        click.echo(f"results, table and figures: {runs.out}")
     return 1 if failed(results) else 0
 
 
 def _reports(
-    instances: "Mapping[str, Instance]", asked: "Sequence[Result]", out: Path
-) -> "list[Report]":
+    instances: Mapping[str, Instance],
+    asked: Sequence[Result],
+    runs: How,
+    against: frontier.Yardstick,
+) -> list[frontier.Report]:
     """Make the report of every instance from the results asked for and those there before."""
-    from ronda.bench.frontier.bound import kept_steps
-    from ronda.bench.frontier.report import report
-    from ronda.bench.frontier.sweep import belonging
-    from ronda.bench.runs.compare import Layout
-    from ronda.bench.runs.results import ResultsFile
-    from ronda.bench.runs.variant import Variant, reference_w
-    from ronda.cli.progress import Bars
-
-    layout, made = Layout(out), []
-    there = ResultsFile(layout.results).all()
+    made = []
+    there = ResultsFile(runs.layout.results).all()
     with Bars() as bars:
         for name, instance in {each.name: each for each in instances.values()}.items():
-            own = belonging(instance, there, asked)
+            own = frontier.belonging(instance, there, asked)
             most_w = max((result.variant.sustained_w or 0.0 for result in own), default=0.0)
-            bound = kept_steps(
+            bound = frontier.kept_steps(
                 Variant(sustained_w=most_w).apply(instance),
-                out / "bounds.json",
+                runs.out / "bounds.json",
                 lambda share, name=name: bars.update(f"bound of {name}", share),  # type: ignore[misc]
             )
-            made.append(report(instance, reference_w(instance), own, layout, bound))
+            full_w = reference_w(instance)
+            made.append(frontier.make_report(instance, full_w, own, runs.layout, bound, against))
     return made
 
 
-def _draw(reports: "Sequence[Report]", out: Path) -> None:
+def _draw(reports: Sequence[frontier.Report], runs: How) -> None:
     """Draw the figures of every instance."""
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 
     for made in reports:
-        folder = out / "figures" / made.instance.name
+        folder = runs.out / "figures" / made.instance.name
         draw_frontier(made, folder / "frontier")
         draw_prices(made, folder / "prices")
-
-
-def _emit(reports: "Sequence[Report]", results: "Sequence[Result]", out: Path) -> None:
-    """Print the reports for programs."""
-    from collections import Counter
-
-    from ronda.bench.frontier.tables import as_json
-    from ronda.bench.runs.compare import Layout
-    from ronda.cli.output import emit
-
-    emit(
-        {
-            "out": str(out),
-            "results": str(Layout(out).results),
-            "runs": len(results),
-            "statuses": Counter(str(result.status) for result in results),
-            "instances": [as_json(made) for made in reports],
-        }
-    )
-
-
-def _show(reports: "Sequence[Report]", results: "Sequence[Result]") -> None:
-    """Print the tables for people, and what went wrong."""
-    from rich.text import Text
-
-    from ronda.bench.frontier.tables import sheets
-    from ronda.cli.commands.compare import note_failures
-    from ronda.cli.output import display, table
-
-    for made in reports:
-        for sheet in sheets(made):
-            drawn = table(*sheet.header)
-            for row in sheet.rows:
-                drawn.add_row(*row)
-            notes = [Text(f"  {note}", style="dim") for note in sheet.notes]
-            display(Text(sheet.title, style="bold"), drawn, *notes, Text(""))
-    note_failures(results)

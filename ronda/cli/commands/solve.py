@@ -1,11 +1,13 @@
 """``ronda solve``: decide one round."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ronda.cli.command import Taught
+from ronda.cli.explanation import explainable, explained, why_of
+from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Target,
     force_option,
@@ -15,11 +17,15 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-
-if TYPE_CHECKING:
-    from ronda.instances.plan import Plan
-    from ronda.instances.round import Round
-    from ronda.solvers.decision.explain_job import Explanation
+from ronda.cli.output import display, emit, facts, note, refuse_existing, table
+from ronda.instances.check.answer import check
+from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import write
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.explain_job import Explanation
+from ronda.solvers.solve import solve
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
@@ -69,14 +75,6 @@ def command(
     ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
     line of JSON, so that any program can use ronda as its solver.
     """
-    from ronda.cli.commands.explanation import explainable, why_of
-    from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import refuse_existing
-    from ronda.instances.check.answer import check
-    from ronda.instances.files.json import write
-    from ronda.solvers.contract import Deadline
-    from ronda.solvers.solve import solve
-
     refuse_existing(out, force=force)
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
@@ -96,16 +94,14 @@ def command(
 
 
 def _emit(
-    round_: "Round",
-    plan: "Plan",
+    round_: Round,
+    plan: Plan,
     seed: int,
     violations: int,
-    deadline: Any,
-    why: "list[Explanation]",
+    deadline: Deadline,
+    why: list[Explanation],
 ) -> None:
     """Print the answer for programs."""
-    from ronda.cli.output import emit
-
     record = plan.record
     emit(
         {
@@ -135,18 +131,13 @@ def _emit(
     )
 
 
-def _print_plan(plan: "Plan") -> None:
+def _print_plan(plan: Plan) -> None:
     """Print the plan itself on one line, as ``--out`` would write it."""
-    from ronda.instances.files.canonical import encode
-
     click.echo(encode(plan).decode())
 
 
-def _verdict(source: str, plan: "Plan", violations: list[str]) -> int:
+def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     """Tell on stderr what is wrong with a plan; returns the exit code."""
-    from ronda.cli.output import note
-    from ronda.instances.plan import SolutionStatus, StopReason
-
     for violation in violations:
         note(f"violation: {violation}")
     if plan.stop is StopReason.INFEASIBLE:
@@ -157,38 +148,24 @@ def _verdict(source: str, plan: "Plan", violations: list[str]) -> int:
     return 1 if violations or infeasible else 0
 
 
-def _show(round_: "Round", plan: "Plan", deadline: Any, why: "list[Explanation]") -> None:
+def _show(round_: Round, plan: Plan, deadline: Deadline, why: list[Explanation]) -> None:
     """Print the answer for people."""
-    from ronda.cli.output import display, table
-
-    facts = table("", "", left=2)
-    facts.show_header = False
-    for name, text in _facts(round_, plan, deadline.elapsed()):
-        facts.add_row(name, text)
-    parts = [_plan_table(round_, plan), facts]
+    parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
     if plan.prices:
         parts.append(_price_table(plan))
-    if why:
-        from ronda.cli.commands.explanation import explained
-
-        parts += [part for one in why for part in explained(one)]
-    display(*parts)
+    display(*parts, *(part for one in why for part in explained(one)))
 
 
-def _price_table(plan: "Plan") -> Any:
+def _price_table(plan: Plan) -> Any:
     """Return the table of what one more unit of each resource is worth, dearest first."""
-    from ronda.cli.output import table
-
     made = table("one more unit of", "is worth")
     for name, value in sorted(plan.prices.items(), key=lambda item: -abs(item[1])):
         made.add_row(name, f"{value:.6g}")
     return made
 
 
-def _plan_table(round_: "Round", plan: "Plan") -> Any:
+def _plan_table(round_: Round, plan: Plan) -> Any:
     """Return the table of what runs."""
-    from ronda.cli.output import table
-
     made = table("job", "now", "pool", "node×GPUs", "GPUs", "clock", "batch", "work/s", "W", left=4)
     pools = round_.cluster.topology.pools
     running = [state for state in round_.jobs if state.job.id in plan.allocations]
@@ -219,12 +196,12 @@ def _change(before: Any, after: Any) -> str:
     return "goes on" if before == after else "changes"
 
 
-def _facts(round_: "Round", plan: "Plan", total_s: float) -> list[tuple[str, str]]:
+def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
     """Return what is worth knowing about a plan, in words."""
     used = sum(a.option.gpus for a in plan.allocations.values())
     stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
     record = plan.record
-    facts = [
+    rows = [
         ("policy", plan.policy),
         (
             "jobs",
@@ -234,19 +211,19 @@ def _facts(round_: "Round", plan: "Plan", total_s: float) -> list[tuple[str, str
         ("GPUs", f"{used:,} of {round_.cluster.gpus:,}"),
     ]
     if plan.objective is not None:
-        facts.append(("objective", f"{plan.objective:.8g}"))
+        rows.append(("objective", f"{plan.objective:.8g}"))
     if plan.bound is not None:
-        facts.append(("bound", f"{plan.bound:.8g}"))
+        rows.append(("bound", f"{plan.bound:.8g}"))
     if plan.gap is not None:
-        facts.append(("gap", f"{plan.gap:.2e}"))
-    facts.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))
+        rows.append(("gap", f"{plan.gap:.2e}"))
+    rows.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))
     if record.message:
-        facts.append(("solver", record.message))
-    facts.append(
+        rows.append(("solver", record.message))
+    rows.append(
         (
             "seconds",
             f"build {record.build_s:.3f}, solve {record.solve_s:.3f}, "
             f"extract {record.extract_s:.3f}, all {total_s:.3f}",
         )
     )
-    return facts
+    return rows

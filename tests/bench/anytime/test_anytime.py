@@ -1,15 +1,13 @@
 """Quality against time: gaps and integrals by hand, values of foreign plans, runs in processes."""
 
-import sys
-
 import msgspec
 import numpy as np
 import pytest
 
 from ronda.bench.anytime import traces as anytime
 from ronda.bench.anytime.figure import draw
-from ronda.bench.anytime.table import lines, markdown
-from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace
+from ronda.bench.anytime.table import as_table, lines
+from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace_of
 from ronda.bench.anytime.value import plan_value
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
@@ -101,7 +99,7 @@ def test_the_reference_is_the_least_bound_or_the_best_value():
 def test_incumbents_become_points_and_evaluations_go_with_time():
     """Incumbents become points and evaluations go with time."""
     # Searching from 0.5 s to 2.5 s makes 40 evaluations: at 1 s a quarter, at 2 s three quarters.
-    made = trace(told(), 8.0, own=True)
+    made = trace_of(told(), 8.0, own=True)
     assert made.points == (Point(1.0, 10.0, 5.0), Point(2.0, 30.0, 8.0))
     assert made.bound == 10.0
 
@@ -109,14 +107,14 @@ def test_incumbents_become_points_and_evaluations_go_with_time():
 def test_what_is_not_placed_does_not_count_earlier_either():
     """What is not placed does not count earlier either."""
     # The plan that was returned is worth 7 of the 8: no incumbent counts for more.
-    assert trace(told(), 7.0, own=True).points[-1] == Point(2.0, 30.0, 7.0)
+    assert trace_of(told(), 7.0, own=True).points[-1] == Point(2.0, 30.0, 7.0)
     # A better plan than all incumbents (repaired at the end) arrives with the answer.
-    assert trace(told(), 9.0, own=True).points[-1] == Point(3.0, 40.0, 9.0)
+    assert trace_of(told(), 9.0, own=True).points[-1] == Point(3.0, 40.0, 9.0)
 
 
 def test_of_another_objective_only_the_answer_counts():
     """Of another objective only the answer counts."""
-    made = trace(told(), 4.0, own=False)
+    made = trace_of(told(), 4.0, own=False)
     assert made.points == (Point(3.0, 40.0, 4.0),)
     assert made.bound is None
 
@@ -170,8 +168,9 @@ def test_cases_get_the_common_objective_unless_they_have_another(small):
 
 def test_two_rounds_of_one_name_are_refused(small):
     """Two rounds of one name are refused."""
-    with pytest.raises(InputError, match="two rounds with the name"):
-        anytime.cases({"a": small, "b": small}, ("fifo",), (0,), objective="rank", time_limit_s=1.0)
+    other = msgspec.structs.replace(small, now_s=small.now_s + 1)
+    with pytest.raises(InputError, match="another round with the name"):
+        anytime.cases({"a": small, "b": other}, ("fifo",), (0,), objective="rank", time_limit_s=1.0)
 
 
 def test_runs_in_processes_make_traces_a_table_and_a_figure(small, tmp_path):
@@ -185,26 +184,25 @@ def test_runs_in_processes_make_traces_a_table_and_a_figure(small, tmp_path):
         objective="rank",
         time_limit_s=20.0,
     )
-    command = (sys.executable, "-m", anytime.COMMAND)
-    comparison = Comparison(tmp_path, LIMITS, 1, command=command, answer=anytime.ANSWER)
+    comparison = Comparison(tmp_path, LIMITS, 1, answer="plan")
     results = comparison.run(todo)
     assert [r.status for r in results] == [Status.OK] * 2, [r.message for r in results]
-    layout = Layout(tmp_path, anytime.ANSWER)
-    found = anytime.traces(results, {small.name: small}, layout, "rank")
+    layout = Layout(tmp_path, "plan")
+    found = anytime.traces_of(results, {small.name: small}, layout, "rank")
     reference = references(found)
     fifo, milp = found
     assert milp.bound is not None
     assert fifo.bound is None
     assert milp.gaps(reference[small.name])[-1] <= 1e-3
     assert len(fifo.points) == 1
-    table = lines(found, results, 20.0)
-    assert [line.label for line in table] == ["fifo", "milp"]
-    assert markdown(table, 20.0).count("\n") == 4
+    made = lines(found, results, 20.0)
+    assert [line.label for line in made] == ["fifo", "milp"]
+    assert as_table(made, 20.0).markdown().count("| fifo |") == 1
     draw(found, reference, 20.0, tmp_path / "figures" / "small")
     assert (tmp_path / "figures" / "small.png").stat().st_size > 5000
     rows = (tmp_path / "figures" / "small.csv").read_text().splitlines()
     assert len(rows) == 1 + sum(len(t.points) for t in found)
-    assert Comparison(tmp_path, LIMITS, 1, answer=anytime.ANSWER).missing(todo) == []
+    assert Comparison(tmp_path, LIMITS, 1, answer="plan").missing(todo) == []
 
 
 def test_a_round_that_changed_meanwhile_is_an_error(small, tmp_path):
@@ -213,8 +211,7 @@ def test_a_round_that_changed_meanwhile_is_an_error(small, tmp_path):
     write(small, source)
     todo = anytime.cases({str(source): small}, ("fifo",), (0,), objective="rank", time_limit_s=20.0)
     write(generate.round(5, None, "balanced", 1), source)
-    command = (sys.executable, "-m", anytime.COMMAND)
-    results = Comparison(tmp_path, LIMITS, 1, command=command, answer=anytime.ANSWER).run(todo)
+    results = Comparison(tmp_path, LIMITS, 1, answer="plan").run(todo)
     assert results[0].status is Status.ERROR
     assert "changed" in results[0].message
 
@@ -223,4 +220,4 @@ def test_plans_with_violations_do_not_count(small, tmp_path):
     """Plans with violations do not count."""
     broken = told(violations=2)
     failed = msgspec.structs.replace(told(), status=Status.TIME, metrics={})
-    assert anytime.traces([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []
+    assert anytime.traces_of([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.figures.usage import bars, usage
+from ronda.bench.figures.usage import bars, usage_of
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Option
@@ -15,7 +15,7 @@ from ronda.solvers.horizon.driver import run
 
 def test_gpus_and_watts_by_hand(two_nodes, by_hand):
     """Idle: 2 x (100 + 4 x 10) = 280 W; each busy GPU adds 60 - 10 = 50 W."""
-    found = usage(two_nodes, by_hand)
+    found = usage_of(two_nodes, by_hand)
     assert found.time_s.tolist() == [0, 100, 150, 160]
     assert found.gpus.tolist() == [2, 8, 1, 0]
     assert found.watts.tolist() == [280 + 100, 280 + 400, 280 + 50, 280]
@@ -26,7 +26,7 @@ def test_a_pausing_job_draws_idle_power(two_nodes, by_hand):
     (first, *others) = by_hand.jobs
     segment = msgspec.structs.replace(first.segments[0], resume_s=20.0)
     paused = msgspec.structs.replace(first, segments=(segment,))
-    found = usage(two_nodes, msgspec.structs.replace(by_hand, jobs=(paused, *others)))
+    found = usage_of(two_nodes, msgspec.structs.replace(by_hand, jobs=(paused, *others)))
     assert found.time_s.tolist()[:3] == [0, 20, 100]
     assert found.gpus.tolist()[:2] == [2, 2]
     assert found.watts.tolist()[:2] == [280, 380]
@@ -35,7 +35,7 @@ def test_a_pausing_job_draws_idle_power(two_nodes, by_hand):
 def test_a_sleeping_node_draws_its_sleeping_power(two_nodes, by_hand):
     """Node 1 asleep from 0 to 90 saves 100 + 40 - 5 = 135 W."""
     asleep = msgspec.structs.replace(by_hand, sleeps=((1, 0.0, 90.0),))
-    found = usage(two_nodes, asleep)
+    found = usage_of(two_nodes, asleep)
     assert found.watts[0] == 380 - 135
     assert found.watts[found.time_s.tolist().index(90.0)] == 380
 
@@ -43,7 +43,7 @@ def test_a_sleeping_node_draws_its_sleeping_power(two_nodes, by_hand):
 def test_integral_of_the_watts_is_the_energy_of_the_driver(two_nodes):
     """The driver's own meter and the picture agree."""
     schedule = run(two_nodes, "srtf")
-    found = usage(two_nodes, schedule)
+    found = usage_of(two_nodes, schedule)
     joules = float(np.sum(np.diff(found.time_s) * found.watts[:-1]))
     assert np.isclose(joules, schedule.energy.total_j, rtol=1e-12)
 

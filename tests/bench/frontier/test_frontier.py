@@ -3,10 +3,11 @@
 import pytest
 
 from ronda.bench.frontier.curves import (
-    TARGET,
+    YARDSTICK,
     Spread,
+    Yardstick,
     common_energies,
-    curves,
+    curves_of,
     level,
     verdicts,
 )
@@ -33,7 +34,7 @@ def run(label, factor, energy_j, jct_s, *, seed=0, status=Status.OK, **more):
 def test_the_lower_envelope_by_hand():
     """(4, 80) is dominated by (3, 60): more energy for longer; linear between (1, 100), (3, 60)."""
     some = [run("milp", f, e, s) for f, e, s in ((3, 4.0, 80.0), (1, 1.0, 100.0), (2, 3.0, 60.0))]
-    (curve,) = curves(some)
+    (curve,) = curves_of(some)
     assert [point.factor for point in curve.points] == [1, 2, 3]
     assert curve.envelope() == ((1.0, 100.0), (3.0, 60.0))
     assert curve.jct_at(0.99) is None
@@ -44,7 +45,9 @@ def test_the_lower_envelope_by_hand():
 
 def test_means_and_intervals_over_seeds():
     """Of 10, 12, 14: mean 12, deviation 2, half-width t(0.975, 2) = 4.3027 x 2 / sqrt 3."""
-    (curve,) = curves([run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))])
+    (curve,) = curves_of(
+        [run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))]
+    )
     (point,) = curve.points
     assert point.jct_s.mean == 12.0
     assert point.jct_s.half == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
@@ -60,7 +63,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
         run("milp", 1, 5.0, 99.0, seed=1, violations=2),
         run("milp", 0.5, 0.0, 0.0, status=Status.ERROR),
     ]
-    (curve,) = curves(some)
+    (curve,) = curves_of(some)
     assert [point.jct_s.mean for point in curve.points] == [10.0]
     assert curve.failures == (
         "x milp seed 0 (budget ×0.5): ERROR: why",
@@ -71,7 +74,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
 @pytest.fixture
 def found():
     """Ronda's milp and prices, fifo+zeus, and srtf, as curves."""
-    return curves(
+    return curves_of(
         [
             run("milp", 1, 2.0, 50.0),
             run("milp", 2, 4.0, 20.0),
@@ -87,24 +90,24 @@ def test_equal_energy_by_hand(found):
     """With 3: milp 35, prices 40, so milp is best of ronda's own and fifo+zeus 60/35 times it."""
     at = level(found, 3.0)
     assert at.best == "milp"
-    assert {s.label: s.jct_s for s in at.standings} == {
+    assert at.jct_s == {
         "milp": 35.0,
         "prices": 40.0,
         "fifo+zeus": 60.0,
         "srtf": 35.0,
     }
-    assert {s.label: s.ratio for s in at.standings} == pytest.approx(
+    assert {label: at.ratio(label) for label in at.jct_s} == pytest.approx(
         {"milp": 1.0, "prices": 40 / 35, "fifo+zeus": 60 / 35, "srtf": 1.0}
     )
     least = level(found, 2.0)
     assert least.best == "prices"
-    assert [s.ratio for s in least.standings if s.label == "fifo+zeus"] == [None]
+    assert least.ratio("fifo+zeus") is None
 
 
 def test_targets_say_where_they_are_not_met(found):
     """60/35 = 1.71 is enough, 30/20 = 1.5 is not, and with 2 the comparator has no point."""
     (verdict,) = verdicts(found, [level(found, e) for e in (2.0, 3.0, 4.0)])
-    assert TARGET == 1.57
+    assert verdict.target == YARDSTICK.target == 1.57
     assert verdict.label == "fifo+zeus"
     assert verdict.met == ((3.0, pytest.approx(60 / 35)),)
     assert verdict.missed == ((4.0, pytest.approx(1.5)),)
@@ -113,16 +116,26 @@ def test_targets_say_where_they_are_not_met(found):
 
 def test_without_a_policy_of_rondas_there_is_no_ratio():
     """Comparators among themselves have values only."""
-    some = curves([run("fifo", 1, 2.0, 50.0), run("fifo+zeus", 1, 2.0, 40.0)])
+    some = curves_of([run("fifo", 1, 2.0, 50.0), run("fifo+zeus", 1, 2.0, 40.0)])
     at = level(some, 2.0)
     assert at.best is None
-    assert [s.ratio for s in at.standings] == [None, None]
+    assert [at.ratio(label) for label in at.jct_s] == [None, None]
     (verdict,) = verdicts(some, [at])
     assert (verdict.met, verdict.missed, verdict.unreachable) == ((), (), ())
+
+
+def test_comparators_are_an_argument():
+    """Held against milp, with fifo as ronda's own, the roles are the other way round."""
+    other = Yardstick(comparators=frozenset({"milp"}), targeted=("milp",), target=1.2)
+    some = curves_of([run("fifo", 1, 2.0, 40.0), run("milp", 1, 2.0, 50.0)], other)
+    at = level(some, 2.0)
+    assert at.best == "fifo"
+    (verdict,) = verdicts(some, [at], other)
+    assert verdict.met == ((2.0, 1.25),)
 
 
 def test_energies_to_compare_at(found):
     """Evenly over all envelopes; nothing to compare without a point."""
     assert common_energies(found, 3) == (2.0, 3.0, 4.0)
     assert common_energies((), 3) == ()
-    assert common_energies(curves([run("milp", 1, 2.0, 50.0)]), 4) == (2.0,)
+    assert common_energies(curves_of([run("milp", 1, 2.0, 50.0)]), 4) == (2.0,)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from records import record
 from ronda.bench.frontier.curves import Curve, Point, Spread
-from ronda.bench.frontier.shadow import Marginal, gpu_saves, marginals, worth
+from ronda.bench.frontier.shadow import gpu_saves, kilowatt_saves, worth
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.schedule import Schedule
 
@@ -18,8 +18,8 @@ def point(factor, jct_s):
 def test_measured_by_hand():
     """From 1 to 2 kW 100 s are saved, from 2 to 4 kW 50 s: 100 and 25 s per kW."""
     some = (point(0.5, 200.0), point(1.0, 100.0), point(2.0, 50.0))
-    assert marginals(some) == (Marginal(0.5, 1.0, 100.0), Marginal(1.0, 2.0, 25.0))
-    assert marginals(some[:1]) == ()
+    assert kilowatt_saves(Curve("milp", "milp", some)) == {0.5: 100.0, 1.0: 25.0}
+    assert kilowatt_saves(Curve("milp", "milp", some[:1])) == {}
     larger = Curve("milp", "milp", (point(1.0, 80.0),))
     # four more GPUs save 20 s: 5 s each
     assert gpu_saves(Curve("milp", "milp", some), larger, 4) == {1.0: 5.0}

@@ -8,13 +8,12 @@ import psutil
 import pytest
 
 from ronda.bench.runs.results import Status
-from ronda.bench.runs.runner import Request
-from ronda.bench.runs.specs import Case
+from ronda.bench.runs.specs import Case, Request
 from ronda.bench.runs.worker import Limits, StoppedError, serve
 
 REQUEST = Request(
     case=Case(source="x", instance="x", fingerprint="f", label="fifo", policy="fifo"),
-    schedule="none",
+    answer="none",
 )
 
 

@@ -3,7 +3,16 @@
 import click
 
 from ronda.cli.command import Taught
+from ronda.cli.load import document, kind_of, subject
 from ronda.cli.options import Source, json_option
+from ronda.cli.output import emit
+from ronda.instances.check.answer import check
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint, read
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
 
 
 @click.command(
@@ -23,10 +32,6 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
 
     The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken.
     """
-    from ronda.cli.load import document, kind_of, subject
-    from ronda.cli.output import emit
-    from ronda.instances.files.json import fingerprint
-
     if answer is None:
         found = document(source)
         violations: list[str] = []
@@ -54,15 +59,6 @@ def _check(found: object, source: str, answer: str) -> list[object]:
     InputError
         If the answer is to another kind of question.
     """
-    from ronda.cli.load import kind_of
-    from ronda.instances.check.answer import check
-    from ronda.instances.errors import InputError
-    from ronda.instances.files.json import read
-    from ronda.instances.instance import Instance
-    from ronda.instances.plan import Plan
-    from ronda.instances.round import Round
-    from ronda.instances.schedule import Schedule
-
     given = read(answer)
     if isinstance(found, Round) and isinstance(given, Plan):
         return list(check(found, given))

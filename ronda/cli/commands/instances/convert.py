@@ -1,16 +1,25 @@
 """``ronda instances convert``: published traces become instance files."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Nodes, Seconds, Seed, Target, force_option, json_option
-
-if TYPE_CHECKING:
-    from ronda.instances.instance import Instance
+from ronda.cli.load import written
+from ronda.cli.options import Nodes, Seconds, Seed, file_option, force_option, json_option
+from ronda.cli.output import refuse_existing
+from ronda.instances.files.storage import packer
+from ronda.instances.instance import Instance
+from ronda.instances.traces.helios import read_helios
+from ronda.instances.traces.itp import read_itp
+from ronda.instances.traces.ones import read_ones
+from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
+from ronda.instances.traces.pollux import read_pollux
+from ronda.instances.traces.table import ALL
 
 
 class Traces(Taught, click.Group):
@@ -39,13 +48,7 @@ def write_option(function: Callable[..., Any]) -> Callable[..., Any]:
         json_option,
         force_option,
         click.option("--name", help="Name of the instance; otherwise that of the trace."),
-        click.option(
-            "--out",
-            type=Target(),
-            required=True,
-            metavar="FILE",
-            help="A .json, .json.gz or .json.zst.",
-        ),
+        file_option(),
     ):
         function = option(function)
     return function
@@ -55,10 +58,10 @@ def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows of a trace."""
     number = click.FLOAT
     for name, kind, text in (
-        ("--max-gpus", click.IntRange(1), "Keep jobs that ask for at most so many GPUs."),
-        ("--max-gpu-hours", Seconds(), "Keep jobs that used less than so many GPU-hours."),
-        ("--max-duration", Seconds(), "Keep jobs that ran for at most so many seconds."),
-        ("--min-duration", Seconds(), "Keep jobs that ran for at least so many seconds."),
+        ("--max-gpus", click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
+        ("--max-gpu-hours", Seconds(), "Keep jobs that used less than this many GPU-hours."),
+        ("--max-duration", Seconds(), "Keep jobs that ran for at most this many seconds."),
+        ("--min-duration", Seconds(), "Keep jobs that ran for at least this many seconds."),
         ("--end", number, "Keep jobs submitted before this second of the trace's clock."),
         ("--start", number, "Keep jobs submitted from this second of the trace's clock on."),
     ):
@@ -77,8 +80,6 @@ def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
     The literature takes September 2020, each virtual cluster for itself.
     """
-    from ronda.instances.traces.helios import read_helios
-
     _convert(lambda f: read_helios(source, nodes=nodes, filters=f), out, rest)
 
 
@@ -93,8 +94,6 @@ def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
     and Sia's are used: 60 s or more, less than 1000 GPU-hours.
     """
-    from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
-
     _convert(lambda f: read_philly(source, nodes=nodes, filters=f), out, rest, POLLUX_FILTERS)
 
 
@@ -109,8 +108,6 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 
     ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
     """
-    from ronda.instances.traces.itp import read_itp
-
     _convert(lambda f: read_itp(source, cluster=cluster, nodes=nodes, filters=f), out, rest)
 
 
@@ -122,8 +119,6 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 @write_option
 def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest: Any) -> None:
     """Read a workload of Pollux's simulator: elastic jobs with measured step times."""
-    from ronda.instances.traces.pollux import read_pollux
-
     _convert(lambda _: read_pollux(source, seed=seed, workload=workload, nodes=nodes), out, rest)
 
 
@@ -134,13 +129,11 @@ def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest
 @write_option
 def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
     """Read a trace of the ONES artifact: elastic jobs whose batch may change."""
-    from ronda.instances.traces.ones import read_ones
-
     _convert(lambda _: read_ones(source, seed=seed, nodes=nodes), out, rest)
 
 
 def _convert(
-    read: "Callable[[Any], Instance]", out: Path, rest: dict[str, Any], usual: Any = None
+    read: Callable[[Any], Instance], out: Path, rest: dict[str, Any], usual: Any = None
 ) -> None:
     """Read a trace and write the instance.
 
@@ -155,15 +148,6 @@ def _convert(
     usual
         Filters of which the options replace single ones.
     """
-    from dataclasses import replace
-
-    import msgspec
-
-    from ronda.cli.load import written
-    from ronda.cli.output import refuse_existing
-    from ronda.instances.files.storage import packer
-    from ronda.instances.traces.table import ALL
-
     refuse_existing(out, force=rest["force"])
     packer(out)  # a wrong suffix is told before any work
     names = {

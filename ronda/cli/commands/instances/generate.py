@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Seed, Target, force_option, json_option
+from ronda.cli.load import written
+from ronda.cli.options import Seed, file_option, force_option, json_option
+from ronda.cli.output import refuse_existing
+from ronda.instances import generate
 
-SEVERITIES = ("loose", "balanced", "tight")
 BATCHES = ("scaled", "base")
 
 
@@ -30,13 +32,10 @@ def command() -> None:
 
 _severity = click.option(
     "--severity",
-    type=click.Choice(SEVERITIES),
+    type=click.Choice(tuple(generate.SEVERITIES)),
     default="balanced",
     show_default=True,
     help="How scarce GPUs, watts and joules are.",
-)
-_out = click.option(
-    "--out", type=Target(), required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
 )
 _seed = click.option(
     "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same file."
@@ -48,17 +47,13 @@ _seed = click.option(
 @click.option("--gpus", type=click.IntRange(1), help="Otherwise as many as the severity says.")
 @_severity
 @_seed
-@_out
+@file_option()
 @force_option
 @json_option
 def round_(
     jobs: int, gpus: int | None, severity: str, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Generate one round of elastic jobs, some of which run."""
-    from ronda.cli.load import written
-    from ronda.cli.output import refuse_existing
-    from ronda.instances import generate
-
     refuse_existing(out, force=force)
     written(generate.round(jobs, gpus, severity, seed), out, as_json=as_json)
 
@@ -68,17 +63,13 @@ def round_(
 @click.option("--gpus", type=click.IntRange(1), default=64, show_default=True, help="In all.")
 @_severity
 @_seed
-@_out
+@file_option()
 @force_option
 @json_option
 def horizon(
     jobs: int, gpus: int, severity: str, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Generate an instance: elastic and rigid jobs that arrive at random."""
-    from ronda.cli.load import written
-    from ronda.cli.output import refuse_existing
-    from ronda.instances import generate
-
     refuse_existing(out, force=force)
     written(generate.horizon(jobs, gpus, severity, seed), out, as_json=as_json)
 
@@ -94,16 +85,14 @@ def horizon(
     help="What users ask for: the batch of one GPU, or that for all their GPUs.",
 )
 @_seed
-@_out
+@file_option()
 @force_option
 @json_option
 def ones(
     jobs: int, nodes: int, batch: str, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most."""
-    from ronda.cli.load import written
-    from ronda.cli.output import refuse_existing
-    from ronda.instances.traces.ones import ones_workload
+    from ronda.instances.traces.ones import ones_workload  # loads pandas
 
     refuse_existing(out, force=force)
     made = ones_workload(jobs, seed, nodes=nodes, user_batch=batch)

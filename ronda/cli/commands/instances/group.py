@@ -5,11 +5,11 @@ import click
 from ronda.cli.app import LazyGroup
 
 COMMANDS = {
-    "list": "ronda.cli.commands.instances.list",
-    "show": "ronda.cli.commands.instances.show",
-    "check": "ronda.cli.commands.instances.check",
-    "convert": "ronda.cli.commands.instances.convert",
-    "generate": "ronda.cli.commands.instances.generate",
+    "list": ("ronda.cli.commands.instances.list", "List the packaged instances."),
+    "show": ("ronda.cli.commands.instances.show", "Show what an instance or a round holds."),
+    "check": ("ronda.cli.commands.instances.check", "Check a file, or an answer to it."),
+    "convert": ("ronda.cli.commands.instances.convert", "Convert a published trace."),
+    "generate": ("ronda.cli.commands.instances.generate", "Generate a round or a horizon."),
 }
 
 
@@ -26,4 +26,4 @@ COMMANDS = {
     ),
 )
 def command() -> None:
-    """List, show, check, convert and generate what there is to schedule."""
+    """List, show, check, convert and generate instances and rounds."""

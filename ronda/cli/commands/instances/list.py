@@ -4,15 +4,14 @@ import click
 
 from ronda.cli.command import Taught
 from ronda.cli.options import json_option
+from ronda.cli.output import display, emit, table
+from ronda.instances.files.catalogue import entries
 
 
 @click.command(name="list", cls=Taught, examples=("ronda instances list",))
 @json_option
 def command(as_json: bool) -> None:
     """List the packaged instances and rounds."""
-    from ronda.cli.output import display, emit, table
-    from ronda.instances.files.catalogue import entries
-
     if as_json:
         emit({"entries": entries()})
         return

@@ -5,9 +5,9 @@ import click
 from ronda.cli.app import LazyGroup
 
 COMMANDS = {
-    "fit": "ronda.cli.commands.profile.fit",
-    "list": "ronda.cli.commands.profile.list",
-    "show": "ronda.cli.commands.profile.show",
+    "fit": ("ronda.cli.commands.profile.fit", "Fit models to a table of measurements."),
+    "list": ("ronda.cli.commands.profile.list", "List the packaged models and their errors."),
+    "show": ("ronda.cli.commands.profile.show", "Show a model and how far to trust it."),
 }
 
 

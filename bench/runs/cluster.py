@@ -20,8 +20,11 @@ from ronda.instances.errors import InputError
 CONNECT_S = 3.0
 """Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
 
-LOCAL = {
-    # Workers that hand every piece of memory back at once spend half their time on getting it.
+LOCAL = "local"
+"""In place of an address: worker processes that are started on this machine, and end with it."""
+
+SETTINGS = {
+    # Workers that hand back every piece of memory immediately spend half their time on getting it.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
     # A worker that dies is started again by its nanny. The cluster would give up the place of one
     # that is not back after 15 s, or that dies again and is just not there at that moment.
@@ -33,14 +36,14 @@ ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 
 
 @contextmanager
-def connect(address: str | None = None, workers: int = 2) -> Iterator[Client]:
+def connect(address: str = LOCAL, workers: int = 2) -> Iterator[Client]:
     """Connect to a Dask cluster and leave it, or start one and end it.
 
     Parameters
     ----------
     address
-        Of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; None: start worker processes
-        of one thread each on this machine, which nobody else can reach.
+        Of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; `LOCAL`: start processes of
+        one thread each, which nobody else can reach.
     workers
         How many to start.
 
@@ -57,11 +60,11 @@ def connect(address: str | None = None, workers: int = 2) -> Iterator[Client]:
     """
     if workers < 1:
         raise InputError("workers", f"{workers}", "at least 1")
-    # What Dask has to say about lost workers is for its own log: the engine goes on or raises.
+    # What Dask has to say about lost workers is for its own log: the comparison goes on or raises.
     with silence_logging_cmgr(level=logging.CRITICAL):
-        if address is None:
+        if address == LOCAL:
             with (
-                dask.config.set(LOCAL),
+                dask.config.set(SETTINGS),
                 _local(workers) as cluster,
                 Client(cluster, set_as_default=False) as client,
             ):
@@ -111,6 +114,6 @@ def _reach(address: str) -> Client:
 
 
 async def _greet(address: str) -> None:
-    """See that a scheduler answers: the client would wait for ever for one that is silent."""
+    """See that a scheduler answers: the client would wait without end for a silent one."""
     comm = await asyncio.wait_for(dial(address, timeout=CONNECT_S), CONNECT_S)
     comm.abort()

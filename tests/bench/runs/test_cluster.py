@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 from distributed import Client
 
+from ronda.bench.runs.cluster import connect
 from ronda.instances.errors import InputError
-from ronda.solvers.dask.cluster import connect
 
 
 def test_workers_below_one_are_refused():
@@ -141,7 +141,7 @@ def test_outside_cluster_works_and_is_left_running():
 
 QUIET = """
 import os, signal
-from ronda.solvers.dask.cluster import connect
+from ronda.bench.runs.cluster import connect
 
 if __name__ == "__main__":
     with connect(workers=2) as client:

@@ -1,0 +1,103 @@
+"""One run in this process: a case driven to its end; in a folder, it goes on after a kill."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.bench.runs.folder import claim
+from ronda.bench.runs.metrics import Measured, measure
+from ronda.bench.runs.specs import Case
+from ronda.instances.files.json import write
+from ronda.instances.files.storage import store
+from ronda.instances.instance import Instance
+from ronda.instances.schedule import Schedule
+from ronda.solvers.horizon.driver import run
+from ronda.solvers.registry import policy
+
+Progress = Callable[[int, int, float], None]
+"""Called with completed jobs, all jobs, and the time in the horizon."""
+
+
+def drive(
+    instance: Instance,
+    case: Case,
+    *,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[Schedule, Measured]:
+    """Run a case to its end; returns the schedule and what it is judged by.
+
+    Parameters
+    ----------
+    instance
+        Of the case, changed already.
+    case
+        What to run.
+    journal
+        Keeps decisions as they are made. Those that it holds already are not made again, and
+        count with the time that they took then.
+    progress
+        Told about completed jobs.
+    """
+    resumed = journal is not None and journal.exists()
+    began = time.perf_counter()
+    schedule = run(
+        instance,
+        policy(case.policy, **case.config),
+        seed=case.seed,
+        time_limit_s=case.time_limit_s,
+        cadence=case.cadence(instance),
+        journal=journal,
+        progress=progress,
+    )
+    wall_s = time.perf_counter() - began
+    if resumed:
+        wall_s = sum(record.solve_s + record.overhead_s for record in schedule.rounds)
+    return schedule, measure(instance, schedule, wall_s=wall_s)
+
+
+def drive_in_folder(
+    instance: Instance,
+    case: Case,
+    out: Path,
+    *,
+    progress: Progress | None = None,
+    draw: Callable[[Schedule, Path], None],
+) -> Measured:
+    """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
+
+    The folder gets ``schedule.json.zst``, figures, and last ``metrics.json``: where it is, nothing
+    runs again. While the run goes on, its decisions are in ``journal.jsonl``.
+
+    Parameters
+    ----------
+    instance, case, progress
+        As for `drive`.
+    out
+        The folder.
+    draw
+        Draws the figures of a schedule into a folder.
+
+    Raises
+    ------
+    InputError
+        As `ronda.bench.runs.folder.claim`.
+    """
+    about = {
+        name: msgspec.to_builtins(getattr(case, name))
+        for name in case.__struct_fields__
+        if name not in {"source", "label"}  # how it was written does not matter
+    }
+    done, journal = out / "metrics.json", out / "journal.jsonl"
+    with claim(out, "run", about):
+        if done.exists():
+            return Measured(msgspec.json.decode(done.read_bytes(), type=dict[str, Any]), [])
+        schedule, measured = drive(instance, case, journal=journal, progress=progress)
+        write(schedule, out / "schedule.json.zst")
+        draw(schedule, out / "figures")
+        store(done, msgspec.json.format(msgspec.json.encode(measured.metrics)) + b"\n")
+        journal.unlink()  # all of it is in the schedule now
+    return measured

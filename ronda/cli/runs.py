@@ -1,0 +1,159 @@
+"""What commands that make many runs share: their options, the bars, and what is said at the end."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, statuses
+from ronda.cli.options import (
+    Command,
+    dask_option,
+    figures_option,
+    instances_argument,
+    jobs_option,
+    json_option,
+    memory_option,
+    out_option,
+    policies_option,
+    seeds_option,
+    time_limit_option,
+    timeout_option,
+)
+from ronda.cli.output import note
+from ronda.cli.progress import Bars
+from ronda.instances.errors import RondaError
+
+if TYPE_CHECKING:
+    from dask.distributed import Client
+
+
+class InterruptedRunError(RondaError):
+    """The user stopped a command that can go on later."""
+
+    exit_code = 130  # as shells have it: 128 + SIGINT
+
+    def __init__(self, how: str) -> None:
+        super().__init__(f"interrupted; {how}")
+
+
+def horizon_options(out: str) -> Callable[[Command], Command]:
+    """Return the arguments and options of commands that compare policies on whole instances."""
+    found = (
+        instances_argument,
+        policies_option("fifo,srtf,milp,genetic"),
+        seeds_option,
+        out_option(out),
+        jobs_option(),
+        dask_option,
+        time_limit_option(10.0, "For each decision."),
+        timeout_option,
+        memory_option,
+        figures_option,
+        json_option,
+    )
+
+    def add(command: Command) -> Command:
+        for option in reversed(found):
+            command = option(command)
+        return command
+
+    return add
+
+
+@dataclass(frozen=True)
+class How:
+    """How runs are to be carried out: options that commands pass on as they are."""
+
+    out: Path
+    jobs: int
+    memory: float
+    timeout: float
+    dask: str | None = None
+    answer: str = "schedule"
+
+    @property
+    def layout(self) -> Layout:
+        """Where their files are."""
+        return Layout(self.out, self.answer)
+
+    @contextmanager
+    def ready(
+        self, kind: str, about: dict[str, Any] | None = None
+    ) -> Iterator[Callable[[Sequence[Case]], list[Result]]]:
+        """Connect to the cluster, if any, and hold the folder; gives what runs cases.
+
+        `kind` and `about` are for `ronda.bench.runs.folder.claim`.
+        """
+        with ExitStack() as stack:
+            client = None
+            if self.dask is not None:
+                from ronda.bench.runs.cluster import LOCAL, connect
+
+                client = stack.enter_context(connect(self.dask.strip() or LOCAL, self.jobs))
+            stack.enter_context(claim(self.out, kind, about))
+            yield lambda cases: self._run(cases, client)
+
+    def _run(self, cases: Sequence[Case], client: "Client | None") -> list[Result]:
+        """Run what is missing, under a bar for all and one for each run under way."""
+        with Bars() as bars:
+            board = Board(bars)
+            comparison = Comparison(
+                self.out,
+                Limits(self.timeout, self.memory),
+                self.jobs,
+                watch=board,
+                answer=self.answer,
+                client=client,
+            )
+            board.total = len(comparison.missing(cases))
+            if board.total < len(cases):
+                note(f"{len(cases) - board.total} of {len(cases)} runs are in {self.out} already")
+            try:
+                return comparison.run(cases)
+            except KeyboardInterrupt:
+                raise InterruptedRunError(
+                    f"{board.ended} of {board.total} runs ended; "
+                    f"the same command goes on from {self.out}"
+                ) from None
+
+    def fields(self, results: Sequence[Result]) -> dict[str, Any]:
+        """Return what all these commands tell programs."""
+        return {
+            "out": str(self.out),
+            "results": str(self.layout.results),
+            "runs": len(results),
+            "statuses": statuses(results),
+        }
+
+
+class Board:
+    """Shows how far all runs are, and each of those under way."""
+
+    def __init__(self, bars: Bars) -> None:
+        self.bars = bars
+        self.total = self.ended = 0
+        self._shares: dict[str, float] = {}
+
+    def __call__(self, case: Case, share: float, result: Result | None) -> None:
+        """Take in news of a run."""
+        name = case.title
+        if result is None:
+            self._shares[name] = share
+            self.bars.update(name, share)
+        else:
+            self.ended += 1
+            self._shares.pop(name, None)
+            self.bars.remove(name)
+        share = (self.ended + sum(self._shares.values())) / max(self.total, 1)
+        self.bars.update("all runs", share, f"{self.ended}/{self.total} runs")
+
+
+def note_failures(results: Iterable[Result]) -> None:
+    """Tell on stderr which runs did not end well, and why."""
+    for result in results:
+        if result.message:
+            note(f"{result.status}: {result.title}: {result.message}")
+        elif result.metrics.get("violations"):
+            note(f"{result.title}: it breaks {result.metrics['violations']} rules")

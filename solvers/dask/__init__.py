@@ -1,1 +1,0 @@
-"""Processes on other machines: reaching a Dask cluster, or starting a local one."""
