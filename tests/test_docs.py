@@ -13,8 +13,8 @@ from ronda.cli.app import cli
 from ronda.solvers.registry import POLICIES
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
-PAGES.sort()
+DOCS = [str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")]
+PAGES = sorted(["README.md", "CONTRIBUTING.md", *DOCS])
 
 
 def blocks(page, language):
@@ -33,8 +33,10 @@ def make():
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
-    """Every Python block of a page runs, in order and in one namespace."""
+    """Every Python block of a page runs, in order and in one namespace, beside the page's files."""
     monkeypatch.chdir(tmp_path)
+    for name, text in re.findall(r"```csv (\S+)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
+        Path(name).write_text(text)
     names = {}
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
