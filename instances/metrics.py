@@ -16,20 +16,12 @@ from ronda.instances.violation import SECOND
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """Figures of all jobs as parallel arrays, in the schedule's order.
+    """Figures of all J jobs as parallel arrays, in the schedule's order.
 
-    Attributes
-    ----------
-    jct_s
-        (J,) completion minus submission; NaN if the run was cut before the job ended.
-    queue_s
-        (J,) the part of `jct_s` in which it held no GPUs.
-    gpu_s
-        (J,) GPU-seconds held, pauses included.
-    preemptions
-        (J,) how often it lost all its GPUs before it ended.
-    restarts
-        (J,) changes of its allocation and resumptions.
+    `jct_s`: completion minus submission, NaN if the run was cut before the job ended; `queue_s`:
+    the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included; `preemptions`: how
+    often it lost all its GPUs before it ended; `restarts`: changes of its allocation and
+    resumptions.
     """
 
     jct_s: Floats
@@ -56,31 +48,21 @@ def job_figures(schedule: Schedule) -> JobFigures:
 def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
     """Return the figures of a run by name.
 
-    Parameters
-    ----------
-    instance
-        For the number of GPUs.
-    schedule
-        Its answer.
+    Means and percentiles (linear between ranks) are over the jobs that ended; a figure of nothing
+    is NaN.
 
-    Returns
-    -------
-    dict
-        Means and percentiles (linear between ranks) are over the jobs that ended; a figure of
-        nothing is NaN.
-
-        * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
-        * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
-        * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
-          queued for more than a microsecond;
-        * `makespan_s`: from the first submission to the end of the schedule;
-        * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
-          an allocation and resumptions;
-        * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
-          instance has a series of prices, or of carbon intensity;
-        * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
-        * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
-          that the policy proposed.
+    * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
+    * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
+    * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
+      queued for more than a microsecond;
+    * `makespan_s`: from the first submission to the end of the schedule;
+    * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
+      an allocation and resumptions;
+    * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
+      instance has a series of prices, or of carbon intensity;
+    * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
+    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
+      that the policy proposed.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)

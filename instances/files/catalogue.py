@@ -19,25 +19,7 @@ from ronda.instances.schedule import Schedule
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """One packaged instance or round.
-
-    Attributes
-    ----------
-    name
-        By which `load` finds it.
-    kind
-        What it is.
-    file
-        Name of the file in the package's data folder.
-    jobs, gpus, nodes
-        How large it is.
-    description
-        One line.
-    source, licence, citation
-        Where it comes from, under which licence (its text is in the data folder), what to cite.
-    reference
-        Published or derived values, by policy and metric.
-    """
+    """One packaged instance or round: `file` in the package's data folder, and words about it."""
 
     name: Name
     kind: Literal["instance", "round"]
@@ -67,11 +49,8 @@ def entries() -> tuple[Entry, ...]:
 def load(name_or_path: str | Path) -> Instance | Round:
     """Return a packaged instance or round by its name, or that of a file.
 
-    Parameters
-    ----------
-    name_or_path
-        A name of `entries`; anything else is taken for a path. For a file that is called like a
-        packaged instance write ``./name``.
+    What is no name of `entries` is a path; for a file that is called like a packaged instance write
+    ``./name``.
 
     Raises
     ------

@@ -68,20 +68,7 @@ def read(path: str | Path) -> Fits:
 
 
 def decode(data: bytes, place: str) -> Fits:
-    """Read fits from bytes, plain or compressed.
-
-    Parameters
-    ----------
-    data
-        What a file holds.
-    place
-        What to call it in errors.
-
-    Raises
-    ------
-    InputError
-        As `read`.
-    """
+    """Read fits from bytes, plain or compressed; `place` is what errors call them."""
     found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -91,21 +78,7 @@ def decode(data: bytes, place: str) -> Fits:
 
 
 def write(fits: Fits, path: str | Path) -> None:
-    """Write fits, whole or not at all; equal fits give equal bytes.
-
-    Parameters
-    ----------
-    fits
-        What to write.
-    path
-        Its suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing
-        file is replaced.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write fits as `ronda.instances.files.json.write` writes instances."""
     pack = storage.packer(Path(path))
     text = msgspec.json.format(canonical.encode(fits), indent=1) + b"\n"
     storage.store(Path(path), pack(text))
@@ -114,17 +87,9 @@ def write(fits: Fits, path: str | Path) -> None:
 def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
-    Local batches above the largest that was measured are not allowed: nobody saw them fit.
-
-    Parameters
-    ----------
-    throughput
-        A fit of that kind.
-    power
-        A fit of that kind; that it holds for this application on this GPU is the caller's claim,
-        where they were not measured together.
-    name
-        Name of the profile; otherwise that of the application.
+    Local batches above the largest that was measured are not allowed: nobody saw them fit. That
+    both hold for one application on one GPU is the caller's claim, where they were not measured
+    together. The name is otherwise that of the application.
 
     Raises
     ------

@@ -14,12 +14,7 @@ _INT32 = 2**31 - 1
 def fill(page: str, schemas: Sequence[dict[str, Any]]) -> str:
     """Return the page with the table of every record that it marks brought up to date.
 
-    Parameters
-    ----------
-    page
-        Markdown with a pair of comments ``fields of NAME`` and ``end`` for each record.
-    schemas
-        One of each file format.
+    A pair of comments ``fields of NAME`` and ``end`` marks each.
 
     Raises
     ------

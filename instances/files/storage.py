@@ -26,13 +26,7 @@ def label(path: str | Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """Return the bytes of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return the bytes of a file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -47,13 +41,7 @@ def load(path: Path) -> bytes:
 
 
 def unpack(data: bytes, place: str) -> bytes:
-    """Undo the compression that the first bytes tell of.
-
-    Raises
-    ------
-    InputError
-        If the data are cut off or damaged.
-    """
+    """Undo the compression that the first bytes tell of."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
         if data.startswith(_GZIP):
@@ -97,13 +85,7 @@ def _pack_zstd(text: bytes) -> bytes:
 
 
 def packer(path: Path) -> Callable[[bytes], bytes]:
-    """Return the compression that a file's name asks for.
-
-    Raises
-    ------
-    InputError
-        If the name has another suffix.
-    """
+    """Return the compression that a file's name asks for."""
     name = path.name
     for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
         if name.endswith(suffix):
@@ -115,12 +97,7 @@ def packer(path: Path) -> Callable[[bytes], bytes]:
 def store(path: Path, data: bytes) -> None:
     """Put data under a name in one step: readers see the old file or the new one, never a part.
 
-    A link is followed, and what it points to is replaced.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written; what was there is still there.
+    A link is followed, and what it points to is replaced. What was there stays if it fails.
     """
     final = Path(os.path.realpath(path))
     folder = final.parent

@@ -40,15 +40,7 @@ _WATTS = 400.0 / 300.0
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An application and what generators need to know of it beyond its profile.
-
-    Attributes
-    ----------
-    profile
-        What a scheduler knows.
-    noise
-        (early, late) gradient noise scale in samples.
-    """
+    """An application beyond its profile: its (early, late) gradient noise scale in samples."""
 
     profile: Profile
     noise: tuple[float, float]

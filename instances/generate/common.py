@@ -17,15 +17,10 @@ from ronda.instances.rules.problem import one_of, show
 class Severity:
     """How hard the limits bind.
 
-    Attributes
-    ----------
-    demand
-        GPUs that the live jobs of a round ask for, per GPU of the cluster.
-    load
-        GPU-seconds that the jobs of a horizon bring, per GPU-second of the cluster.
-    cap, energy
-        Power cap, and mean power that the energy budget allows: share of the way from all GPUs
-        idle (0) to all GPUs busy at full clock with the hungriest application (1).
+    `demand`: GPUs that the live jobs of a round ask for, per GPU of the cluster; `load`:
+    GPU-seconds that the jobs of a horizon bring, per GPU-second of it. `cap`, `energy`: power cap,
+    and mean power that the energy budget allows, as the share of the way from all GPUs idle (0) to
+    all GPUs busy at full clock with the hungriest application (1).
     """
 
     demand: float

@@ -32,15 +32,6 @@ def horizon(jobs: int = 200, gpus: int = 64, severity: str = "balanced", seed: i
     of one GPU); arrivals are a Poisson process, given its number of events; the estimate of a job's
     work is off by a lognormal factor.
 
-    Parameters
-    ----------
-    jobs, gpus
-        Number of jobs, and of GPUs in the cluster.
-    severity
-        "loose", "balanced" or "tight".
-    seed
-        Of everything random.
-
     Raises
     ------
     InputError

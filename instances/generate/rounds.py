@@ -30,16 +30,7 @@ def round(
 ) -> Round:
     """Return a round of elastic jobs, some of which run.
 
-    Parameters
-    ----------
-    jobs
-        Number of live jobs.
-    gpus
-        GPUs of the cluster; None: as many as the severity's demand says.
-    severity
-        "loose", "balanced" or "tight".
-    seed
-        Of everything random.
+    Without `gpus` the cluster has as many as the severity's demand says.
 
     Raises
     ------

@@ -47,19 +47,7 @@ _LICENCES = {
 
 
 def build(source: Path, out: Path) -> Iterator[str]:
-    """Make every packaged file; existing ones are replaced, but only once all are made.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    out
-        Folder to write to; made if it is not there.
-
-    Yields
-    ------
-    str
-        The name of each file as soon as it is made.
+    """Make every packaged file and yield its name; old ones are replaced once all are made.
 
     Raises
     ------

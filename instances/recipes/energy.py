@@ -39,22 +39,11 @@ _HOST_IDLE_W, _SLEEP_W, _WAKE_S = 500.0, 30.0, 300.0  # assumptions
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What makes one instance of the recipe.
+    """What makes one instance of the recipe, on nodes of 8 A100.
 
-    Attributes
-    ----------
-    name, title
-        Its name, and the first words of its description.
-    nodes
-        Nodes of 8 A100.
-    filters
-        Which of Philly's jobs; their start and end bound the horizon of the budget.
-    load
-        Jobs are thinned until the GPU time they ask for is this share of what there is.
-    energy_share, cap_share
-        Sustained power and power cap as shares of the cluster's draw with all GPUs busy.
-    seed
-        Of thinning and of the applications.
+    Start and end of `filters` bound the horizon of the budget. Jobs are thinned until the GPU time
+    they ask for is the share `load` of what the cluster has. Sustained power and power cap are
+    shares of its draw with all GPUs busy. `seed` is that of thinning and of the applications.
     """
 
     name: str
@@ -106,15 +95,7 @@ HALF_DAY = Setup(
 
 
 def energy(source: Path, setup: Setup) -> Item:
-    """Return an instance of elastic jobs under a power cap and an energy budget.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    setup
-        Which one.
-    """
+    """Return an instance of elastic jobs under a power cap and an energy budget."""
     path = source / "philly" / "jobs_canonical.csv.gz"
     trace = read_columns(path, philly.ALIASES, OPTIONAL)
     rng = np.random.default_rng(setup.seed)

@@ -42,17 +42,7 @@ _V100_CURVE = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Application:
-    """A model at a global batch size.
-
-    Attributes
-    ----------
-    model
-        Name of the model.
-    profile
-        What a scheduler knows about it.
-    rate
-        Samples per second at full clock by number of GPUs.
-    """
+    """A model at a global batch size; `rate` is samples per second at full clock by GPUs."""
 
     model: str
     profile: Profile
@@ -74,13 +64,7 @@ class Application:
 
 
 def applications(source: Path) -> tuple[Application, ...]:
-    """Return the 14 applications of ElasticFlow's A100 tables that have a computation model.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    """
+    """Return the 14 applications of ElasticFlow's A100 tables that have a computation model."""
     path = source / "elasticflow" / "throughputs_A100.csv"
     table = read_numbers(path, "model", "global_batch_size num_gpus iters_per_s")
     made = []

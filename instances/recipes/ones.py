@@ -24,17 +24,7 @@ def history() -> Item:
 
 
 def ones(name: str, jobs: int, seed: int = 0, use: str = "") -> Item:
-    """Return a workload as an instance.
-
-    Parameters
-    ----------
-    name
-        Of the instance.
-    jobs, seed
-        Number of jobs, and the seed of the workload.
-    use
-        What it is for, put before the first line of its description.
-    """
+    """Return a workload; `use` is put before the first line of its description."""
     plain = ones_workload(jobs, seed)
     description = (
         f"ONES (SC'21) workload: {use}{jobs} short trainings of ten model-task "

@@ -18,15 +18,7 @@ _PUBLISHED = {
 
 
 def pollux(source: Path, seed: int) -> Item:
-    """Return the workload of a seed as an instance.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    seed
-        1 to 4.
-    """
+    """Return the workload of a seed, 1 to 4, as an instance."""
     plain = with_clocks_and_power(read_pollux(source / "pollux", seed=seed))
     description = (
         f"Pollux (OSDI'21) workload {seed}: {len(plain.jobs)} elastic jobs in 8 hours on "

@@ -15,12 +15,7 @@ ZEUS_CITATION = (
 def stretch(curve: PowerCurve, ratio: float) -> PowerCurve:
     """Return a curve with all watts times `ratio`, and at half speed while gradients synchronise.
 
-    Parameters
-    ----------
-    curve
-        Of the measured GPU; its `s0` is at least 0.5.
-    ratio
-        Power limit of the GPU that nobody measured over that of the measured one.
+    `ratio` is the power limit over that of the measured GPU, whose `s0` is at least 0.5.
     """
     a_w, b_w, c_w = (round(watts * ratio, 6) for watts in (curve.a_w, curve.b_w, curve.c_w))
     sync_w = round(a_w + 0.5 * b_w, 6)

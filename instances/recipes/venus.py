@@ -32,15 +32,7 @@ _METRICS = {
 
 
 def venus(source: Path, vc: str, nodes: int) -> Item:
-    """Return a virtual cluster as an instance.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    vc, nodes
-        The virtual cluster and its nodes of 8 V100.
-    """
+    """Return a virtual cluster on nodes of 8 V100 as an instance."""
     folder = source / "helios"
     path = folder / "helios_venus_2vc_sept.csv"
     plain = read_helios(

@@ -33,17 +33,7 @@ _WORDS = {
 
 
 def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Problem:
-    """Explain why a well-formed document is not what it should be.
-
-    Parameters
-    ----------
-    error
-        What msgspec said.
-    document
-        The whole document as plain JSON values.
-    wanted
-        The type that it should have.
-    """
+    """Explain why a well-formed document is not of the wanted type, from msgspec's error."""
     match = _MESSAGE.fullmatch(str(error))
     text, path = (match["text"], match["path"]) if match else (str(error), None)
     tokens = [name or index for name, index in _TOKEN.findall(path or "")]

@@ -27,19 +27,12 @@ Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule)
 
 
 def validate(obj: Document, place: str | None = None) -> None:
-    """Refuse an object that has any problem.
-
-    Parameters
-    ----------
-    obj
-        An instance, round, plan or schedule, from a file or built in Python.
-    place
-        What to call it in the error; None: its kind and name.
+    """Refuse an object, from a file or built in Python, that has any problem.
 
     Raises
     ------
     InputError
-        Names the problems, on one line.
+        Names `place` (None: its kind and name) and the problems, on one line.
     """
     found = problems(obj)
     if found:

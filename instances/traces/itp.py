@@ -38,26 +38,12 @@ def read_itp(
 
     Two forms are understood: the canonical schema (``vc`` names the cluster), and the authors'
     annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``; no
-    ids, so the line in the file becomes the id), whose deadlines are kept.
+    ids, so the line in the file becomes the id), whose deadlines are kept. The trace does not tell
+    the number of nodes. The instance is called ``itp-`` and the cluster if it has no name.
 
     How the literature uses it. ElasticFlow: the 195-job cut (``cluster="195job"``) on 128 A100
     (``nodes=16``), and each of ``cluster01`` to ``cluster10`` for itself on 32 to 128 GPUs
     (``nodes=4``, 8 or 16). The source holds jobs of 600 s and more only.
-
-    Parameters
-    ----------
-    path
-        CSV file, possibly gzipped.
-    cluster
-        Which of the clusters.
-    nodes
-        Number of nodes; the trace does not tell.
-    filters
-        Which rows to keep.
-    machine
-        The node; ElasticFlow's has 8 A100.
-    name
-        Name of the instance; None: ``itp-`` and the cluster.
 
     Raises
     ------

@@ -18,18 +18,9 @@ from ronda.instances.traces.table import rows
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One node of a trace's cluster.
+    """One node of a trace's cluster; a GPU's busy watts hold at whatever job.
 
-    Attributes
-    ----------
-    gpu
-        Its GPU type.
-    gpus
-        Number of GPUs.
-    busy_w
-        Power of a busy GPU in watts, at whatever job (no trace has measured power).
-    host_idle_w
-        Power of the node without its GPUs in watts.
+    No trace has measured power. `host_idle_w` is without GPUs.
     """
 
     gpu: GpuType
@@ -64,15 +55,7 @@ def busy_power(machine: Machine) -> dict[str, PowerCurve]:
 
 
 def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
-    """Return a cluster of equal nodes.
-
-    Parameters
-    ----------
-    machine
-        The node.
-    nodes
-        How many; or by virtual cluster, each of which becomes a partition.
-    """
+    """Return a cluster of equal nodes; with nodes by virtual cluster each becomes a partition."""
     counts = {"default": nodes} if isinstance(nodes, int) else dict(nodes)
     groups = tuple(
         NodeGroup(
@@ -106,23 +89,9 @@ def rigid_instance(
     """Return the instance in which every job runs for its traced time on its requested GPUs.
 
     The estimate is the true duration, as for the SJF and SRTF of the literature (oracle sizes);
-    rounds happen at submissions and completions only.
-
-    Parameters
-    ----------
-    frame
-        From `ronda.instances.traces.table.clean_jobs`.
-    path
-        Of the trace, for errors.
-    name, words
-        Name and other words of the instance.
-    machine, nodes
-        The cluster. With `nodes` by virtual cluster, jobs run in the partition of theirs; with a
-        plain number all share one partition.
-    costs
-        Of restarts.
-    deadlines
-        Whether the frame has a column ``deadline_s``.
+    rounds happen at submissions and completions only. With `nodes` by virtual cluster, jobs run in
+    the partition of theirs; with a plain number all share one partition. `frame` comes from
+    `ronda.instances.traces.table.clean_jobs`; `path` is that of the trace, for errors.
 
     Raises
     ------

@@ -27,17 +27,9 @@ _NUMBERS = ("submit_s", "num_gpus", "duration_s")
 class Filters:
     """Which rows of a trace become jobs; the literature's values stand in each reader.
 
-    Attributes
-    ----------
-    start_s, end_s
-        Keep jobs submitted in [start_s, end_s), in the trace's own clock. The instance's time 0
-        is `start_s`, or the first submission where it is None.
-    min_duration_s, max_duration_s
-        Keep jobs that ran for at least, at most so many seconds.
-    max_gpu_hours
-        Keep jobs that used less than so many GPU-hours.
-    max_gpus
-        Keep jobs that asked for at most so many GPUs.
+    Kept are jobs submitted in [`start_s`, `end_s`) of the trace's own clock; the instance's time 0
+    is `start_s`, or the first submission where it is None. The other limits are inclusive, but for
+    `max_gpu_hours`.
     """
 
     start_s: float | None = None
@@ -56,20 +48,9 @@ def read_columns(
 ) -> pd.DataFrame:
     """Read the named columns of a CSV file as text.
 
-    Parameters
-    ----------
-    path
-        A CSV file, possibly gzipped; lines before the header may begin with ``#``.
-    aliases
-        By the name that the result should have: the header names that it may have in the file.
-    optional
-        Names that may be missing; they become columns of empty text.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Text columns in the order of `aliases`, and ``row``, the line in the file. Its
-        ``attrs["headers"]`` tells which header each column had.
+    The file may be gzipped; lines before its header may begin with ``#``. `aliases` has the headers
+    that each column may have in the file; an `optional` one that is missing becomes empty text.
+    ``row`` is the line in the file, and ``attrs["headers"]`` tells the header that each column had.
 
     Raises
     ------
@@ -122,13 +103,7 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
 
 
 def to_number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
-    """Return a text column as finite floats.
-
-    Raises
-    ------
-    InputError
-        Naming the first row that holds something else.
-    """
+    """Return a text column as finite floats; refuse the first row that holds something else."""
     values = pd.to_numeric(frame[column], errors="coerce").astype(float)
     refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number")
     return values
@@ -157,27 +132,10 @@ def clean_jobs(
     vcs: Iterable[str] | None = None,
     extra: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Check and filter canonical rows and put them in order of submission.
+    """Check and filter canonical rows (see `read_columns`) and put them in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
-
-    Parameters
-    ----------
-    path
-        Of the trace, for errors.
-    frame
-        Canonical columns as text or numbers, from `read_columns`.
-    filters
-        Which rows to keep.
-    vcs
-        Virtual clusters to keep; None: all.
-    extra
-        Further columns that hold numbers.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same columns with numbers as numbers. Submissions count from the start.
+    Submissions count from the start. Without `vcs` all virtual clusters are kept.
 
     Raises
     ------

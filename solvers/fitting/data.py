@@ -58,20 +58,11 @@ _ROUNDING = 1e-9
 class Reading:
     """What a table does not say itself.
 
-    Attributes
-    ----------
-    model
-        The application to take, by its name or a part that no other has; None: all. In a table
-        without such a column it is the name.
-    gpu_type
-        Name of the GPU where the table has no such column.
-    gpus_per_node
-        To count nodes where the table has no such column: as few as hold the GPUs.
-    max_local_batch
-        To count gradient passes where the table has no such column: as few as keep the local
-        batch within it. None: one pass.
-    skip_zero
-        Leave out rows with a time or rate of 0, as some tables write "not measured".
+    `model` is the application to take, by its name or a part that no other has (None: all); in a
+    table without such a column it is the name. Where there are no columns of them, nodes are as few
+    as hold the GPUs, and gradient passes as few as keep the local batch within `max_local_batch`
+    (None: one). `skip_zero` leaves out rows with a time or rate of 0, as some tables write "not
+    measured".
     """
 
     model: str | None = None
@@ -83,19 +74,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Measurements of one application on one type of GPU.
+    """Measurements of one application on one type of GPU; `place` names the file in messages.
 
-    Attributes
-    ----------
-    place
-        File, for messages.
-    rows
-        Throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and pass), ``passes``, ``clock``
-        (share of the highest), ``step_s`` and, if measured, ``sync_s``. Power: ``speed`` (relative
-        to no cap) and ``power_w`` (of one busy GPU). Both: ``row``, the line in the file, and
-        ``batch``, of which power has a curve each (0: none).
-    skipped
-        Rows of the file that say 0 for "not measured" and are not among these.
+    The columns of `rows` are, for throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and
+    pass), ``passes``, ``clock`` (share of the highest), ``step_s`` and, if measured, ``sync_s``;
+    for power: ``speed`` (relative to no cap) and ``power_w`` (of one busy GPU); for both: ``row``,
+    the line in the file, and ``batch``, of which power has a curve each (0: none). `skipped` rows
+    said 0 for "not measured".
     """
 
     place: str
@@ -118,19 +103,12 @@ class Measured:
 def read(
     path: str | Path, reading: Reading | None = None, kind: Kind | None = None
 ) -> list[Measured]:
-    """Read a table of measurements, one `Measured` for each application and GPU.
+    """Read a CSV table of measurements, one `Measured` for each application and GPU.
 
-    Without a column of speeds, speed is ``reference / time``: the reference is the shortest time
-    of the same batch size at the highest cap, or of all where there is no column of caps.
-
-    Parameters
-    ----------
-    path
-        A CSV file; ``docs/fitting.md`` lists its columns.
-    reading
-        What the table does not say itself.
-    kind
-        What the table holds; None: power if it has a column of watts.
+    ``docs/fitting.md`` lists its columns. It holds power if it has a column of watts, unless `kind`
+    says otherwise. Without a column of speeds, speed is ``reference / time``: the reference is the
+    shortest time of the same batch size at the highest cap, or of all where there is no column of
+    caps.
 
     Raises
     ------

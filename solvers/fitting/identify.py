@@ -48,14 +48,7 @@ class Scheme:
 
 
 def identify(table: Measured, known: Mapping[str, float]) -> Scheme:
-    """Return what can be fitted to measured iterations.
-
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Values that the caller gives.
+    """Return what can be fitted to measured iterations beside the known values.
 
     Raises
     ------

@@ -72,12 +72,7 @@ class _Family:
 def fit_power(table: Measured, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
     """Fit a `PowerCurve` to each batch size of measured watts, all of one shape.
 
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Values of ``a_w`` (watts) and ``s0``; not fitted.
+    ``a_w`` (watts) and ``s0`` may be known.
 
     Raises
     ------

@@ -92,13 +92,8 @@ def pollux(source: Path) -> Iterator[Fit]:
 def elasticflow_t4(source: Path, wide: Fit) -> Fit:
     """Return the fit of an ElasticFlow T4 table: 4 GPUs a node, as few passes as fit.
 
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    wide
-        The fit of Pollux's steps of the same application: its largest local batch tells the
-        passes.
+    The largest local batch of `wide`, the fit of Pollux's steps of the same application, tells the
+    passes.
     """
     reading = Reading(
         model=wide.application,

@@ -31,14 +31,7 @@ _LEAST = 0.02
 
 
 def fit_throughput(table: Measured, known: Mapping[str, float]) -> Fitted[Parametric]:
-    """Fit a `Parametric` to measured iterations.
-
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Parameters that are not fitted, by name, in the units of `Parametric`.
+    """Fit a `Parametric` to measured iterations; known parameters are not fitted.
 
     Raises
     ------
