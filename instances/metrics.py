@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats
-from ronda.instances.check.history import same
 from ronda.instances.instance import Instance
+from ronda.instances.job import same_nodes
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND
 
@@ -39,7 +39,9 @@ def job_figures(schedule: Schedule) -> JobFigures:
     return JobFigures(
         jct_s=jct_s,
         queue_s=jct_s - held_s,
-        gpu_s=np.array([_gpu_s(o.segments) for o in outcomes]),
+        gpu_s=np.array(
+            [sum(s.option.gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
+        ),
         preemptions=np.array([_preemptions(o, schedule.end_s) for o in outcomes], dtype=np.int64),
         restarts=np.array([_restarts(o.segments) for o in outcomes], dtype=np.int64),
     )
@@ -113,11 +115,6 @@ def _percentile(values: Floats, percent: float) -> float:
     return float(np.percentile(values, percent)) if values.size else nan
 
 
-def _gpu_s(segments: tuple[Segment, ...]) -> float:
-    """Return the GPU-seconds that segments hold."""
-    return sum(s.option.gpus * (s.end_s - s.start_s) for s in segments)
-
-
 def _preemptions(outcome: JobOutcome, end_s: float) -> int:
     """Count the gaps between segments, and one more if a cut job held nothing at the end."""
     segments = outcome.segments
@@ -128,4 +125,9 @@ def _preemptions(outcome: JobOutcome, end_s: float) -> int:
 
 def _restarts(segments: tuple[Segment, ...]) -> int:
     """Count the segments that do not just go on where the one before ended."""
-    return sum(not same(a, b) for a, b in pairwise(segments))
+    return sum(
+        a.end_s != b.start_s
+        or not a.option.same_way(b.option)
+        or not same_nodes(a.placement, b.placement)
+        for a, b in pairwise(segments)
+    )

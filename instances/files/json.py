@@ -94,7 +94,7 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
         raise InputError(
             place, "brackets nested too deeply", "at most some hundred levels"
         ) from None
-    except _RepeatedFieldError as error:
+    except MalformedError as error:
         raise as_error(place, [error.problem]) from None
     return obj
 
@@ -160,14 +160,6 @@ def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.St
     return mismatch(error, document, kind)
 
 
-class _RepeatedFieldError(Exception):
-    """A field that stands twice in one object."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(problem)
-
-
 def _refuse_repeated_fields(text: bytes) -> None:
     """Refuse ``{"gpus": 1, "gpus": 2}``, of which every JSON reader silently drops one."""
 
@@ -176,10 +168,7 @@ def _refuse_repeated_fields(text: bytes) -> None:
         if len(names) < len(pairs):
             twice = next(n for n in names if sum(n == other for other, _ in pairs) > 1)
             words = ", ".join(f"{show(k)}: {show(v, 20)}" for k, v in pairs if v is not None)
-            raise _RepeatedFieldError(
-                Problem(
-                    "", f"{show(twice)} twice in the object {{{words[:100]}}}", "each field once"
-                )
-            )
+            found = f"{show(twice)} twice in the object {{{words[:100]}}}"
+            raise MalformedError(Problem("", found, "each field once"))
 
     json.loads(text, object_pairs_hook=look)

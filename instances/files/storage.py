@@ -7,7 +7,8 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import resources
 from pathlib import Path
 
 import zstandard
@@ -119,6 +120,22 @@ def store(path: Path, data: bytes) -> None:
         raise InputError(label(path), found, "a folder that this user may write in") from None
     except (OSError, ValueError) as error:
         raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+def packaged(file: str) -> bytes:
+    """Return the bytes of a file in the package's data folder."""
+    return resources.files("ronda.instances").joinpath("data", file).read_bytes()
+
+
+def neither(kind: str, name: str, known: Iterable[str], shown_by: str) -> InputError:
+    """Return the error that a name is neither that of something packaged nor that of a file."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    such = f"a name such as {' or '.join(near)}" if near else "a name"
+    return InputError(
+        kind,
+        f"{name!r}, neither a packaged {kind} nor a file",
+        f"{such} (`{shown_by}` shows all), or the path of a file",
+    )
 
 
 def _neighbour(path: Path) -> str:

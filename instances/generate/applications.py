@@ -151,6 +151,4 @@ def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
 
 def busy_w(profile: Profile, gpu_type: str) -> float:
     """Return the watts of one busy GPU at full clock."""
-    curve = profile.power[gpu_type]
-    cubic = max(1.0 - curve.s0**3, 0.0)
-    return curve.a_w + curve.b_w * min(1.0, curve.s0) + curve.c_w * cubic
+    return profile.power[gpu_type].computing_w()

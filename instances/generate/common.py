@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.errors import InputError
@@ -69,11 +68,6 @@ def equal_nodes(gpus: int) -> Cluster:
     return Cluster(gpu_types=(GPU,), node_groups=(group,))
 
 
-def nodes_for(asked: NDArray[np.int64], demand: float) -> int:
-    """Return the GPUs of whole nodes on which the jobs' requests make the demand."""
-    return 8 * max(1, math.ceil(float(asked.sum()) / (8 * demand)))
-
-
 def watts_at(cluster: Cluster, share: float) -> float:
     """Return the power that lies `share` of the way from all idle to all busy."""
     hungriest = max(busy_w(a.profile, GPU.name) for a in APPLICATIONS)
@@ -83,12 +77,6 @@ def watts_at(cluster: Cluster, share: float) -> float:
 def power_of_two(limit: int) -> int:
     """Return the largest power of two that is at most `limit`."""
     return 1 << (limit.bit_length() - 1)
-
-
-def rounded(values: NDArray[np.float64]) -> list[float]:
-    """Return times to the millisecond, which is enough and keeps files short."""
-    rounded: list[float] = np.round(values, 3).tolist()
-    return rounded
 
 
 def job_id(k: int, jobs: int) -> str:

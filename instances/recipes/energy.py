@@ -19,11 +19,10 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
-from ronda.instances.recipes.item import Item
-from ronda.instances.recipes.stretch import ZEUS_CITATION
+from ronda.instances.recipes.made_power import ZEUS_CITATION
 from ronda.instances.traces import itp, philly
 from ronda.instances.traces.philly import DAY_S
-from ronda.instances.traces.table import OPTIONAL, Filters, clean_jobs, read_columns, rows
+from ronda.instances.traces.table import Filters, clean_jobs, read_jobs, rows
 
 # GPU-hours below which a job is of the class -> its models (Pollux: cifar10 and ncf, bert and
 # deepspeech2, yolov3, imagenet).
@@ -94,10 +93,10 @@ HALF_DAY = Setup(
 )
 
 
-def energy(source: Path, setup: Setup) -> Item:
+def energy(source: Path, setup: Setup) -> Instance:
     """Return an instance of elastic jobs under a power cap and an energy budget."""
     path = source / "philly" / "jobs_canonical.csv.gz"
-    trace = read_columns(path, philly.ALIASES, OPTIONAL)
+    trace = read_jobs(path)
     rng = np.random.default_rng(setup.seed)
     frame = _thin(clean_jobs(path, trace, filters=setup.filters), setup, rng)
     # Scaling tables have powers of two: 12 becomes 16, 24 becomes 32 (nearest by ratio).
@@ -107,32 +106,30 @@ def energy(source: Path, setup: Setup) -> Item:
     busy_w = _mean_busy_w(frame, chosen)
     budget = _budget(setup, busy_w)
     load = float((frame.num_gpus * frame.duration_s).sum() / (setup.gpus * setup.horizon_s))
-    return Item(
-        obj=Instance(
-            name=setup.name,
-            cluster=_cluster(setup),
-            profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
-            jobs=jobs,
-            budget=budget,
-            costs=Costs(start_s=0.0, restart_s=30.0),
-            cadence=Cadence(period_s=600.0, on_event=True),
-            description=_description(setup, len(jobs), load, budget),
-            source=(
-                f"{philly.SOURCE}; scaling: github.com/pkusys/ElasticFlow; "
-                "power: fits to github.com/ml-energy/zeus (made, see description)"
-            ),
-            licence="CC-BY-4.0 (jobs), Apache-2.0 (scaling and power)",
-            citation=f"{philly.CITATION}; {itp.CITATION}; {ZEUS_CITATION}",
-            made={
-                "recipe": "energy",
-                "seed": setup.seed,
-                "filters": {k: v for k, v in asdict(setup.filters).items() if v != float("inf")},
-                "load": round(load, 4),
-                "mean_busy_w": round(busy_w, 2),
-                "energy_share": setup.energy_share,
-                "cap_share": setup.cap_share,
-            },
-        )
+    return Instance(
+        name=setup.name,
+        cluster=_cluster(setup),
+        profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
+        jobs=jobs,
+        budget=budget,
+        costs=Costs(start_s=0.0, restart_s=30.0),
+        cadence=Cadence(period_s=600.0, on_event=True),
+        description=_description(setup, len(jobs), load, budget),
+        source=(
+            f"{philly.SOURCE}; scaling: github.com/pkusys/ElasticFlow; "
+            "power: fits to github.com/ml-energy/zeus (made, see description)"
+        ),
+        licence="CC-BY-4.0 (jobs), Apache-2.0 (scaling and power)",
+        citation=f"{philly.CITATION}; {itp.CITATION}; {ZEUS_CITATION}",
+        made={
+            "recipe": "energy",
+            "seed": setup.seed,
+            "filters": {k: v for k, v in asdict(setup.filters).items() if v != float("inf")},
+            "load": round(load, 4),
+            "mean_busy_w": round(busy_w, 2),
+            "energy_share": setup.energy_share,
+            "cap_share": setup.cap_share,
+        },
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ronda.instances.profile import PowerCurve, Profile, Tabular
-from ronda.instances.recipes.stretch import stretch
+from ronda.instances.recipes.made_power import stretch
 from ronda.instances.traces.pollux_tables import read_numbers, shorten
 
 GPUS_PER_NODE = 8
@@ -54,8 +54,7 @@ class Application:
         assert isinstance(table, Tabular)
         k = table.gpus.index(gpus)
         share = table.sync_s[k] / table.step_s[k]
-        full_w = curve.a_w + curve.b_w * curve.s0 + curve.c_w * (1.0 - curve.s0**3)
-        return (1.0 - share) * full_w + share * (curve.sync_w or 0.0)
+        return (1.0 - share) * curve.computing_w() + share * (curve.sync_w or 0.0)
 
     @property
     def peak(self) -> int:

@@ -201,12 +201,10 @@ def _expected(text: str, wanted: Any) -> str:
     if text == "Number out of range":
         return "a finite number"
     head, _, _ = text.removeprefix("Expected ").partition(", got ")
-    words = re.sub(r"`([\w| ]+)`", lambda m: " or ".join(map(_word, m[1].split(" | "))), head)
+    words = re.sub(
+        r"`([\w| ]+)`", lambda m: " or ".join(_WORDS.get(w, w) for w in m[1].split(" | ")), head
+    )
     return re.sub(r"(\d)\.0\b", r"\1", words)
-
-
-def _word(name: str) -> str:
-    return _WORDS.get(name, name)
 
 
 def _lower(text: str) -> str:

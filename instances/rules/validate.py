@@ -65,7 +65,7 @@ def cross_problems(obj: Document) -> list[Problem]:
 
 
 class MalformedError(Exception):
-    """An object that its own types forbid."""
+    """An object, or a text, that the types of a format forbid."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -75,10 +75,7 @@ class MalformedError(Exception):
 def normal(obj: Kind) -> Kind:
     """Return an equal object whose every value has exactly its field's type.
 
-    Raises
-    ------
-    MalformedError
-        If a type or number is wrong, or a number is NaN or infinite.
+    A wrong type or number, NaN or infinity is a `MalformedError`.
     """
     try:
         data = msgspec.json.encode(obj)

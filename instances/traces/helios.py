@@ -11,10 +11,9 @@ from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import V100_NODE, Machine, rigid_instance
 from ronda.instances.traces.table import (
     ALL,
-    OPTIONAL,
     Filters,
-    clean_jobs,
     read_columns,
+    read_jobs,
     refuse,
     to_number,
 )
@@ -26,12 +25,10 @@ CITATION = (
 LICENCE = "CC-BY-4.0"
 
 _ALIASES = {
-    "job_id": ("job_id",),
     "submit_s": ("submit_s", "submit_time"),
     "num_gpus": ("num_gpus", "gpu_num", "num_chips"),
     "duration_s": ("duration_s", "duration"),
     "vc": ("vc", "tenant"),
-    "user": ("user",),
     "status": ("status", "state", "final_status"),
 }
 _EPOCH = pd.Timestamp("2020-04-01 00:00:00")
@@ -63,17 +60,16 @@ def read_helios(
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, _ALIASES, OPTIONAL)
+    frame = read_jobs(path, _ALIASES)
     if frame.attrs["headers"]["submit_s"] == "submit_time":
         if frame.attrs["headers"].get("vc") == "tenant":
             frame["submit_s"] = to_number(path, frame, "submit_s") / 1e6
         else:
             frame["submit_s"] = _seconds(path, frame)
-    vcs = None if isinstance(nodes, int) else nodes
-    jobs = clean_jobs(path, frame, filters=filters, vcs=vcs)
     return rigid_instance(
-        jobs,
+        frame,
         path=path,
+        filters=filters,
         name=name,
         machine=machine,
         nodes=nodes,

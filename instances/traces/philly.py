@@ -5,14 +5,7 @@ from pathlib import Path
 
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import P100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import (
-    OPTIONAL,
-    Filters,
-    clean_jobs,
-    read_columns,
-    refuse,
-    to_number,
-)
+from ronda.instances.traces.table import Filters, read_columns, read_jobs, refuse, to_number
 
 CITATION = (
     "Jeon, Venkataraman, Phanishayee, Qian, Xiao, Yang: Analysis of Large-Scale Multi-Tenant GPU "
@@ -26,16 +19,6 @@ DAY_S = 86_400.0
 # counts from 2017-09-04 00:00; its first weeks hold hardly anything but survivors of the start of
 # collection, so the dense part begins with 2017-09-25, day 21.
 POLLUX_FILTERS = Filters(start_s=21 * DAY_S, min_duration_s=60.0, max_gpu_hours=1000.0)
-
-ALIASES = {
-    "job_id": ("job_id",),
-    "submit_s": ("submit_s",),
-    "num_gpus": ("num_gpus",),
-    "duration_s": ("duration_s",),
-    "vc": ("vc",),
-    "user": ("user",),
-    "status": ("status",),
-}
 
 
 def read_philly(
@@ -63,11 +46,10 @@ def read_philly(
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, ALIASES, OPTIONAL)
-    vcs = None if isinstance(nodes, int) else nodes
     return rigid_instance(
-        clean_jobs(path, frame, filters=filters, vcs=vcs),
+        read_jobs(path),
         path=path,
+        filters=filters,
         name=name,
         machine=machine,
         nodes=nodes,

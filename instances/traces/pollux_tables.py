@@ -97,15 +97,10 @@ def read_validation(folder: Path) -> pd.DataFrame:
 def noise_curve(runs: pd.DataFrame, epochs: int) -> NoiseCurve:
     """Return how an application's gradient noise scale develops with its progress.
 
-    With B0 the smallest validated batch, the scale of epoch e at batch B is B0 grad_var /
-    grad_sqr, both interpolated linearly in B between validated batch sizes. An epoch ends when
-    statistical progress (steps at B0) reaches the least progress that any run had at its end; the
-    work done by then is that progress x B0 samples.
-
-    Raises
-    ------
-    InputError
-        If the runs have fewer epochs.
+    With B0 the smallest validated batch, the scale of epoch e at batch B is B0 grad_var / grad_sqr,
+    both interpolated linearly in B between validated batch sizes. An epoch ends when statistical
+    progress (steps at B0) reaches the least progress that any run had at its end; the work done by
+    then is that progress x B0 samples. Runs with fewer epochs are refused.
     """
     tables = {
         column: runs.pivot(index="epoch", columns="global_bsz", values=column)

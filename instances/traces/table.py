@@ -18,9 +18,7 @@ import pandas as pd
 
 from ronda.instances.errors import InputError
 
-REQUIRED = ("job_id", "submit_s", "num_gpus", "duration_s")
-OPTIONAL = ("vc", "user", "status")
-_NUMBERS = ("submit_s", "num_gpus", "duration_s")
+_CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "status")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +77,16 @@ def read_columns(
     return frame
 
 
+def read_jobs(
+    path: str | Path,
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    optional: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Read the canonical columns, under their own names but for the aliases, as text."""
+    names: dict[str, Sequence[str]] = {name: (name,) for name in _CANONICAL}
+    return read_columns(path, names | dict(aliases or {}), ("vc", "user", "status", *optional))
+
+
 def _read_text(path: Path) -> tuple[int, pd.DataFrame]:
     """Return the number of comment lines before the header, and all columns as text."""
     try:
@@ -130,20 +138,15 @@ def clean_jobs(
     *,
     filters: Filters = ALL,
     vcs: Iterable[str] | None = None,
-    extra: Iterable[str] = (),
 ) -> pd.DataFrame:
     """Check and filter canonical rows (see `read_columns`) and put them in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
-    Submissions count from the start. Without `vcs` all virtual clusters are kept.
-
-    Raises
-    ------
-    InputError
-        For a bad row (not a number, negative, repeated id), or if nothing is left.
+    Submissions count from the start. Without `vcs` all virtual clusters are kept. A bad row is
+    refused (not a number, negative, repeated id), and so is a trace of which nothing is left.
     """
     frame = frame.copy()
-    for column in (*_NUMBERS, *extra):
+    for column in ("submit_s", "num_gpus", "duration_s"):
         frame[column] = to_number(path, frame, column)
     refuse(path, frame, frame.num_gpus.to_numpy() < 0, "num_gpus", "a number of GPUs")
     refuse(path, frame, frame.num_gpus.to_numpy() % 1 != 0, "num_gpus", "a whole number of GPUs")

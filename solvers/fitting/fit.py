@@ -85,13 +85,8 @@ def fit_measured(
 ) -> list[Fit]:
     """Fit one application on one GPU; of power each batch size is a fit of its own.
 
-    `known` parameters are not fitted. Batch sizes of power may share the shape of their curves.
-    The seed draws the parts that are left out.
-
-    Raises
-    ------
-    InputError
-        If there are too few rows or too few different ones, naming what is missing.
+    `known` parameters are not fitted. Batch sizes of power may share the shape of their curves. The
+    seed draws the parts that are left out. Too few rows, or too few different ones, are refused.
     """
     if table.kind == "power" and not shared:
         batches = table.rows.batch.to_numpy()
