@@ -134,7 +134,7 @@ class Histories:
     def _progress(
         self, job: Job, truth: Truth, segment: Segment, done: float, seconds: float
     ) -> tuple[float, float]:
-        """Return the work done in so many seconds after `done`, and its largest rate."""
+        """Return the work done in some seconds after `done`, and its largest rate."""
         option = segment.option
         pace = self.examiner.verdict(job, option, segment.placement).actual
         assert pace is not None  # legality has been checked

@@ -27,7 +27,7 @@ from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 
 RESUM_AFTER = 4096
-"""Changes after which sums of watts are made anew, so that rounding cannot pile up."""
+"""Changes after which sums of watts are made again, so that rounding cannot pile up."""
 
 
 class Ledger:

@@ -17,7 +17,7 @@ Placement = tuple[tuple[int, int], ...]
 
 
 class Verdict(NamedTuple):
-    """The faults of an option, whoever's it is, or its paces and the watts that it must claim.
+    """The faults of an option, or its paces and the watts that it must claim.
 
     `claimed` is the pace over the smallest number of nodes, with which the option's rate must agree
     (with span "cluster" several nodes count as in several racks, if those of the pool are);
@@ -75,7 +75,7 @@ class Examiner:
         return found
 
     def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
-        """Return what is to be said about a job's option in a place (None: as it promises)."""
+        """Return the verdict on a job's option in a place (None: as it promises)."""
         reach = None
         if placement is not None:
             reach = len(placement), len({self.node_rack[node] for node, _ in placement})

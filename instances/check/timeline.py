@@ -105,7 +105,7 @@ def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
     change = np.concatenate((flat.count[held], -flat.count[held], SLEEPS * one, -SLEEPS * one))
     order = np.lexsort((time, node))
     node, time, load = node[order], time[order], np.cumsum(change[order])
-    # A node's changes add up to nothing, so the sum starts anew with each node. What holds from
+    # A node's changes add up to nothing, so the sum starts again with each node. What holds from
     # a time on is the sum after all changes of that time.
     last = np.append((node[1:] != node[:-1]) | (time[1:] != time[:-1]), True)[: len(node)]
     node, time, load = node[last], time[last], load[last]

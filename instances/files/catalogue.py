@@ -1,4 +1,4 @@
-"""The packaged instances: what there is, and how to get one by its name."""
+"""The packaged instances: which there are, and how to get one by its name."""
 
 from functools import lru_cache
 from pathlib import Path

@@ -115,6 +115,9 @@ APPLICATIONS = (
 )
 # fmt: on
 
+MODELS = {app.profile.name: app.profile.throughput[GPU.name] for app in APPLICATIONS}
+"""Their throughput models, by name."""
+
 RIGID = Profile(
     name="rigid",
     throughput={GPU.name: Rigid()},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.cluster import Cluster, NodeGroup
+from ronda.instances.cluster import Cluster, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.generate.applications import APPLICATIONS, GPU, HOST_IDLE_W, busy_w
 from ronda.instances.job import Costs, Estimate
@@ -58,14 +58,8 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
 def equal_nodes(gpus: int) -> Cluster:
     """Return equal nodes of at most eight GPUs, a power of two, that make up `gpus`."""
     per_node = math.gcd(gpus, 8)
-    group = NodeGroup(
-        name="nodes",
-        count=gpus // per_node,
-        gpus_per_node=per_node,
-        gpu_type=GPU.name,
-        host_idle_w=HOST_IDLE_W * per_node / 8,
-    )
-    return Cluster(gpu_types=(GPU,), node_groups=(group,))
+    host_idle_w = HOST_IDLE_W * per_node / 8
+    return uniform_cluster(GPU, gpus // per_node, per_node, host_idle_w=host_idle_w)
 
 
 def watts_at(cluster: Cluster, share: float) -> float:
@@ -80,7 +74,7 @@ def power_of_two(limit: int) -> int:
 
 
 def job_id(k: int, jobs: int) -> str:
-    """Return the id of job k of so many: ids sort as the jobs do."""
+    """Return the id of job k; ids sort as the jobs do."""
     return f"j{k:0{len(str(jobs - 1))}d}"
 
 

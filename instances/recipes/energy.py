@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
@@ -108,7 +108,14 @@ def energy(source: Path, setup: Setup) -> Instance:
     load = float((frame.num_gpus * frame.duration_s).sum() / (setup.gpus * setup.horizon_s))
     return Instance(
         name=setup.name,
-        cluster=_cluster(setup),
+        cluster=uniform_cluster(
+            _GPU,
+            setup.nodes,
+            GPUS_PER_NODE,
+            host_idle_w=_HOST_IDLE_W,
+            sleep_w=_SLEEP_W,
+            wake_s=_WAKE_S,
+        ),
         profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
         jobs=jobs,
         budget=budget,
@@ -167,20 +174,6 @@ def _job(row: Any, app: Application, setup: Setup) -> Job:
         estimate=Estimate(work=work),
         truth=Truth(work=work),
     )
-
-
-def _cluster(setup: Setup) -> Cluster:
-    """Return the cluster."""
-    group = NodeGroup(
-        name="nodes",
-        count=setup.nodes,
-        gpus_per_node=GPUS_PER_NODE,
-        gpu_type=_GPU.name,
-        host_idle_w=_HOST_IDLE_W,
-        sleep_w=_SLEEP_W,
-        wake_s=_WAKE_S,
-    )
-    return Cluster(gpu_types=(_GPU,), node_groups=(group,))
 
 
 def _mean_busy_w(frame: pd.DataFrame, chosen: Sequence[Application]) -> float:

@@ -8,23 +8,14 @@ to an A100's 400 W; that they hold for an A100, at any number of GPUs, is an ass
 from dataclasses import dataclass
 from pathlib import Path
 
-from ronda.instances.profile import PowerCurve, Profile, Tabular
+from ronda.instances.generate.applications import MODELS
+from ronda.instances.profile import Parametric, PowerCurve, Profile, Tabular
 from ronda.instances.recipes.made_power import stretch
 from ronda.instances.traces.pollux_tables import read_numbers, shorten
 
 GPUS_PER_NODE = 8
 _STRETCH = 400.0 / 250.0
 
-# Computation of a step at full clock, alpha_c + beta_c x local batch: fits to the same tables, in
-# milliseconds. What a measured step takes longer is taken for synchronisation.
-_COMPUTE_MS = {
-    "bert": (48.61, 1.832),
-    "gpt2": (23.72, 0.880),
-    "resnet50": (7.41, 2.133),
-    "vgg16": (0.0, 3.061),
-    "inception3": (21.36, 2.898),
-    "deepspeech2": (45.90, 8.956),
-}
 # P(s) of one V100 in watts: a, b, c, s0; fits to Zeus's measurements (mean error 0.5 to 1.7 %).
 _RESNET50 = (26.0, 140.0, 222.0, 0.88)
 _BERT_SQUAD = (23.0, 157.0, 200.0, 0.87)
@@ -70,7 +61,7 @@ def applications(source: Path) -> tuple[Application, ...]:
     for _, rows in table.groupby(["model", "global_batch_size"]):
         rows = rows.sort_values("num_gpus")
         model, batch = str(rows.model.iloc[0]), float(rows.global_batch_size.iloc[0])
-        if model in _COMPUTE_MS:
+        if model in MODELS:
             speed = dict(zip(rows.num_gpus.astype(int), rows.iters_per_s, strict=True))
             made.append(_application(model, batch, speed))
     return tuple(made)
@@ -81,9 +72,10 @@ def _application(model: str, batch: float, iterations: dict[int, float]) -> Appl
     gpus = tuple(iterations)
     local = tuple(batch / n for n in gpus)
     step_s = shorten([1.0 / iterations[n] for n in gpus])
-    alpha, beta = _COMPUTE_MS[model]
+    fit = MODELS[model]  # what a measured step takes longer than it computes, it synchronises
+    assert isinstance(fit, Parametric)
     sync_s = [
-        0.0 if n == 1 else max(0.0, step - (alpha + beta * b) / 1e3)
+        0.0 if n == 1 else max(0.0, step - (fit.alpha_c_s + fit.beta_c_s * b))
         for n, b, step in zip(gpus, local, step_s, strict=True)
     ]
     table = Tabular(

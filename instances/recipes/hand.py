@@ -1,6 +1,6 @@
 """Instances small enough to be solved on paper; the derivations are in their descriptions."""
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
@@ -61,7 +61,7 @@ def one_gpu() -> Instance:
     )
     return Instance(
         name="one-gpu",
-        cluster=_nodes(gpu, 1, 1),
+        cluster=uniform_cluster(gpu, 1, 1),
         profiles={"rigid": Profile(name="rigid", throughput={"GPU": Rigid()})},
         jobs=jobs,
         description=_ONE_GPU,
@@ -103,7 +103,7 @@ def two_jobs() -> Instance:
     rigid = {"mean_jct_s": 180.0, "mean_queue_s": 40.0, "queued_jobs": 1.0}
     return Instance(
         name="two-jobs",
-        cluster=_nodes(gpu, 1, 4),
+        cluster=uniform_cluster(gpu, 1, 4),
         profiles={"app": Profile(name="app", throughput={"GPU": table}, base_batch=8.0)},
         jobs=jobs,
         description=_TWO_JOBS,
@@ -141,7 +141,7 @@ def clock_or_gpus() -> Item:
     return Item(
         obj=Round(
             name="clock-or-gpus",
-            cluster=_nodes(gpu, 1, 2, host_idle_w=100.0),
+            cluster=uniform_cluster(gpu, 1, 2, host_idle_w=100.0),
             profiles={"app": profile},
             waiting=(JobState(job=job, since_s=0.0),),
             power_cap_w=400.0,
@@ -165,7 +165,7 @@ def energy_hand() -> Instance:
     awake = {"mean_jct_s": 85.0, "makespan_s": 260.0, "energy_j": 102_800.0}
     return Instance(
         name="energy-hand",
-        cluster=_nodes(gpu, 2, 2, host_idle_w=100.0, sleep_w=10.0, wake_s=30.0),
+        cluster=uniform_cluster(gpu, 2, 2, host_idle_w=100.0, sleep_w=10.0, wake_s=30.0),
         profiles={"rigid": profile},
         jobs=(_rigid("A", 0.0, 2, 100.0), _rigid("B", 200.0, 2, 50.0)),
         costs=Costs(start_s=10.0, restart_s=10.0),
@@ -191,25 +191,3 @@ def _rigid(name: str, submit_s: float, gpus: int, seconds: float) -> Job:
         estimate=Estimate(work=seconds),
         truth=Truth(work=seconds),
     )
-
-
-def _nodes(
-    gpu: GpuType,
-    count: int,
-    gpus: int,
-    *,
-    host_idle_w: float = 0.0,
-    sleep_w: float = 0.0,
-    wake_s: float = 0.0,
-) -> Cluster:
-    """Return a cluster of equal nodes."""
-    group = NodeGroup(
-        name="nodes",
-        count=count,
-        gpus_per_node=gpus,
-        gpu_type=gpu.name,
-        host_idle_w=host_idle_w,
-        sleep_w=sleep_w,
-        wake_s=wake_s,
-    )
-    return Cluster(gpu_types=(gpu,), node_groups=(group,))

@@ -5,7 +5,7 @@ artifact, tabulated. What is not public is modelled in `ronda.instances.traces.o
 epochs to converge, efficiency of large batches, losses, switching costs. One thing can only be
 chosen, the batch that a *user* asks for: the trace tells the batch of one GPU. Whether the
 artifact's baselines trained with it on all GPUs of a job together ("base"), or on each of them as
-far as max_lr allows ("scaled", which is what ONES itself does on so many GPUs), is not public.
+far as max_lr allows ("scaled", which is what ONES itself does there), is not public.
 """
 
 import math

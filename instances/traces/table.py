@@ -42,13 +42,17 @@ ALL = Filters()
 
 
 def read_columns(
-    path: str | Path, aliases: Mapping[str, Sequence[str]], optional: Iterable[str] = ()
+    path: str | Path,
+    aliases: Mapping[str, Sequence[str]],
+    optional: Iterable[str] = (),
+    kind: str = "job",
 ) -> pd.DataFrame:
     """Read the named columns of a CSV file as text.
 
     The file may be gzipped; lines before its header may begin with ``#``. `aliases` has the headers
     that each column may have in the file; an `optional` one that is missing becomes empty text.
-    ``row`` is the line in the file, and ``attrs["headers"]`` tells the header that each column had.
+    ``row`` is the line in the file, ``attrs["headers"]`` the header that each column had; `kind` is
+    what errors call a row.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def read_columns(
                 f"a column {' or '.join(map(repr, known))}",
             )
     if raw.empty:
-        raise InputError(str(path), "no rows", "at least one job")
+        raise InputError(str(path), "no rows", f"at least one {kind}")
     frame = pd.DataFrame(columns)
     frame.attrs["headers"] = headers
     frame["row"] = np.arange(len(frame)) + comments + 2  # the header is line comments + 1
@@ -110,10 +114,12 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
     return frame.itertuples(index=False)
 
 
-def to_number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
+def to_number(
+    path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
+) -> pd.Series:
     """Return a text column as finite floats; refuse the first row that holds something else."""
     values = pd.to_numeric(frame[column], errors="coerce").astype(float)
-    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number")
+    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number", header)
     return values
 
 
@@ -123,13 +129,14 @@ def refuse(
     bad: np.ndarray[tuple[int], np.dtype[np.bool_]],
     column: str,
     expected: str,
+    header: str | None = None,
 ) -> None:
-    """Raise an `InputError` that names the first row where `bad` holds, if any."""
+    """Raise an `InputError` that names the first row where `bad` holds, if any, and the column."""
     if bad.any():
         first = frame.iloc[int(np.argmax(bad))]
         value = first[column]
         found = repr(value) if isinstance(value, str) else f"{value:g}"
-        raise InputError(f"{path}, row {first['row']}, {column}", found, expected)
+        raise InputError(f"{path}, row {first['row']}, {header or column}", found, expected)
 
 
 def clean_jobs(

@@ -132,12 +132,7 @@ def read(
 
 def _text(path: str | Path, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
     """Return all known columns as text; ``attrs["headers"]`` tells which are there."""
-    try:
-        return read_columns(path, names, names)
-    except InputError as error:
-        if error.found == "no rows":
-            raise InputError(error.place, "no rows", "at least one measurement") from None
-        raise
+    return read_columns(path, names, names, kind="measurement")
 
 
 def _parts(
@@ -147,8 +142,7 @@ def _parts(
     headers = frame.attrs["headers"]
     named = [column for column in (*APPLICATION, *GPU) if column in headers]
     for column in named:
-        own = frame[[column, "row"]].rename(columns={column: headers[column]})
-        refuse(path, own, (frame[column] == "").to_numpy(), headers[column], "a name")
+        refuse(path, frame, (frame[column] == "").to_numpy(), column, "a name", headers[column])
     words = [column for column in named if column in APPLICATION]
     names = pd.Series(reading.model or "application", index=frame.index)
     if words:
@@ -197,7 +191,7 @@ class _Columns:
 
     def numbers(self, column: str) -> Floats:
         """Return a column of finite numbers."""
-        return to_number(self.path, self._as_written(column), self.headers[column]).to_numpy()
+        return to_number(self.path, self.frame, column, self.headers[column]).to_numpy()
 
     def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
         """Return a column of numbers above 0; where it is missing, the default if there is one."""
@@ -211,17 +205,17 @@ class _Columns:
 
     def refuse(self, column: str, bad: Mask, expected: str) -> None:
         """Refuse the first row where `bad` holds, if any."""
-        refuse(self.path, self._as_written(column), bad, self.headers[column], expected)
-
-    def _as_written(self, column: str) -> pd.DataFrame:
-        """Return a column under its own header."""
-        return self.frame[[column, "row"]].rename(columns={column: self.headers[column]})
+        refuse(self.path, self.frame, bad, column, expected, self.headers[column])
 
 
 def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
     """Return the iterations of one application."""
     if reading.skip_zero:
-        columns = _without_zeros(columns)
+        zero = columns.numbers(columns.first(*_TIMES)) == 0.0
+        if zero.all():
+            found = "no row with a time or rate above 0"
+            raise InputError(str(columns.path), found, "measurements")
+        columns = replace(columns, frame=columns.frame[~zero])
     gpus = columns.positive("gpus", whole=True)
     batch, passes = _batch(columns, gpus, reading)
     timed = columns.first(*_TIMES)
@@ -246,14 +240,6 @@ def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
         bad = (sync_s < 0) | (sync_s >= step_s)
         columns.refuse("sync_s", bad, "0 or more, and less than the whole step")
     return pd.DataFrame(rows)
-
-
-def _without_zeros(columns: _Columns) -> _Columns:
-    """Leave out the rows that were not measured."""
-    zero = columns.numbers(columns.first(*_TIMES)) == 0.0
-    if zero.all():
-        raise InputError(str(columns.path), "no row with a time or rate above 0", "measurements")
-    return replace(columns, frame=columns.frame[~zero])
 
 
 def _nodes(columns: _Columns, gpus: Floats, reading: Reading) -> Floats:
