@@ -9,14 +9,8 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 class Accrual:
     """Joules that may have been used by each time: continuous and piecewise linear.
 
-    Parameters
-    ----------
-    times_s
-        (K,) breakpoints, ascending from 0.
-    rates_w
-        (K,) joules a second from each breakpoint on, the last for ever.
-    initial_j
-        What may be used at time 0.
+    `times_s` are (K,) breakpoints, ascending from 0; from each on (K,) `rates_w` joules a second
+    accrue, the last without end. `initial_j` may be used at time 0.
     """
 
     def __init__(self, times_s: Floats, rates_w: Floats, initial_j: float) -> None:
@@ -34,13 +28,6 @@ class Accrual:
 
         On each piece the mean power that is allowed from now on, ``(line - used) / (t - now)``,
         is monotone in t, so breakpoints and the end decide.
-
-        Parameters
-        ----------
-        now_s, used_j
-            Now, and what has been used by now.
-        until_s
-            Later than now; infinite: for ever.
         """
         later = self.times_s[(self.times_s > now_s) & (self.times_s < until_s)]
         least = np.inf
@@ -56,13 +43,8 @@ class Accrual:
 def accrual(budget: Budget, reserved_w: float) -> Accrual:
     """Return how the energy budget of a (consistent) budget accrues.
 
-    Parameters
-    ----------
-    budget
-        With an energy budget.
-    reserved_w
-        Power that must be left for the rest of the horizon where the pacing does not keep it by
-        itself (demand).
+    `reserved_w` must be left for the rest of the horizon where the pacing does not keep it by
+    itself (demand).
     """
     energy = budget.energy
     if energy is None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,3 +227,11 @@ class Cluster(Record, frozen=True, kw_only=True):
     def gpus(self) -> int:
         """Number of GPUs in all pools."""
         return sum(g.count * g.gpus_per_node for g in self.node_groups)
+
+
+def uniform_cluster(gpu: GpuType, nodes: int, gpus_per_node: int, **rest: Any) -> Cluster:
+    """Return a cluster of equal nodes; `rest` are further fields of their `NodeGroup`."""
+    group = NodeGroup(
+        name="nodes", count=nodes, gpus_per_node=gpus_per_node, gpu_type=gpu.name, **rest
+    )
+    return Cluster(gpu_types=(gpu,), node_groups=(group,))

@@ -13,16 +13,8 @@ from ronda.instances.profile import Parametric, PowerCurve
 class FitErrors(Record, frozen=True, kw_only=True):
     """How far a fit is from its measurements; all errors are relative, 0.01 is 1 %.
 
-    Attributes
-    ----------
-    rows
-        Measurements.
-    mape, largest
-        Mean and largest absolute error of the fitted rows.
-    held_out_rows
-        Rows that were left out of a fit once and predicted by it.
-    held_out_mape
-        Mean absolute error of these predictions; None: there is none.
+    `mape` is the mean and `largest` the largest absolute error of the fitted rows; `held_out_mape`
+    that of the rows that were left out of a fit once and predicted by it (None: there is none).
     """
 
     rows: Count
@@ -42,17 +34,9 @@ class FitErrors(Record, frozen=True, kw_only=True):
 class FitParameter(Record, frozen=True, kw_only=True):
     """One parameter of a fit.
 
-    Attributes
-    ----------
-    name
-        Field of the model.
-    value
-        Its value.
-    state
-        ``fitted``; ``fixed`` from outside or because nothing was measured that could tell;
-        ``at-bound``: the fit would go beyond what is possible.
-    std_error
-        Standard error of a fitted one (from the curvature at the optimum); None: unknown.
+    It is ``fitted``, with a standard error from the curvature at the optimum (None: unknown);
+    ``fixed`` from outside or because nothing was measured that could tell; or ``at-bound``: the fit
+    would go beyond what is possible.
     """
 
     name: Name
@@ -62,15 +46,7 @@ class FitParameter(Record, frozen=True, kw_only=True):
 
 
 class FitRemark(Record, frozen=True, kw_only=True):
-    """A named warning.
-
-    Attributes
-    ----------
-    code
-        Its name, as ``phi-fixed``; ``docs/fitting.md`` lists them.
-    message
-        What was found, with rows, and what was done.
-    """
+    """A named warning, as ``phi-fixed``: ``docs/fitting.md`` lists the codes."""
 
     code: Name
     message: str
@@ -79,16 +55,9 @@ class FitRemark(Record, frozen=True, kw_only=True):
 class Residual(Record, frozen=True, kw_only=True):
     """One measurement beside its predictions, in seconds per iteration or watts per GPU.
 
-    Attributes
-    ----------
-    row
-        Line in the file.
-    at
-        Where it was measured, as ``gpus``, ``nodes``, ``local_batch``, ``clock``; or ``speed``.
-    measured, fitted
-        What was measured, and what the fit says.
-    held_out
-        What a fit without this row says; None: the other rows are too few.
+    `row` is the line in the file, `at` the values of ``gpus``, ``nodes``, ``local_batch``,
+    ``clock`` or ``speed``; `held_out` is what a fit without this row says (None: the other rows are
+    too few).
     """
 
     row: Index
@@ -106,26 +75,9 @@ def batch_suffix(batch: float | None) -> str:
 class Fit(Record, frozen=True, kw_only=True):
     """A model of one application on one type of GPU, fitted to measurements.
 
-    Attributes
-    ----------
-    name
-        By which it is found.
-    kind
-        What was fitted.
-    application, gpu_type
-        Of what, on which GPU.
-    batch
-        Batch size of a power curve, if the measurements had one.
-    throughput, power
-        The model; one of the two.
-    measured
-        By axis the smallest and the largest value measured: beyond it the model extrapolates.
-    errors, parameters, remarks
-        How far to trust it.
-    residuals
-        Every measurement; left out of the packaged ones.
-    source, licence, citation
-        Where the measurements come from.
+    It holds `throughput` or `power`, the latter for one `batch` size if the measurements had one.
+    `measured` has the smallest and the largest value by axis: beyond it the model extrapolates. The
+    packaged fits come without residuals.
     """
 
     name: Name
@@ -157,15 +109,7 @@ class Fit(Record, frozen=True, kw_only=True):
 
 
 class Fits(Record, frozen=True, kw_only=True):
-    """A file of fits.
-
-    Attributes
-    ----------
-    format
-        Version of the file format.
-    fits
-        In any order; names are unique.
-    """
+    """A file of fits, in any order; names are unique."""
 
     format: Literal["ronda/fits/1"] = "ronda/fits/1"
     fits: tuple[Fit, ...]

@@ -265,9 +265,3 @@ class JobState(Record, frozen=True, kw_only=True):
             return None
         left = estimate.work - self.done_at(now_s)
         return left if left > 0 else 0.01 * estimate.work
-
-    def service_at(self, now_s: float) -> float:
-        """Return the GPU-seconds held by `now_s` (attained service)."""
-        if self.allocation is None:
-            return self.gpu_s
-        return self.gpu_s + self.allocation.option.gpus * (now_s - self.held_s)

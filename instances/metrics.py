@@ -8,28 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats
-from ronda.instances.check.history import same
 from ronda.instances.instance import Instance
+from ronda.instances.job import same_nodes
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """Figures of all jobs as parallel arrays, in the schedule's order.
+    """Figures of all J jobs as parallel arrays, in the schedule's order.
 
-    Attributes
-    ----------
-    jct_s
-        (J,) completion minus submission; NaN if the run was cut before the job ended.
-    queue_s
-        (J,) the part of `jct_s` in which it held no GPUs.
-    gpu_s
-        (J,) GPU-seconds held, pauses included.
-    preemptions
-        (J,) how often it lost all its GPUs before it ended.
-    restarts
-        (J,) changes of its allocation and resumptions.
+    `jct_s`: completion minus submission, NaN if the run was cut before the job ended; `queue_s`:
+    the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included; `preemptions`: how
+    often it lost all its GPUs before it ended; `restarts`: changes of its allocation and
+    resumptions.
     """
 
     jct_s: Floats
@@ -47,7 +39,9 @@ def job_figures(schedule: Schedule) -> JobFigures:
     return JobFigures(
         jct_s=jct_s,
         queue_s=jct_s - held_s,
-        gpu_s=np.array([_gpu_s(o.segments) for o in outcomes]),
+        gpu_s=np.array(
+            [sum(s.option.gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
+        ),
         preemptions=np.array([_preemptions(o, schedule.end_s) for o in outcomes], dtype=np.int64),
         restarts=np.array([_restarts(o.segments) for o in outcomes], dtype=np.int64),
     )
@@ -56,31 +50,21 @@ def job_figures(schedule: Schedule) -> JobFigures:
 def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
     """Return the figures of a run by name.
 
-    Parameters
-    ----------
-    instance
-        For the number of GPUs.
-    schedule
-        Its answer.
+    Means and percentiles (linear between ranks) are over the jobs that ended; a figure of nothing
+    is NaN.
 
-    Returns
-    -------
-    dict
-        Means and percentiles (linear between ranks) are over the jobs that ended; a figure of
-        nothing is NaN.
-
-        * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
-        * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
-        * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
-          queued for more than a microsecond;
-        * `makespan_s`: from the first submission to the end of the schedule;
-        * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
-          an allocation and resumptions;
-        * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
-          instance has a series of prices, or of carbon intensity;
-        * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
-        * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
-          that the policy proposed.
+    * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
+    * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
+    * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
+      queued for more than a microsecond;
+    * `makespan_s`: from the first submission to the end of the schedule;
+    * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
+      an allocation and resumptions;
+    * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
+      instance has a series of prices, or of carbon intensity;
+    * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
+    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
+      that the policy proposed.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)
@@ -131,11 +115,6 @@ def _percentile(values: Floats, percent: float) -> float:
     return float(np.percentile(values, percent)) if values.size else nan
 
 
-def _gpu_s(segments: tuple[Segment, ...]) -> float:
-    """Return the GPU-seconds that segments hold."""
-    return sum(s.option.gpus * (s.end_s - s.start_s) for s in segments)
-
-
 def _preemptions(outcome: JobOutcome, end_s: float) -> int:
     """Count the gaps between segments, and one more if a cut job held nothing at the end."""
     segments = outcome.segments
@@ -146,4 +125,9 @@ def _preemptions(outcome: JobOutcome, end_s: float) -> int:
 
 def _restarts(segments: tuple[Segment, ...]) -> int:
     """Count the segments that do not just go on where the one before ended."""
-    return sum(not same(a, b) for a, b in pairwise(segments))
+    return sum(
+        a.end_s != b.start_s
+        or not a.option.same_way(b.option)
+        or not same_nodes(a.placement, b.placement)
+        for a, b in pairwise(segments)
+    )

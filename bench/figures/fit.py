@@ -22,14 +22,8 @@ HEADER = ("fit", "row", "axis", "measured", "fitted", "held_out")
 def draw_fits(fits: Sequence[Fit], path: Path) -> None:
     """Draw every fit: model and measurements at the left, relative residuals at the right.
 
-    Filled marks are fitted, hollow ones were left out of a fit and predicted by it.
-
-    Parameters
-    ----------
-    fits
-        With their residuals.
-    path
-        Of the figure, without suffix; the numbers go beside it as CSV.
+    Filled marks are fitted, hollow ones were left out of a fit and predicted by it. The figure has
+    no suffix in `path`; its numbers go beside it as CSV.
     """
     worst = sorted(fits, key=lambda fit: -fit.errors.mape)[:SHOWN]
     chosen = [fit for fit in fits if fit in worst]

@@ -78,13 +78,6 @@ def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
 def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
     """Return every rule that an answer breaks; none if it is in order.
 
-    Parameters
-    ----------
-    subject, answer
-        A round and a plan, or an instance and a schedule.
-
-    Notes
-    -----
     Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
     sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
     there). Options claim their rate and power over the smallest number of nodes,

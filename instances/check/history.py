@@ -16,15 +16,7 @@ from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceed
 
 
 class Histories:
-    """Examines the histories of an instance's jobs.
-
-    Parameters
-    ----------
-    instance
-        With the truth about every job.
-    schedule
-        For the times at which nodes slept.
-    """
+    """Examines the histories of an instance's jobs."""
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self.instance, self.schedule = instance, schedule
@@ -142,7 +134,7 @@ class Histories:
     def _progress(
         self, job: Job, truth: Truth, segment: Segment, done: float, seconds: float
     ) -> tuple[float, float]:
-        """Return the work done in so many seconds after `done`, and its largest rate."""
+        """Return the work done in some seconds after `done`, and its largest rate."""
         option = segment.option
         pace = self.examiner.verdict(job, option, segment.placement).actual
         assert pace is not None  # legality has been checked
@@ -158,17 +150,6 @@ def advance(
     """Return the work that an option does in some time, and the largest rate on the way.
 
     In each stage of the curve the rate is samples/s x efficiency at the stage's noise scale.
-
-    Parameters
-    ----------
-    physics, pace, batch
-        Of the option.
-    curve
-        How the noise scale depends on the work done.
-    done
-        Work done before.
-    seconds
-        Time.
     """
     ends = np.array(curve.until[:-1])
     scales = curve.scale[int(np.searchsorted(ends, done, side="right")) :]

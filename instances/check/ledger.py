@@ -27,7 +27,7 @@ from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 
 RESUM_AFTER = 4096
-"""Changes after which sums of watts are made anew, so that rounding cannot pile up."""
+"""Changes after which sums of watts are made again, so that rounding cannot pile up."""
 
 
 class Ledger:
@@ -37,12 +37,7 @@ class Ledger:
     objects that it accepted before are not examined again. Its books are right as long as every
     plan that is applied is accepted, accepted plans had no violation (but "must-run", when a driver
     has to shed load), and completed jobs are released. When the round shows another number of
-    running jobs than the books, or another cluster, the plan is checked from scratch.
-
-    Parameters
-    ----------
-    cluster
-        The cluster of all rounds (the same object).
+    running jobs than the books, or another cluster object, the plan is checked from scratch.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -64,12 +59,7 @@ class Ledger:
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every rule that a plan breaks.
 
-        Parameters
-        ----------
-        round
-            The round; the jobs that run are those of the accepted plan less those released.
-        plan
-            Its answer.
+        The jobs that run in the round are those of the accepted plan less those released.
         """
         if round.cluster is not self.cluster or len(round.running) != len(self._held):
             return check_plan(round, plan)
@@ -99,13 +89,7 @@ class Ledger:
             self._asleep, self._base_w = plan.asleep, self._base(plan.asleep)
 
     def release(self, job_id: str) -> None:
-        """Take a job that completed out of the books.
-
-        Raises
-        ------
-        KeyError
-            If the accepted plan does not run the job.
-        """
+        """Take a job that the accepted plan runs, and that completed, out of the books."""
         self._enter(self._held.pop(job_id), -1)
 
     def _difference(self, plan: Plan) -> tuple[list[str], list[str]]:

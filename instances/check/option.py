@@ -17,20 +17,12 @@ Placement = tuple[tuple[int, int], ...]
 
 
 class Verdict(NamedTuple):
-    """What is to be said about an option, whoever's it is.
+    """The faults of an option, or its paces and the watts that it must claim.
 
-    Attributes
-    ----------
-    faults
-        Rules that it breaks.
-    claimed
-        Pace over the smallest number of nodes, which the option's rate must agree with; None if
-        the option is faulty. With span "cluster" several nodes count as being in several racks,
-        if those of the pool are.
-    actual
-        Pace over the nodes, and racks, of its placement.
-    power_w
-        Watts that the option must claim.
+    `claimed` is the pace over the smallest number of nodes, with which the option's rate must agree
+    (with span "cluster" several nodes count as in several racks, if those of the pool are);
+    `actual` is that over the nodes, and racks, of its placement. Both are None if the option is
+    faulty.
     """
 
     faults: tuple[Fault, ...]
@@ -40,13 +32,7 @@ class Verdict(NamedTuple):
 
 
 class Examiner:
-    """Examines allocations; remembers what it has worked out.
-
-    Parameters
-    ----------
-    cluster, profiles
-        Those of the round or instance.
-    """
+    """Examines allocations on a cluster; remembers what it has worked out."""
 
     def __init__(self, cluster: Cluster, profiles: dict[str, Profile]) -> None:
         self.cluster, self.profiles = cluster, profiles
@@ -89,7 +75,7 @@ class Examiner:
         return found
 
     def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
-        """Return what is to be said about a job's option in a place (None: as it promises)."""
+        """Return the verdict on a job's option in a place (None: as it promises)."""
         reach = None
         if placement is not None:
             reach = len(placement), len({self.node_rack[node] for node, _ in placement})

@@ -36,15 +36,7 @@ class Measured(NamedTuple):
 
 
 class Physics:
-    """One profile on one GPU type.
-
-    Parameters
-    ----------
-    profile
-        The application.
-    gpu_type
-        A GPU type that the profile has a throughput for.
-    """
+    """One profile on one GPU type, for which it has a throughput."""
 
     def __init__(self, profile: Profile, gpu_type: GpuType) -> None:
         self.profile, self.gpu_type = profile, gpu_type
@@ -62,15 +54,6 @@ class Physics:
 
             Tabular     T = p f (step - sync) + sync           exposed sync = sync
             Parametric  T = T_iter + (p - 1) f T_grad          exposed sync = T_iter - f T_grad
-
-        Parameters
-        ----------
-        gpus, nodes
-            GPUs, and over how many nodes they are spread.
-        batch, clock, width
-            Global batch, relative clock, models fused (for the memory).
-        racks
-            Over how many racks the nodes are spread.
         """
         model = self.model
         if isinstance(model, Rigid):
@@ -114,15 +97,10 @@ class Physics:
     def efficiency(
         self, batch: float, batches: tuple[float, ...] | None, scale: tuple[float, ...] | None
     ) -> float:
-        """Return the statistical efficiency of a batch, ``(scale + B0)/(scale + B)``.
+        """Return the statistical efficiency of a global batch, ``(scale + B0)/(scale + B)``.
 
-        Parameters
-        ----------
-        batch
-            Global batch B.
-        batches, scale
-            The noise scale by batch (linear between entries, constant outside); None: not known,
-            and every sample counts in full. For rigid jobs there are no samples: 1.
+        The noise scale is given by batch (linear between entries, constant outside). Where it is
+        not known, every sample counts in full; rigid jobs have no samples.
         """
         if batches is None or scale is None or isinstance(self.model, Rigid):
             return 1.0

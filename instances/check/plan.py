@@ -59,17 +59,7 @@ def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]
 def allocation_violations(
     examiner: Examiner, job_id: str, state: JobState | None, allocation: Allocation
 ) -> list[Violation]:
-    """Return what is wrong with the allocation of one job by itself.
-
-    Parameters
-    ----------
-    examiner
-        For the round's cluster and profiles.
-    job_id, state
-        The job; None if no live job has this id.
-    allocation
-        What the plan gives it.
-    """
+    """Return what is wrong with the allocation of one job by itself; no state: no such live job."""
     if state is None:
         return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
     kept = continues(state.allocation, allocation)
@@ -116,17 +106,7 @@ def over_capacity(node: int, used: int, gpus: int) -> Violation:
 
 
 def asleep_violations(asleep: tuple[int, ...], nodes: int, used: list[int]) -> list[Violation]:
-    """Return what is wrong with the set of sleeping nodes.
-
-    Parameters
-    ----------
-    asleep
-        Indices of the nodes that sleep.
-    nodes
-        Number of nodes.
-    used
-        GPUs in use on each node.
-    """
+    """Return what is wrong with the set of sleeping nodes, given the GPUs in use on each node."""
     found = []
     if len(set(asleep)) < len(asleep):
         found.append(Violation("duplicate-node", "asleep", "a node is named twice"))
@@ -155,14 +135,7 @@ def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
 def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the (N,) watts that waking nodes draw on top of their idle power.
 
-    Parameters
-    ----------
-    round
-        The round.
-    before
-        Nodes of it that sleep, or are waking, before the plan.
-    asleep
-        The nodes that sleep under the plan.
+    `before` sleep, or are waking, before the plan; `asleep` sleep under it.
     """
     topology = round.cluster.topology
     waking = np.zeros(len(topology.wake_w))
@@ -176,16 +149,8 @@ def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> 
 def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool]) -> float:
     """Return what a job adds to the power of the idle GPUs that it takes, on some of the nodes.
 
-    Each of a job's GPUs draws the same share of ``option.power_w``.
-
-    Parameters
-    ----------
-    allocation
-        What the job runs on; nodes that do not exist are left out.
-    idle_w
-        (N,) idle power of one GPU of each node.
-    mask
-        (N,) the nodes to count.
+    Each of its GPUs draws the same share of ``option.power_w``; `idle_w` is (N,) of one GPU of each
+    node, and the (N,) `mask` tells the nodes to count. Nodes that do not exist are left out.
     """
     option = allocation.option
     each_w = option.power_w / option.gpus if option.gpus else 0.0
@@ -221,14 +186,7 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
 def cluster_violations(round: Round, watts: float, waking: NDArray[np.float64]) -> list[Violation]:
     """Compare the cluster's power with the round's power cap and energy.
 
-    Parameters
-    ----------
-    round
-        With the limits.
-    watts
-        What the cluster draws once woken nodes are awake.
-    waking
-        (N,) what the nodes that are woken draw on top until then.
+    It draws `watts` once woken nodes are awake; until then the (N,) `waking` come on top.
     """
     found = []
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())

@@ -28,17 +28,7 @@ SLEEPS = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """All segments and sleeps of a schedule as parallel arrays.
-
-    Attributes
-    ----------
-    start_s, resume_s, end_s, power_w, gpus
-        (S,) of each segment.
-    segment, node, count
-        (P,) of each pair of a placement: the segment's index, the node, the GPUs there.
-    sleeper, sleep_start_s, sleep_end_s
-        (Z,) of each sleep.
-    """
+    """All S segments, P pairs of their placements and Z sleeps of a schedule as parallel arrays."""
 
     start_s: Floats
     resume_s: Floats
@@ -77,15 +67,7 @@ def flatten(schedule: Schedule) -> Flat:
 
 
 def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return what the jobs break together; their own histories have been found in order.
-
-    Parameters
-    ----------
-    instance
-        For cluster, power cap and energy budget.
-    schedule
-        With sound segments: nodes that exist, and ``start <= resume <= end``.
-    """
+    """Return what the jobs break together; their own histories have been found in order."""
     flat, topology = flatten(schedule), instance.cluster.topology
     found = _sleep_violations(schedule, len(topology.node_gpus))
     if found:
@@ -123,7 +105,7 @@ def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
     change = np.concatenate((flat.count[held], -flat.count[held], SLEEPS * one, -SLEEPS * one))
     order = np.lexsort((time, node))
     node, time, load = node[order], time[order], np.cumsum(change[order])
-    # A node's changes add up to nothing, so the sum starts anew with each node. What holds from
+    # A node's changes add up to nothing, so the sum starts again with each node. What holds from
     # a time on is the sum after all changes of that time.
     last = np.append((node[1:] != node[:-1]) | (time[1:] != time[:-1]), True)[: len(node)]
     node, time, load = node[last], time[last], load[last]
@@ -147,18 +129,9 @@ def power_steps(
 ) -> tuple[Floats, Floats]:
     """Return the power of some nodes as a step function: (T,) times from 0, (T,) watts from each.
 
-    Parameters
-    ----------
-    flat, topology
-        Schedule and nodes.
-    mask
-        (N,) the nodes to count; a job's power is spread evenly over its GPUs.
-    end_s
-        Changes from here on are left out.
-
-    Notes
-    -----
-    A node that was woken draws its ``wake_w`` on top until it is awake.
+    The (N,) `mask` tells the nodes to count; a job's power is spread evenly over its GPUs. Changes
+    from `end_s` on are left out. A node that was woken draws its ``wake_w`` on top until it is
+    awake.
     """
     idle_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     each_w = flat.power_w / flat.gpus
@@ -209,15 +182,7 @@ def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violati
 
 
 def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
-    """Return the energy of a schedule by where it went, from 0 to `end_s`.
-
-    Parameters
-    ----------
-    flat, topology
-        Schedule and nodes.
-    end_s
-        Until when; no segment or sleep goes on after it.
-    """
+    """Return the energy of a schedule by where it went, from 0 to `end_s`, when all has ended."""
     idle_w = np.bincount(
         flat.segment,
         weights=flat.count * topology.gpu_idle_w[flat.node],

@@ -10,17 +10,11 @@ _PLAIN = (str, int, bool, type(None))
 
 
 def encode(obj: msgspec.Struct, order: Literal["sorted"] | None = None) -> bytes:
-    """Return the compact JSON of an object.
+    """Return the compact JSON of an object whose floats are floats.
 
-    ``format`` stands first and every other field that has its default is left out, whether or
-    not it was given; msgspec itself leaves out only defaults that were not given.
-
-    Parameters
-    ----------
-    obj
-        An object whose floats are floats (an integer in their place would be written as one).
-    order
-        "sorted" makes the bytes independent of the order of fields and of mappings.
+    ``format`` stands first and every other field that has its default is left out, whether or not
+    it was given; msgspec itself leaves out only defaults that were not given. Sorted bytes do not
+    depend on the order of fields and of mappings.
     """
     plain = _plain(obj)
     head = {"format": obj.format} if "format" in obj.__struct_fields__ else {}  # type: ignore[attr-defined]

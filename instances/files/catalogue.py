@@ -1,8 +1,6 @@
-"""The packaged instances: what there is, and how to get one by its name."""
+"""The packaged instances: which there are, and how to get one by its name."""
 
-import difflib
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +9,7 @@ import msgspec
 from ronda.instances.base import Count, Index, Name, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
+from ronda.instances.files import storage
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -19,25 +18,7 @@ from ronda.instances.schedule import Schedule
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """One packaged instance or round.
-
-    Attributes
-    ----------
-    name
-        By which `load` finds it.
-    kind
-        What it is.
-    file
-        Name of the file in the package's data folder.
-    jobs, gpus, nodes
-        How large it is.
-    description
-        One line.
-    source, licence, citation
-        Where it comes from, under which licence (its text is in the data folder), what to cite.
-    reference
-        Published or derived values, by policy and metric.
-    """
+    """One packaged instance or round: `file` in the package's data folder, and words about it."""
 
     name: Name
     kind: Literal["instance", "round"]
@@ -61,17 +42,14 @@ class Listing(Record, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def entries() -> tuple[Entry, ...]:
     """Return all packaged instances and rounds, ordered by name; no instance file is opened."""
-    return msgspec.json.decode(_data("index.json"), type=Listing).entries
+    return msgspec.json.decode(storage.packaged("index.json"), type=Listing).entries
 
 
 def load(name_or_path: str | Path) -> Instance | Round:
     """Return a packaged instance or round by its name, or that of a file.
 
-    Parameters
-    ----------
-    name_or_path
-        A name of `entries`; anything else is taken for a path. For a file that is called like a
-        packaged instance write ``./name``.
+    What is no name of `entries` is a path; for a file that is called like a packaged instance write
+    ``./name``.
 
     Raises
     ------
@@ -81,21 +59,10 @@ def load(name_or_path: str | Path) -> Instance | Round:
     known = {entry.name: entry for entry in entries()}
     entry = known.get(str(name_or_path))
     if entry is not None:
-        return _wanted(files.decode(_data(entry.file), entry.file), entry.file)
+        return _wanted(files.decode(storage.packaged(entry.file), entry.file), entry.file)
     if not Path(name_or_path).exists():
-        near = difflib.get_close_matches(str(name_or_path), known, n=3, cutoff=0.5)
-        such = f"a name such as {' or '.join(near)}" if near else "a name"
-        raise InputError(
-            "instance",
-            f"{str(name_or_path)!r}, neither a packaged instance nor a file",
-            f"{such} (`ronda instances list` shows all), or the path of a file",
-        )
+        raise storage.neither("instance", str(name_or_path), known, "ronda instances list")
     return _wanted(files.read(name_or_path), str(name_or_path))
-
-
-def _data(file: str) -> bytes:
-    """Return the bytes of a packaged file."""
-    return resources.files("ronda.instances").joinpath("data", file).read_bytes()
 
 
 def _wanted(found: Document, place: str) -> Instance | Round:

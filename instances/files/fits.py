@@ -5,9 +5,7 @@
 writes.
 """
 
-import difflib
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -30,58 +28,26 @@ def fitted(word: str = "") -> tuple[Fit, ...]:
 @lru_cache(maxsize=1)
 def _packaged() -> tuple[Fit, ...]:
     """Return all packaged fits."""
-    data = resources.files("ronda.instances").joinpath("data", FILE).read_bytes()
-    return decode(data, FILE).fits
+    return decode(storage.packaged(FILE), FILE).fits
 
 
 def find(name_or_path: str | Path) -> tuple[Fit, ...]:
-    """Return a packaged fit by its name, or those of a file.
-
-    Raises
-    ------
-    InputError
-        If there is neither such a name nor such a file, or the file holds something else.
-    """
+    """Return a packaged fit by its name, or those of a file."""
     known = {fit.name: fit for fit in fitted()}
     if str(name_or_path) in known:
         return (known[str(name_or_path)],)
     if not Path(name_or_path).exists():
-        near = difflib.get_close_matches(str(name_or_path), known, n=3, cutoff=0.5)
-        such = f"a name such as {' or '.join(near)}" if near else "a name"
-        raise InputError(
-            "profile",
-            f"{str(name_or_path)!r}, neither a packaged profile nor a file",
-            f"{such} (`ronda profile list` shows all), or the path of a file",
-        )
+        raise storage.neither("profile", str(name_or_path), known, "ronda profile list")
     return read(name_or_path).fits
 
 
 def read(path: str | Path) -> Fits:
-    """Read a file of fits, plain or compressed.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or anything in it is unknown, missing or inconsistent.
-    """
+    """Read a file of fits, plain or compressed."""
     return decode(storage.load(Path(path)), storage.label(path))
 
 
 def decode(data: bytes, place: str) -> Fits:
-    """Read fits from bytes, plain or compressed.
-
-    Parameters
-    ----------
-    data
-        What a file holds.
-    place
-        What to call it in errors.
-
-    Raises
-    ------
-    InputError
-        As `read`.
-    """
+    """Read fits from bytes, plain or compressed; `place` is what errors call them."""
     found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -91,21 +57,7 @@ def decode(data: bytes, place: str) -> Fits:
 
 
 def write(fits: Fits, path: str | Path) -> None:
-    """Write fits, whole or not at all; equal fits give equal bytes.
-
-    Parameters
-    ----------
-    fits
-        What to write.
-    path
-        Its suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing
-        file is replaced.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write fits as `ronda.instances.files.json.write` writes instances."""
     pack = storage.packer(Path(path))
     text = msgspec.json.format(canonical.encode(fits), indent=1) + b"\n"
     storage.store(Path(path), pack(text))
@@ -114,22 +66,9 @@ def write(fits: Fits, path: str | Path) -> None:
 def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
-    Local batches above the largest that was measured are not allowed: nobody saw them fit.
-
-    Parameters
-    ----------
-    throughput
-        A fit of that kind.
-    power
-        A fit of that kind; that it holds for this application on this GPU is the caller's claim,
-        where they were not measured together.
-    name
-        Name of the profile; otherwise that of the application.
-
-    Raises
-    ------
-    InputError
-        If a fit is of the other kind.
+    Local batches above the largest that was measured are not allowed: nobody saw them fit. That
+    both hold for one application on one GPU is the caller's claim, where they were not measured
+    together. The name is otherwise that of the application. A fit of the other kind is refused.
     """
     if throughput.throughput is None or (power is not None and power.power is None):
         wrong = throughput.name if throughput.throughput is None else getattr(power, "name", "")

@@ -14,17 +14,8 @@ _INT32 = 2**31 - 1
 def fill(page: str, schemas: Sequence[dict[str, Any]]) -> str:
     """Return the page with the table of every record that it marks brought up to date.
 
-    Parameters
-    ----------
-    page
-        Markdown with a pair of comments ``fields of NAME`` and ``end`` for each record.
-    schemas
-        One of each file format.
-
-    Raises
-    ------
-    ValueError
-        If a record of a schema has no table in the page, or a table no record.
+    A pair of comments ``fields of NAME`` and ``end`` marks each. A record without a table, or a
+    table without a record, is a `ValueError`.
     """
     parts = {name: part for s in schemas for name, part in ((s["title"], s), *s["$defs"].items())}
     enums = {name: part["enum"] for name, part in parts.items() if "enum" in part}

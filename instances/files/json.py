@@ -52,16 +52,8 @@ class _Head(msgspec.Struct):
 def read(path: str | Path) -> Document:
     """Read a file of any kind.
 
-    Parameters
-    ----------
-    path
-        A JSON file, plain or compressed by gzip or Zstandard (told by its first bytes, not by its
-        name); ``-``: standard input.
-
-    Returns
-    -------
-    Document
-        An `Instance`, `Round`, `Plan` or `Schedule`.
+    It may be compressed by gzip or Zstandard, which its first bytes tell, not its name; ``-`` is
+    standard input.
 
     Raises
     ------
@@ -74,20 +66,7 @@ def read(path: str | Path) -> Document:
 
 
 def decode(data: bytes, place: str) -> Document:
-    """Read a document from bytes, plain or compressed.
-
-    Parameters
-    ----------
-    data
-        What a file holds.
-    place
-        What to call it in errors.
-
-    Raises
-    ------
-    InputError
-        As `read`.
-    """
+    """Read a document from bytes, plain or compressed, as `read`; errors call it `place`."""
     obj = parse(storage.unpack(data, place), place, KINDS)
     found = cross_problems(obj)
     if found:
@@ -97,15 +76,6 @@ def decode(data: bytes, place: str) -> Document:
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
     """Return the object that a JSON text holds, of the kind that its ``"format"`` names.
-
-    Parameters
-    ----------
-    text
-        JSON.
-    place
-        What to call the text in errors.
-    kinds
-        The type of each format that is expected.
 
     Raises
     ------
@@ -124,7 +94,7 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
         raise InputError(
             place, "brackets nested too deeply", "at most some hundred levels"
         ) from None
-    except _RepeatedFieldError as error:
+    except MalformedError as error:
         raise as_error(place, [error.problem]) from None
     return obj
 
@@ -132,13 +102,8 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
 def write(obj: Document, path: str | Path) -> None:
     """Write an object, whole or not at all; equal objects give equal bytes.
 
-    Parameters
-    ----------
-    obj
-        What `validate` accepts, so that it can be read again.
-    path
-        Its suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing
-        file is replaced.
+    The suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing file
+    is replaced.
 
     Raises
     ------
@@ -157,12 +122,8 @@ def write(obj: Document, path: str | Path) -> None:
 def fingerprint(obj: Document) -> str:
     """Return 16 hexadecimal digits that equal objects share and others do not.
 
-    They are the head of the SHA-256 of the canonical JSON with sorted keys.
-
-    Raises
-    ------
-    InputError
-        If a type or number in the object is wrong.
+    They are the head of the SHA-256 of the canonical JSON with sorted keys. A wrong type or number
+    in the object is an `InputError`.
     """
     try:
         text = canonical.encode(normal(obj), order="sorted")
@@ -199,14 +160,6 @@ def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.St
     return mismatch(error, document, kind)
 
 
-class _RepeatedFieldError(Exception):
-    """A field that stands twice in one object."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(problem)
-
-
 def _refuse_repeated_fields(text: bytes) -> None:
     """Refuse ``{"gpus": 1, "gpus": 2}``, of which every JSON reader silently drops one."""
 
@@ -215,10 +168,7 @@ def _refuse_repeated_fields(text: bytes) -> None:
         if len(names) < len(pairs):
             twice = next(n for n in names if sum(n == other for other, _ in pairs) > 1)
             words = ", ".join(f"{show(k)}: {show(v, 20)}" for k, v in pairs if v is not None)
-            raise _RepeatedFieldError(
-                Problem(
-                    "", f"{show(twice)} twice in the object {{{words[:100]}}}", "each field once"
-                )
-            )
+            found = f"{show(twice)} twice in the object {{{words[:100]}}}"
+            raise MalformedError(Problem("", found, "each field once"))
 
     json.loads(text, object_pairs_hook=look)

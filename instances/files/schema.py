@@ -19,18 +19,10 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(format: str) -> dict[str, Any]:
-    """Return the JSON Schema of a file format.
+    """Return the JSON Schema (draft 2020-12) of a file format such as ``"ronda/round/1"``.
 
-    Parameters
-    ----------
-    format
-        Such as ``"ronda/round/1"``.
-
-    Returns
-    -------
-    dict
-        Draft 2020-12. What no schema can say (references between fields, order, units, capacity)
-        is checked by `ronda.instances.rules.validate`.
+    What no schema can say (references between fields, order, units, capacity) is checked by
+    `ronda.instances.rules.validate`.
     """
     kind = KINDS[format]
     (top,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")

@@ -7,7 +7,8 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import resources
 from pathlib import Path
 
 import zstandard
@@ -26,13 +27,7 @@ def label(path: str | Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """Return the bytes of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return the bytes of a file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -47,13 +42,7 @@ def load(path: Path) -> bytes:
 
 
 def unpack(data: bytes, place: str) -> bytes:
-    """Undo the compression that the first bytes tell of.
-
-    Raises
-    ------
-    InputError
-        If the data are cut off or damaged.
-    """
+    """Undo the compression that the first bytes tell of."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
         if data.startswith(_GZIP):
@@ -97,13 +86,7 @@ def _pack_zstd(text: bytes) -> bytes:
 
 
 def packer(path: Path) -> Callable[[bytes], bytes]:
-    """Return the compression that a file's name asks for.
-
-    Raises
-    ------
-    InputError
-        If the name has another suffix.
-    """
+    """Return the compression that a file's name asks for."""
     name = path.name
     for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
         if name.endswith(suffix):
@@ -115,12 +98,7 @@ def packer(path: Path) -> Callable[[bytes], bytes]:
 def store(path: Path, data: bytes) -> None:
     """Put data under a name in one step: readers see the old file or the new one, never a part.
 
-    A link is followed, and what it points to is replaced.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written; what was there is still there.
+    A link is followed, and what it points to is replaced. What was there stays if it fails.
     """
     final = Path(os.path.realpath(path))
     folder = final.parent
@@ -142,6 +120,22 @@ def store(path: Path, data: bytes) -> None:
         raise InputError(label(path), found, "a folder that this user may write in") from None
     except (OSError, ValueError) as error:
         raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+def packaged(file: str) -> bytes:
+    """Return the bytes of a file in the package's data folder."""
+    return resources.files("ronda.instances").joinpath("data", file).read_bytes()
+
+
+def neither(kind: str, name: str, known: Iterable[str], shown_by: str) -> InputError:
+    """Return the error that a name is neither that of something packaged nor that of a file."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    such = f"a name such as {' or '.join(near)}" if near else "a name"
+    return InputError(
+        kind,
+        f"{name!r}, neither a packaged {kind} nor a file",
+        f"{such} (`{shown_by}` shows all), or the path of a file",
+    )
 
 
 def _neighbour(path: Path) -> str:

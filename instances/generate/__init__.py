@@ -2,13 +2,6 @@
 
 The same arguments give the same object, byte for byte when written. Nothing is read: applications
 are those of `ronda.instances.generate.applications`.
-
-========================== ========================================================
-`round`                    a snapshot of elastic jobs, some of which run
-`horizon`                  an instance: elastic and rigid jobs that arrive at random
-`tiny_round`               a round that is small enough for brute force
-`SEVERITIES`               the severity axis: loose, balanced, tight
-========================== ========================================================
 """
 
 from ronda.instances.generate.common import SEVERITIES, Severity

@@ -40,15 +40,7 @@ _WATTS = 400.0 / 300.0
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An application and what generators need to know of it beyond its profile.
-
-    Attributes
-    ----------
-    profile
-        What a scheduler knows.
-    noise
-        (early, late) gradient noise scale in samples.
-    """
+    """An application beyond its profile: its (early, late) gradient noise scale in samples."""
 
     profile: Profile
     noise: tuple[float, float]
@@ -123,6 +115,9 @@ APPLICATIONS = (
 )
 # fmt: on
 
+MODELS = {app.profile.name: app.profile.throughput[GPU.name] for app in APPLICATIONS}
+"""Their throughput models, by name."""
+
 RIGID = Profile(
     name="rigid",
     throughput={GPU.name: Rigid()},
@@ -159,6 +154,4 @@ def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
 
 def busy_w(profile: Profile, gpu_type: str) -> float:
     """Return the watts of one busy GPU at full clock."""
-    curve = profile.power[gpu_type]
-    cubic = max(1.0 - curve.s0**3, 0.0)
-    return curve.a_w + curve.b_w * min(1.0, curve.s0) + curve.c_w * cubic
+    return profile.power[gpu_type].computing_w()

@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ronda.instances.cluster import Cluster, NodeGroup
+from ronda.instances.cluster import Cluster, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.generate.applications import APPLICATIONS, GPU, HOST_IDLE_W, busy_w
 from ronda.instances.job import Costs, Estimate
@@ -17,15 +16,10 @@ from ronda.instances.rules.problem import one_of, show
 class Severity:
     """How hard the limits bind.
 
-    Attributes
-    ----------
-    demand
-        GPUs that the live jobs of a round ask for, per GPU of the cluster.
-    load
-        GPU-seconds that the jobs of a horizon bring, per GPU-second of the cluster.
-    cap, energy
-        Power cap, and mean power that the energy budget allows: share of the way from all GPUs
-        idle (0) to all GPUs busy at full clock with the hungriest application (1).
+    `demand`: GPUs that the live jobs of a round ask for, per GPU of the cluster; `load`:
+    GPU-seconds that the jobs of a horizon bring, per GPU-second of it. `cap`, `energy`: power cap,
+    and mean power that the energy budget allows, as the share of the way from all GPUs idle (0) to
+    all GPUs busy at full clock with the hungriest application (1).
     """
 
     demand: float
@@ -64,19 +58,8 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
 def equal_nodes(gpus: int) -> Cluster:
     """Return equal nodes of at most eight GPUs, a power of two, that make up `gpus`."""
     per_node = math.gcd(gpus, 8)
-    group = NodeGroup(
-        name="nodes",
-        count=gpus // per_node,
-        gpus_per_node=per_node,
-        gpu_type=GPU.name,
-        host_idle_w=HOST_IDLE_W * per_node / 8,
-    )
-    return Cluster(gpu_types=(GPU,), node_groups=(group,))
-
-
-def nodes_for(asked: NDArray[np.int64], demand: float) -> int:
-    """Return the GPUs of whole nodes on which the jobs' requests make the demand."""
-    return 8 * max(1, math.ceil(float(asked.sum()) / (8 * demand)))
+    host_idle_w = HOST_IDLE_W * per_node / 8
+    return uniform_cluster(GPU, gpus // per_node, per_node, host_idle_w=host_idle_w)
 
 
 def watts_at(cluster: Cluster, share: float) -> float:
@@ -90,14 +73,8 @@ def power_of_two(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def rounded(values: NDArray[np.float64]) -> list[float]:
-    """Return times to the millisecond, which is enough and keeps files short."""
-    rounded: list[float] = np.round(values, 3).tolist()
-    return rounded
-
-
 def job_id(k: int, jobs: int) -> str:
-    """Return the id of job k of so many: ids sort as the jobs do."""
+    """Return the id of job k; ids sort as the jobs do."""
     return f"j{k:0{len(str(jobs - 1))}d}"
 
 

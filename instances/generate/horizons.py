@@ -15,7 +15,6 @@ from ronda.instances.generate.common import (
     estimate,
     job_id,
     power_of_two,
-    rounded,
     watts_at,
 )
 from ronda.instances.instance import Cadence, Instance
@@ -32,15 +31,6 @@ def horizon(jobs: int = 200, gpus: int = 64, severity: str = "balanced", seed: i
     of one GPU); arrivals are a Poisson process, given its number of events; the estimate of a job's
     work is off by a lognormal factor.
 
-    Parameters
-    ----------
-    jobs, gpus
-        Number of jobs, and of GPUs in the cluster.
-    severity
-        "loose", "balanced" or "tight".
-    seed
-        Of everything random.
-
     Raises
     ------
     InputError
@@ -52,10 +42,9 @@ def horizon(jobs: int = 200, gpus: int = 64, severity: str = "balanced", seed: i
     asked = np.minimum(rng.choice(SIZES, size=jobs, p=SIZE_SHARES), power_of_two(gpus))
     gpu_s = np.clip(rng.lognormal(math.log(3600.0), 1.4, jobs), 60.0, 604_800.0)
     span_s = float(gpu_s.sum()) / (level.load * gpus)
-    submit_s = rounded(np.sort(rng.uniform(0.0, span_s, jobs)))
+    submit_s = np.round(np.sort(rng.uniform(0.0, span_s, jobs)), 3).tolist()
     made = [
-        _job(rng, k, jobs, float(submit_s[k]), int(asked[k]), float(gpu_s[k]), gpus)
-        for k in range(jobs)
+        _job(rng, k, jobs, submit_s[k], int(asked[k]), float(gpu_s[k]), gpus) for k in range(jobs)
     ]
     energy = EnergyBudget(
         joules=float(np.ceil(watts_at(cluster, level.energy) * span_s)), horizon_s=span_s

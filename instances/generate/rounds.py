@@ -14,7 +14,6 @@ from ronda.instances.generate.common import (
     equal_nodes,
     estimate,
     job_id,
-    nodes_for,
     power_of_two,
     watts_at,
 )
@@ -30,16 +29,7 @@ def round(
 ) -> Round:
     """Return a round of elastic jobs, some of which run.
 
-    Parameters
-    ----------
-    jobs
-        Number of live jobs.
-    gpus
-        GPUs of the cluster; None: as many as the severity's demand says.
-    severity
-        "loose", "balanced" or "tight".
-    seed
-        Of everything random.
+    Without `gpus` the cluster has as many as the severity's demand says.
 
     Raises
     ------
@@ -49,7 +39,8 @@ def round(
     level = check(jobs, gpus, severity, seed)
     rng = np.random.default_rng([seed, 1])
     asked = rng.choice(SIZES, size=jobs, p=SIZE_SHARES)
-    cluster = equal_nodes(gpus or nodes_for(asked, level.demand))
+    demanded = 8 * max(1, math.ceil(float(asked.sum()) / (8 * level.demand)))
+    cluster = equal_nodes(gpus or demanded)
     watts_cap, watts_energy = (watts_at(cluster, share) for share in (level.cap, level.energy))
     states = [_state(rng, k, int(n), cluster.gpus, jobs) for k, n in enumerate(asked)]
     running = _start(rng, states, cluster, min(watts_cap, watts_energy))

@@ -12,7 +12,7 @@ from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile,
 from ronda.instances.round import Round
 
 COMBINATIONS = 20_000
-"""At most so many combinations of options (of every job, not to run included) in a tiny round."""
+"""Most combinations of options (of every job, not to run included) in a tiny round."""
 
 _LAYOUTS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("default", "X"),),

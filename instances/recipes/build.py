@@ -10,6 +10,7 @@ import msgspec
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import Listing
+from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.item import Item
@@ -17,7 +18,7 @@ from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
 from ronda.instances.recipes.venus import venus
 
-RECIPES: dict[str, Callable[[Path], Item]] = {
+RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
     "energy-hand": lambda _: hand.energy_hand(),
     "one-gpu": lambda _: hand.one_gpu(),
@@ -47,30 +48,16 @@ _LICENCES = {
 
 
 def build(source: Path, out: Path) -> Iterator[str]:
-    """Make every packaged file; existing ones are replaced, but only once all are made.
+    """Make every packaged file and yield its name; old ones are replaced once all are made.
 
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    out
-        Folder to write to; made if it is not there.
-
-    Yields
-    ------
-    str
-        The name of each file as soon as it is made.
-
-    Raises
-    ------
-    InputError
-        If anything in the data is missing or not as expected, or a file cannot be written.
+    Data that are missing or not as expected are refused.
     """
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch)
         listing = []
         for recipe in RECIPES.values():
-            item = recipe(source)
+            made = recipe(source)
+            item = made if isinstance(made, Item) else Item(obj=made)
             files.write(item.obj, draft / item.entry.file)
             listing.append(item.entry)
             yield item.entry.file

@@ -15,15 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
-from ronda.instances.recipes.item import Item
-from ronda.instances.recipes.stretch import ZEUS_CITATION
+from ronda.instances.recipes.made_power import ZEUS_CITATION
 from ronda.instances.traces import itp, philly
 from ronda.instances.traces.philly import DAY_S
-from ronda.instances.traces.table import OPTIONAL, Filters, clean_jobs, read_columns, rows
+from ronda.instances.traces.table import Filters, clean_jobs, read_jobs, rows
 
 # GPU-hours below which a job is of the class -> its models (Pollux: cifar10 and ncf, bert and
 # deepspeech2, yolov3, imagenet).
@@ -39,22 +38,11 @@ _HOST_IDLE_W, _SLEEP_W, _WAKE_S = 500.0, 30.0, 300.0  # assumptions
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What makes one instance of the recipe.
+    """What makes one instance of the recipe, on nodes of 8 A100.
 
-    Attributes
-    ----------
-    name, title
-        Its name, and the first words of its description.
-    nodes
-        Nodes of 8 A100.
-    filters
-        Which of Philly's jobs; their start and end bound the horizon of the budget.
-    load
-        Jobs are thinned until the GPU time they ask for is this share of what there is.
-    energy_share, cap_share
-        Sustained power and power cap as shares of the cluster's draw with all GPUs busy.
-    seed
-        Of thinning and of the applications.
+    Start and end of `filters` bound the horizon of the budget. Jobs are thinned until the GPU time
+    they ask for is the share `load` of what the cluster has. Sustained power and power cap are
+    shares of its draw with all GPUs busy. `seed` is that of thinning and of the applications.
     """
 
     name: str
@@ -105,18 +93,10 @@ HALF_DAY = Setup(
 )
 
 
-def energy(source: Path, setup: Setup) -> Item:
-    """Return an instance of elastic jobs under a power cap and an energy budget.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    setup
-        Which one.
-    """
+def energy(source: Path, setup: Setup) -> Instance:
+    """Return an instance of elastic jobs under a power cap and an energy budget."""
     path = source / "philly" / "jobs_canonical.csv.gz"
-    trace = read_columns(path, philly.ALIASES, OPTIONAL)
+    trace = read_jobs(path)
     rng = np.random.default_rng(setup.seed)
     frame = _thin(clean_jobs(path, trace, filters=setup.filters), setup, rng)
     # Scaling tables have powers of two: 12 becomes 16, 24 becomes 32 (nearest by ratio).
@@ -126,32 +106,37 @@ def energy(source: Path, setup: Setup) -> Item:
     busy_w = _mean_busy_w(frame, chosen)
     budget = _budget(setup, busy_w)
     load = float((frame.num_gpus * frame.duration_s).sum() / (setup.gpus * setup.horizon_s))
-    return Item(
-        obj=Instance(
-            name=setup.name,
-            cluster=_cluster(setup),
-            profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
-            jobs=jobs,
-            budget=budget,
-            costs=Costs(start_s=0.0, restart_s=30.0),
-            cadence=Cadence(period_s=600.0, on_event=True),
-            description=_description(setup, len(jobs), load, budget),
-            source=(
-                f"{philly.SOURCE}; scaling: github.com/pkusys/ElasticFlow; "
-                "power: fits to github.com/ml-energy/zeus (made, see description)"
-            ),
-            licence="CC-BY-4.0 (jobs), Apache-2.0 (scaling and power)",
-            citation=f"{philly.CITATION}; {itp.CITATION}; {ZEUS_CITATION}",
-            made={
-                "recipe": "energy",
-                "seed": setup.seed,
-                "filters": {k: v for k, v in asdict(setup.filters).items() if v != float("inf")},
-                "load": round(load, 4),
-                "mean_busy_w": round(busy_w, 2),
-                "energy_share": setup.energy_share,
-                "cap_share": setup.cap_share,
-            },
-        )
+    return Instance(
+        name=setup.name,
+        cluster=uniform_cluster(
+            _GPU,
+            setup.nodes,
+            GPUS_PER_NODE,
+            host_idle_w=_HOST_IDLE_W,
+            sleep_w=_SLEEP_W,
+            wake_s=_WAKE_S,
+        ),
+        profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
+        jobs=jobs,
+        budget=budget,
+        costs=Costs(start_s=0.0, restart_s=30.0),
+        cadence=Cadence(period_s=600.0, on_event=True),
+        description=_description(setup, len(jobs), load, budget),
+        source=(
+            f"{philly.SOURCE}; scaling: github.com/pkusys/ElasticFlow; "
+            "power: fits to github.com/ml-energy/zeus (made, see description)"
+        ),
+        licence="CC-BY-4.0 (jobs), Apache-2.0 (scaling and power)",
+        citation=f"{philly.CITATION}; {itp.CITATION}; {ZEUS_CITATION}",
+        made={
+            "recipe": "energy",
+            "seed": setup.seed,
+            "filters": {k: v for k, v in asdict(setup.filters).items() if v != float("inf")},
+            "load": round(load, 4),
+            "mean_busy_w": round(busy_w, 2),
+            "energy_share": setup.energy_share,
+            "cap_share": setup.cap_share,
+        },
     )
 
 
@@ -189,20 +174,6 @@ def _job(row: Any, app: Application, setup: Setup) -> Job:
         estimate=Estimate(work=work),
         truth=Truth(work=work),
     )
-
-
-def _cluster(setup: Setup) -> Cluster:
-    """Return the cluster."""
-    group = NodeGroup(
-        name="nodes",
-        count=setup.nodes,
-        gpus_per_node=GPUS_PER_NODE,
-        gpu_type=_GPU.name,
-        host_idle_w=_HOST_IDLE_W,
-        sleep_w=_SLEEP_W,
-        wake_s=_WAKE_S,
-    )
-    return Cluster(gpu_types=(_GPU,), node_groups=(group,))
 
 
 def _mean_busy_w(frame: pd.DataFrame, chosen: Sequence[Application]) -> float:

@@ -8,23 +8,14 @@ to an A100's 400 W; that they hold for an A100, at any number of GPUs, is an ass
 from dataclasses import dataclass
 from pathlib import Path
 
-from ronda.instances.profile import PowerCurve, Profile, Tabular
-from ronda.instances.recipes.stretch import stretch
+from ronda.instances.generate.applications import MODELS
+from ronda.instances.profile import Parametric, PowerCurve, Profile, Tabular
+from ronda.instances.recipes.made_power import stretch
 from ronda.instances.traces.pollux_tables import read_numbers, shorten
 
 GPUS_PER_NODE = 8
 _STRETCH = 400.0 / 250.0
 
-# Computation of a step at full clock, alpha_c + beta_c x local batch: fits to the same tables, in
-# milliseconds. What a measured step takes longer is taken for synchronisation.
-_COMPUTE_MS = {
-    "bert": (48.61, 1.832),
-    "gpt2": (23.72, 0.880),
-    "resnet50": (7.41, 2.133),
-    "vgg16": (0.0, 3.061),
-    "inception3": (21.36, 2.898),
-    "deepspeech2": (45.90, 8.956),
-}
 # P(s) of one V100 in watts: a, b, c, s0; fits to Zeus's measurements (mean error 0.5 to 1.7 %).
 _RESNET50 = (26.0, 140.0, 222.0, 0.88)
 _BERT_SQUAD = (23.0, 157.0, 200.0, 0.87)
@@ -42,17 +33,7 @@ _V100_CURVE = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Application:
-    """A model at a global batch size.
-
-    Attributes
-    ----------
-    model
-        Name of the model.
-    profile
-        What a scheduler knows about it.
-    rate
-        Samples per second at full clock by number of GPUs.
-    """
+    """A model at a global batch size; `rate` is samples per second at full clock by GPUs."""
 
     model: str
     profile: Profile
@@ -64,8 +45,7 @@ class Application:
         assert isinstance(table, Tabular)
         k = table.gpus.index(gpus)
         share = table.sync_s[k] / table.step_s[k]
-        full_w = curve.a_w + curve.b_w * curve.s0 + curve.c_w * (1.0 - curve.s0**3)
-        return (1.0 - share) * full_w + share * (curve.sync_w or 0.0)
+        return (1.0 - share) * curve.computing_w() + share * (curve.sync_w or 0.0)
 
     @property
     def peak(self) -> int:
@@ -74,20 +54,14 @@ class Application:
 
 
 def applications(source: Path) -> tuple[Application, ...]:
-    """Return the 14 applications of ElasticFlow's A100 tables that have a computation model.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    """
+    """Return the 14 applications of ElasticFlow's A100 tables that have a computation model."""
     path = source / "elasticflow" / "throughputs_A100.csv"
     table = read_numbers(path, "model", "global_batch_size num_gpus iters_per_s")
     made = []
     for _, rows in table.groupby(["model", "global_batch_size"]):
         rows = rows.sort_values("num_gpus")
         model, batch = str(rows.model.iloc[0]), float(rows.global_batch_size.iloc[0])
-        if model in _COMPUTE_MS:
+        if model in MODELS:
             speed = dict(zip(rows.num_gpus.astype(int), rows.iters_per_s, strict=True))
             made.append(_application(model, batch, speed))
     return tuple(made)
@@ -98,9 +72,10 @@ def _application(model: str, batch: float, iterations: dict[int, float]) -> Appl
     gpus = tuple(iterations)
     local = tuple(batch / n for n in gpus)
     step_s = shorten([1.0 / iterations[n] for n in gpus])
-    alpha, beta = _COMPUTE_MS[model]
+    fit = MODELS[model]  # what a measured step takes longer than it computes, it synchronises
+    assert isinstance(fit, Parametric)
     sync_s = [
-        0.0 if n == 1 else max(0.0, step - (alpha + beta * b) / 1e3)
+        0.0 if n == 1 else max(0.0, step - (fit.alpha_c_s + fit.beta_c_s * b))
         for n, b, step in zip(gpus, local, step_s, strict=True)
     ]
     table = Tabular(

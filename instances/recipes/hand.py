@@ -1,6 +1,6 @@
 """Instances small enough to be solved on paper; the derivations are in their descriptions."""
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
@@ -52,33 +52,31 @@ busy 2 x 120 W x 150 s = 36,000 J; starting 2 x 20 W x 20 s = 800 J; idle GPUs
 10 instead of 140 W for 260 s: 33,800 J less, 69,000 J."""
 
 
-def one_gpu() -> Item:
+def one_gpu() -> Instance:
     """Return three rigid jobs on one GPU."""
     gpu = GpuType(name="GPU", memory_gib=16.0)
     jobs = tuple(
         _rigid(name, at, 1, length)
         for name, at, length in (("A", 0.0, 10.0), ("B", 1.0, 2.0), ("C", 2.0, 1.0))
     )
-    return Item(
-        obj=Instance(
-            name="one-gpu",
-            cluster=_nodes(gpu, 1, 1),
-            profiles={"rigid": Profile(name="rigid", throughput={"GPU": Rigid()})},
-            jobs=jobs,
-            description=_ONE_GPU,
-            source=_SOURCE,
-            licence=_LICENCE,
-            reference={
-                "fifo": {"mean_jct_s": 32 / 3, "mean_queue_s": 19 / 3, "queued_jobs": 2.0},
-                "sjf": {"mean_jct_s": 31 / 3, "mean_queue_s": 6.0, "queued_jobs": 2.0},
-                _SRTF: {"mean_jct_s": 17 / 3},
-                "optimum": {"mean_jct_s": 17 / 3},
-            },
-        )
+    return Instance(
+        name="one-gpu",
+        cluster=uniform_cluster(gpu, 1, 1),
+        profiles={"rigid": Profile(name="rigid", throughput={"GPU": Rigid()})},
+        jobs=jobs,
+        description=_ONE_GPU,
+        source=_SOURCE,
+        licence=_LICENCE,
+        reference={
+            "fifo": {"mean_jct_s": 32 / 3, "mean_queue_s": 19 / 3, "queued_jobs": 2.0},
+            "sjf": {"mean_jct_s": 31 / 3, "mean_queue_s": 6.0, "queued_jobs": 2.0},
+            _SRTF: {"mean_jct_s": 17 / 3},
+            "optimum": {"mean_jct_s": 17 / 3},
+        },
     )
 
 
-def two_jobs() -> Item:
+def two_jobs() -> Instance:
     """Return two elastic jobs whose best schedule shares the node."""
     gpu = GpuType(name="GPU", memory_gib=16.0)
     # Computation 1 s a sample and GPU; the rest of a step synchronises.
@@ -103,22 +101,20 @@ def two_jobs() -> Item:
         for name, work in (("A", 160.0), ("B", 400.0))
     )
     rigid = {"mean_jct_s": 180.0, "mean_queue_s": 40.0, "queued_jobs": 1.0}
-    return Item(
-        obj=Instance(
-            name="two-jobs",
-            cluster=_nodes(gpu, 1, 4),
-            profiles={"app": Profile(name="app", throughput={"GPU": table}, base_batch=8.0)},
-            jobs=jobs,
-            description=_TWO_JOBS,
-            source=_SOURCE,
-            licence=_LICENCE,
-            reference={
-                "optimum": {"mean_jct_s": 160.0},
-                "fifo": rigid,
-                "sjf": rigid,
-                _SRTF: rigid,
-            },
-        )
+    return Instance(
+        name="two-jobs",
+        cluster=uniform_cluster(gpu, 1, 4),
+        profiles={"app": Profile(name="app", throughput={"GPU": table}, base_batch=8.0)},
+        jobs=jobs,
+        description=_TWO_JOBS,
+        source=_SOURCE,
+        licence=_LICENCE,
+        reference={
+            "optimum": {"mean_jct_s": 160.0},
+            "fifo": rigid,
+            "sjf": rigid,
+            _SRTF: rigid,
+        },
     )
 
 
@@ -145,7 +141,7 @@ def clock_or_gpus() -> Item:
     return Item(
         obj=Round(
             name="clock-or-gpus",
-            cluster=_nodes(gpu, 1, 2, host_idle_w=100.0),
+            cluster=uniform_cluster(gpu, 1, 2, host_idle_w=100.0),
             profiles={"app": profile},
             waiting=(JobState(job=job, since_s=0.0),),
             power_cap_w=400.0,
@@ -158,7 +154,7 @@ def clock_or_gpus() -> Item:
     )
 
 
-def energy_hand() -> Item:
+def energy_hand() -> Instance:
     """Return two rigid jobs whose energy is added up on paper."""
     gpu = GpuType(name="GPU", memory_gib=16.0, idle_w=20.0)
     profile = Profile(
@@ -167,23 +163,21 @@ def energy_hand() -> Item:
         power={"GPU": PowerCurve(a_w=20.0, b_w=100.0, s0=1.0)},
     )
     awake = {"mean_jct_s": 85.0, "makespan_s": 260.0, "energy_j": 102_800.0}
-    return Item(
-        obj=Instance(
-            name="energy-hand",
-            cluster=_nodes(gpu, 2, 2, host_idle_w=100.0, sleep_w=10.0, wake_s=30.0),
-            profiles={"rigid": profile},
-            jobs=(_rigid("A", 0.0, 2, 100.0), _rigid("B", 200.0, 2, 50.0)),
-            costs=Costs(start_s=10.0, restart_s=10.0),
-            description=_ENERGY_HAND,
-            source=_SOURCE,
-            licence=_LICENCE,
-            reference={
-                "fifo": awake,
-                "sjf": awake,
-                _SRTF: awake,
-                "second node asleep": {**awake, "energy_j": 69_000.0},
-            },
-        )
+    return Instance(
+        name="energy-hand",
+        cluster=uniform_cluster(gpu, 2, 2, host_idle_w=100.0, sleep_w=10.0, wake_s=30.0),
+        profiles={"rigid": profile},
+        jobs=(_rigid("A", 0.0, 2, 100.0), _rigid("B", 200.0, 2, 50.0)),
+        costs=Costs(start_s=10.0, restart_s=10.0),
+        description=_ENERGY_HAND,
+        source=_SOURCE,
+        licence=_LICENCE,
+        reference={
+            "fifo": awake,
+            "sjf": awake,
+            _SRTF: awake,
+            "second node asleep": {**awake, "energy_j": 69_000.0},
+        },
     )
 
 
@@ -197,25 +191,3 @@ def _rigid(name: str, submit_s: float, gpus: int, seconds: float) -> Job:
         estimate=Estimate(work=seconds),
         truth=Truth(work=seconds),
     )
-
-
-def _nodes(
-    gpu: GpuType,
-    count: int,
-    gpus: int,
-    *,
-    host_idle_w: float = 0.0,
-    sleep_w: float = 0.0,
-    wake_s: float = 0.0,
-) -> Cluster:
-    """Return a cluster of equal nodes."""
-    group = NodeGroup(
-        name="nodes",
-        count=count,
-        gpus_per_node=gpus,
-        gpu_type=gpu.name,
-        host_idle_w=host_idle_w,
-        sleep_w=sleep_w,
-        wake_s=wake_s,
-    )
-    return Cluster(gpu_types=(gpu,), node_groups=(group,))

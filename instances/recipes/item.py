@@ -9,15 +9,7 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """Something to package.
-
-    Attributes
-    ----------
-    obj
-        An instance, or a round.
-    description, source, licence, reference
-        Words about a round, which has no such fields; an instance brings its own.
-    """
+    """An object to package; a round has no fields for words about it, an instance has its own."""
 
     obj: Instance | Round
     description: str = ""

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from ronda.instances.recipes.item import Item
+from ronda.instances.instance import Instance
 from ronda.instances.traces.ones import ones_workload
 
 # Mean, seconds, of 50 jobs: out/*_profile.csv of the artifact; its speeds are not known.
@@ -18,23 +18,13 @@ HISTORY_SEED = 590
 """Of the past jobs: no other packaged instance is made with it."""
 
 
-def history() -> Item:
+def history() -> Instance:
     """Return the past jobs that ONES's predictor is first trained on."""
     return ones("ones-history", 20, HISTORY_SEED, "past jobs for ONES's predictor of progress: ")
 
 
-def ones(name: str, jobs: int, seed: int = 0, use: str = "") -> Item:
-    """Return a workload as an instance.
-
-    Parameters
-    ----------
-    name
-        Of the instance.
-    jobs, seed
-        Number of jobs, and the seed of the workload.
-    use
-        What it is for, put before the first line of its description.
-    """
+def ones(name: str, jobs: int, seed: int = 0, use: str = "") -> Instance:
+    """Return a workload; `use` is put before the first line of its description."""
     plain = ones_workload(jobs, seed)
     description = (
         f"ONES (SC'21) workload: {use}{jobs} short trainings of ten model-task "
@@ -52,12 +42,10 @@ def ones(name: str, jobs: int, seed: int = 0, use: str = "") -> Item:
         "Power is an assumption (data sheet)."
     )
     reference = {f"{key} (its artifact, 50 jobs)": found for key, found in _PUBLISHED.items()}
-    return Item(
-        obj=structs.replace(
-            plain,
-            name=name,
-            description=description,
-            licence="Apache-2.0 (scaling)",
-            reference=reference if jobs == 50 else {},
-        )
+    return structs.replace(
+        plain,
+        name=name,
+        description=description,
+        licence="Apache-2.0 (scaling)",
+        reference=reference if jobs == 50 else {},
     )

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ronda.instances.recipes.item import Item
-from ronda.instances.recipes.stretch import ZEUS_CITATION
-from ronda.instances.recipes.t4_power import with_clocks_and_power
+from ronda.instances.instance import Instance
+from ronda.instances.recipes.made_power import ZEUS_CITATION, with_clocks_and_power
 from ronda.instances.traces.pollux import read_pollux
 
 # Mean JCT in seconds by seed, from results-*/summary.json of the OSDI'21 artifact.
@@ -17,16 +16,8 @@ _PUBLISHED = {
 }
 
 
-def pollux(source: Path, seed: int) -> Item:
-    """Return the workload of a seed as an instance.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    seed
-        1 to 4.
-    """
+def pollux(source: Path, seed: int) -> Instance:
+    """Return the workload of a seed, 1 to 4, as an instance."""
     plain = with_clocks_and_power(read_pollux(source / "pollux", seed=seed))
     description = (
         f"Pollux (OSDI'21) workload {seed}: {len(plain.jobs)} elastic jobs in 8 hours on "
@@ -45,16 +36,14 @@ def pollux(source: Path, seed: int) -> Item:
         "Assumptions: idle T4 10 W (data sheet), host 150 W, sleeping node 10 W, wake-up 300 s. "
         "Nothing limits power here: `ronda frontier` sweeps an energy budget."
     )
-    return Item(
-        obj=structs.replace(
-            plain,
-            description=description,
-            source=f"{plain.source}; power: fits to github.com/ml-energy/zeus (made)",
-            citation=f"{plain.citation}; {ZEUS_CITATION}",
-            reference={
-                f"{policy} (its own simulator)": {"mean_jct_s": by_seed[seed]}
-                for policy, by_seed in _PUBLISHED.items()
-            },
-            made={"recipe": "pollux", "workload": "workloads", "seed": seed, "nodes": 16},
-        )
+    return structs.replace(
+        plain,
+        description=description,
+        source=f"{plain.source}; power: fits to github.com/ml-energy/zeus (made)",
+        citation=f"{plain.citation}; {ZEUS_CITATION}",
+        reference={
+            f"{policy} (its own simulator)": {"mean_jct_s": by_seed[seed]}
+            for policy, by_seed in _PUBLISHED.items()
+        },
+        made={"recipe": "pollux", "workload": "workloads", "seed": seed, "nodes": 16},
     )

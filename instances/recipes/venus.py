@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.recipes.item import Item
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.table import Filters
 
@@ -31,31 +29,16 @@ _METRICS = {
 }
 
 
-def venus(source: Path, vc: str, nodes: int) -> Item:
-    """Return a virtual cluster as an instance.
-
-    Parameters
-    ----------
-    source
-        Folder of the public data.
-    vc, nodes
-        The virtual cluster and its nodes of 8 V100.
-    """
+def venus(source: Path, vc: str, nodes: int) -> Instance:
+    """Return a virtual cluster on nodes of 8 V100 as an instance."""
     folder = source / "helios"
     path = folder / "helios_venus_2vc_sept.csv"
     plain = read_helios(
         path, nodes={vc: nodes}, filters=Filters(start_s=0.0), name=f"venus-{vc.lower()}"
     )
-    reference = _reference(folder / "golden_slice_results.json", vc)
-    return Item(obj=structs.replace(plain, **_words(plain, vc, nodes, reference)))
-
-
-def _words(
-    plain: Instance, vc: str, nodes: int, reference: dict[str, dict[str, float]]
-) -> dict[str, Any]:
-    """Return what is said about the instance."""
-    return {
-        "description": (
+    return structs.replace(
+        plain,
+        description=(
             f"Helios Venus, virtual cluster {vc}, 1-26 September 2020: "
             f"{len(plain.jobs):,} rigid jobs on {nodes} nodes of 8 V100\n"
             "Time 0 is 2020-09-01 00:00. Jobs of the same second keep the trace's order. Sizes are "
@@ -66,13 +49,13 @@ def _words(
             "Power is an assumption: 30 W for an idle and 300 W for a busy V100 (data sheet), "
             "300 W for a host; nothing of it was measured in Venus."
         ),
-        "source": (
+        source=(
             "SenseTime Helios, github.com/S-Lab-System-Group/HeliosData, cluster Venus; slice of "
             "two virtual clusters published by github.com/felivalencia3/mini-compute-simulator"
         ),
-        "reference": reference,
-        "made": {"recipe": "venus", "vc": vc, "nodes": nodes, "start_s": 0.0},
-    }
+        reference=_reference(folder / "golden_slice_results.json", vc),
+        made={"recipe": "venus", "vc": vc, "nodes": nodes, "start_s": 0.0},
+    )
 
 
 def _reference(path: Path, vc: str) -> dict[str, dict[str, float]]:

@@ -33,17 +33,7 @@ _WORDS = {
 
 
 def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Problem:
-    """Explain why a well-formed document is not what it should be.
-
-    Parameters
-    ----------
-    error
-        What msgspec said.
-    document
-        The whole document as plain JSON values.
-    wanted
-        The type that it should have.
-    """
+    """Explain why a well-formed document is not of the wanted type, from msgspec's error."""
     match = _MESSAGE.fullmatch(str(error))
     text, path = (match["text"], match["path"]) if match else (str(error), None)
     tokens = [name or index for name, index in _TOKEN.findall(path or "")]
@@ -211,12 +201,10 @@ def _expected(text: str, wanted: Any) -> str:
     if text == "Number out of range":
         return "a finite number"
     head, _, _ = text.removeprefix("Expected ").partition(", got ")
-    words = re.sub(r"`([\w| ]+)`", lambda m: " or ".join(map(_word, m[1].split(" | "))), head)
+    words = re.sub(
+        r"`([\w| ]+)`", lambda m: " or ".join(_WORDS.get(w, w) for w in m[1].split(" | ")), head
+    )
     return re.sub(r"(\d)\.0\b", r"\1", words)
-
-
-def _word(name: str) -> str:
-    return _WORDS.get(name, name)
 
 
 def _lower(text: str) -> str:

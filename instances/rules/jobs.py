@@ -23,14 +23,7 @@ def job_problems(
 ) -> Iterator[Problem]:
     """Yield what is inconsistent in jobs, apart from order and truth.
 
-    Parameters
-    ----------
-    jobs, places
-        The jobs, and where each stands.
-    profiles
-        By name.
-    cluster
-        None: it is broken itself, so that what it could hold is not known.
+    Without a cluster (it is broken itself) what it could hold is not known.
     """
     ids = [j.id for j in jobs]
     if len(set(ids)) < len(ids):

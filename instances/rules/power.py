@@ -78,6 +78,5 @@ def _gpu_w(profile: Profile, pool: Pool, clock: float) -> float:
     curve = profile.power.get(pool.gpu_type.name)
     if curve is None:
         return pool.gpu_type.idle_w
-    above = max(clock**3 - curve.s0**3, 0.0)
-    computing_w = curve.a_w + curve.b_w * min(clock, curve.s0) + curve.c_w * above
+    computing_w = curve.computing_w(clock)
     return computing_w if curve.sync_w is None else min(computing_w, curve.sync_w)

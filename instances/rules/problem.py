@@ -12,12 +12,7 @@ SHOWN = 8
 class Problem(str):
     """One thing that is wrong, as a line of text that keeps its parts.
 
-    Attributes
-    ----------
-    place
-        Path inside the object, such as ``jobs[3].gpus (id "a")``; "" for the whole.
-    found, expected
-        What stands there, and what should.
+    `place` is a path inside the object, such as ``jobs[3].gpus (id "a")``; "" for the whole.
     """
 
     __slots__ = ("expected", "found", "place")
@@ -35,15 +30,7 @@ class Problem(str):
 
 
 def as_error(whole: str, problems: Sequence[Problem]) -> InputError:
-    """Return all problems of one object as one error of one line.
-
-    Parameters
-    ----------
-    whole
-        The file, or the name of the object.
-    problems
-        At least one.
-    """
+    """Return all problems of one object, called `whole`, as one error of one line."""
     first = problems[0]
     if len(problems) == 1:
         place = f"{whole}, {first.place}" if first.place else whole

@@ -27,19 +27,12 @@ Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule)
 
 
 def validate(obj: Document, place: str | None = None) -> None:
-    """Refuse an object that has any problem.
-
-    Parameters
-    ----------
-    obj
-        An instance, round, plan or schedule, from a file or built in Python.
-    place
-        What to call it in the error; None: its kind and name.
+    """Refuse an object, from a file or built in Python, that has any problem.
 
     Raises
     ------
     InputError
-        Names the problems, on one line.
+        Names `place` (None: its kind and name) and the problems, on one line.
     """
     found = problems(obj)
     if found:
@@ -72,7 +65,7 @@ def cross_problems(obj: Document) -> list[Problem]:
 
 
 class MalformedError(Exception):
-    """An object that its own types forbid."""
+    """An object, or a text, that the types of a format forbid."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -82,10 +75,7 @@ class MalformedError(Exception):
 def normal(obj: Kind) -> Kind:
     """Return an equal object whose every value has exactly its field's type.
 
-    Raises
-    ------
-    MalformedError
-        If a type or number is wrong, or a number is NaN or infinite.
+    A wrong type or number, NaN or infinity is a `MalformedError`.
     """
     try:
         data = msgspec.json.encode(obj)

@@ -11,10 +11,9 @@ from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import V100_NODE, Machine, rigid_instance
 from ronda.instances.traces.table import (
     ALL,
-    OPTIONAL,
     Filters,
-    clean_jobs,
     read_columns,
+    read_jobs,
     refuse,
     to_number,
 )
@@ -26,12 +25,10 @@ CITATION = (
 LICENCE = "CC-BY-4.0"
 
 _ALIASES = {
-    "job_id": ("job_id",),
     "submit_s": ("submit_s", "submit_time"),
     "num_gpus": ("num_gpus", "gpu_num", "num_chips"),
     "duration_s": ("duration_s", "duration"),
     "vc": ("vc", "tenant"),
-    "user": ("user",),
     "status": ("status", "state", "final_status"),
 }
 _EPOCH = pd.Timestamp("2020-04-01 00:00:00")
@@ -50,43 +47,29 @@ def read_helios(
     Three forms are understood: HeliosData's own ``cluster_log.csv`` (``submit_time`` as date and
     time; the instance's clock counts from 2020-04-01 00:00), the public slice of two virtual
     clusters (header ``tenant``; microseconds from 2020-09-01 00:00), and the canonical schema
-    (``submit_s``).
+    (``submit_s``). With `nodes` by virtual cluster only their jobs are read, and each becomes a
+    partition; a number is one pool of nodes for all jobs.
 
     How the literature uses it. Helios (QSSF): GPU jobs only (here always), submitted
     2020-09-01 to 09-26, each virtual cluster for itself with its nodes of 8 GPUs (`vc_nodes`);
     preempted jobs lose 7 s (1 GPU), 30 s (2-8) or 60 s (more). Sia: Saturn,
     ``min_duration_s=60, max_gpu_hours=1000`` and windows of 8 hours. Lucid: all of September.
 
-    Parameters
-    ----------
-    path
-        CSV file, possibly gzipped.
-    nodes
-        Nodes by virtual cluster: only their jobs are read, and each becomes a partition. Or a
-        number: one pool of nodes for the jobs of all virtual clusters.
-    filters
-        Which rows to keep.
-    machine
-        The node; Helios's own has 8 V100.
-    name
-        Name of the instance.
-
     Raises
     ------
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, _ALIASES, OPTIONAL)
+    frame = read_jobs(path, _ALIASES)
     if frame.attrs["headers"]["submit_s"] == "submit_time":
         if frame.attrs["headers"].get("vc") == "tenant":
             frame["submit_s"] = to_number(path, frame, "submit_s") / 1e6
         else:
             frame["submit_s"] = _seconds(path, frame)
-    vcs = None if isinstance(nodes, int) else nodes
-    jobs = clean_jobs(path, frame, filters=filters, vcs=vcs)
     return rigid_instance(
-        jobs,
+        frame,
         path=path,
+        filters=filters,
         name=name,
         machine=machine,
         nodes=nodes,
@@ -106,21 +89,9 @@ def _seconds(path: str | Path, frame: pd.DataFrame) -> pd.Series:
 def vc_nodes(path: str | Path, day: date, gpus_per_node: int = 8) -> dict[str, int]:
     """Return the nodes of each virtual cluster on a day, from ``cluster_gpu_number.csv``.
 
-    Virtual clusters without a whole node on that day are left out, as in Helios.
-
-    Parameters
-    ----------
-    path
-        HeliosData's table of GPU quotas: ``date``, a column for each virtual cluster, ``total``.
-    day
-        Helios takes 10 September 2020 (Saturn: 1 September).
-    gpus_per_node
-        GPUs of a node.
-
-    Raises
-    ------
-    InputError
-        If the file is no such table or the day is not in it.
+    That is HeliosData's table of GPU quotas: ``date``, a column for each virtual cluster,
+    ``total``. Helios takes 10 September 2020 (Saturn: 1 September). Virtual clusters without a
+    whole node on that day are left out, as in Helios.
     """
     frame = read_columns(path, {"date": ("date",), "total": ("total",)})
     chosen = frame.index[frame.date == day.isoformat()]

@@ -5,7 +5,7 @@ from pathlib import Path
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import A100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import ALL, OPTIONAL, Filters, clean_jobs, read_columns, to_number
+from ronda.instances.traces.table import ALL, Filters, read_jobs, to_number
 
 CITATION = (
     "Gu, Zhao, Zhong, Xiong, Han, Cheng, Yang, Huang, Jin, Liu: ElasticFlow: An Elastic "
@@ -14,13 +14,10 @@ CITATION = (
 LICENCE = "MIT"
 
 _ALIASES = {
-    "job_id": ("job_id",),
     "submit_s": ("submit_s", "submission_time"),
     "num_gpus": ("num_gpus", "num_gpu"),
     "duration_s": ("duration_s", "duration"),
     "vc": ("vc", "cluster"),
-    "user": ("user",),
-    "status": ("status",),
     "deadline_s": ("deadline",),
 }
 
@@ -38,53 +35,36 @@ def read_itp(
 
     Two forms are understood: the canonical schema (``vc`` names the cluster), and the authors'
     annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``; no
-    ids, so the line in the file becomes the id), whose deadlines are kept.
+    ids, so the line in the file becomes the id), whose deadlines are kept. The trace does not tell
+    the number of nodes. The instance is called ``itp-`` and the cluster if it has no name.
 
     How the literature uses it. ElasticFlow: the 195-job cut (``cluster="195job"``) on 128 A100
     (``nodes=16``), and each of ``cluster01`` to ``cluster10`` for itself on 32 to 128 GPUs
     (``nodes=4``, 8 or 16). The source holds jobs of 600 s and more only.
-
-    Parameters
-    ----------
-    path
-        CSV file, possibly gzipped.
-    cluster
-        Which of the clusters.
-    nodes
-        Number of nodes; the trace does not tell.
-    filters
-        Which rows to keep.
-    machine
-        The node; ElasticFlow's has 8 A100.
-    name
-        Name of the instance; None: ``itp-`` and the cluster.
 
     Raises
     ------
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, _ALIASES, (*OPTIONAL, "job_id", "deadline_s"))
+    frame = read_jobs(path, _ALIASES, ("job_id", "deadline_s"))
     headers = frame.attrs["headers"]
     if "job_id" not in headers:
         frame["job_id"] = frame.row.astype(str)
-    deadlines = "deadline_s" in headers
     if "vc" not in headers:
         found = ", ".join(headers.values())
         raise InputError(f"{path}, header", found, "a column 'vc' or 'cluster'")
-    if deadlines:  # until the clock is set to the first submission, as time from submission
+    if "deadline_s" in headers:  # from submission on, as the clock is yet to be set
         submit_s = to_number(path, frame, "submit_s")
-        frame["deadline_s"] = to_number(path, frame, "deadline_s") - submit_s
-    jobs = clean_jobs(path, frame, filters=filters, vcs=(cluster,))
-    if deadlines:
-        jobs["deadline_s"] += jobs.submit_s
+        frame["due_in_s"] = to_number(path, frame, "deadline_s") - submit_s
     return rigid_instance(
-        jobs,
+        frame,
         path=path,
+        filters=filters,
+        vcs=(cluster,),
         name=name or f"itp-{cluster}",
         machine=machine,
         nodes=nodes,
-        deadlines=deadlines,
         source="Microsoft ITP 2021, github.com/microsoft/elasticflow-traces",
         licence=LICENCE,
         citation=CITATION,

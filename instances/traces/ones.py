@@ -5,7 +5,7 @@ artifact, tabulated. What is not public is modelled in `ronda.instances.traces.o
 epochs to converge, efficiency of large batches, losses, switching costs. One thing can only be
 chosen, the batch that a *user* asks for: the trace tells the batch of one GPU. Whether the
 artifact's baselines trained with it on all GPUs of a job together ("base"), or on each of them as
-far as max_lr allows ("scaled", which is what ONES itself does on so many GPUs), is not public.
+far as max_lr allows ("scaled", which is what ONES itself does there), is not public.
 """
 
 import math
@@ -49,22 +49,12 @@ _COLUMNS = ("time", "model", "task", "epoch_size", "batch_size", "lr", "max_lr",
 def ones_workload(
     jobs: int = 400, seed: int = 0, *, nodes: int = 16, user_batch: str = "scaled"
 ) -> Instance:
-    """Return a workload of the pattern of the artifact's ``trace_1``.
+    """Return a workload of the pattern of the artifact's ``trace_1`` on nodes of 4 GPUs.
 
     The ten model-task pairs in equal shares and random order, data set sizes drawn among the
-    pair's, whole-second gaps drawn uniformly from 0 to 60 s.
-
-    Parameters
-    ----------
-    jobs
-        Number of jobs; ``trace_1`` has 400.
-    seed
-        Of order, sizes, gaps and epochs.
-    nodes
-        Nodes of 4 GPUs; ONES had 16.
-    user_batch
-        Global batch that jobs ask for, and that policies keep which do not choose batches:
-        "scaled" or "base" (see the module's text).
+    pair's, whole-second gaps drawn uniformly from 0 to 60 s; the seed also draws the epochs.
+    ``trace_1`` has 400 jobs, ONES had 16 nodes. `user_batch` is the global batch that jobs ask for,
+    and that policies keep which do not choose batches: "scaled" or "base" (see the module's text).
 
     Raises
     ------
@@ -94,15 +84,10 @@ def read_ones(
 ) -> Instance:
     """Read a trace of the ONES artifact (``trace_1.csv``, ``trace_dev.csv``).
 
-    Parameters
-    ----------
-    path
-        CSV file with columns ``time`` (s), ``model``, ``task``, ``epoch_size`` (samples),
-        ``batch_size`` (of one GPU), ``lr``, ``max_lr`` and ``num_gpus``; others are not used.
-    seed
-        Of the epochs that each job needs (the trace does not tell).
-    nodes, user_batch
-        As in `ones_workload`.
+    Its columns are ``time`` (s), ``model``, ``task``, ``epoch_size`` (samples), ``batch_size`` (of
+    one GPU), ``lr``, ``max_lr`` and ``num_gpus``; others are not used. It does not tell the epochs
+    that each job needs, which the seed draws. `nodes` and `user_batch` are those of
+    `ones_workload`.
 
     Raises
     ------

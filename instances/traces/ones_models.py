@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import structs
 
-from ronda.instances.generate.applications import APPLICATIONS, GPU
+from ronda.instances.generate.applications import MODELS
 from ronda.instances.job import Costs
 from ronda.instances.learning import LearningCurve
 from ronda.instances.profile import NoiseCurve, Profile
@@ -30,8 +30,7 @@ from ronda.instances.traces.rigid import V100_NODE, busy_power
 # 16 nodes of 4 V100: TACC Longhorn (64 GPUs according to the abstract).
 LONGHORN_NODE = replace(V100_NODE, gpus=4)
 
-# Fits to ElasticFlow's A100 tables, mean error 1.1 to 3.1 %; here computation feels all of a clock.
-_FITS = {known.profile.name: known.profile.throughput[GPU.name] for known in APPLICATIONS}
+# In `MODELS`; here computation feels all of a clock.
 _FIT_OF = {
     "bert": "bert",
     "resnet50": "resnet50",
@@ -61,7 +60,7 @@ _ALEXNET_TARGET = 0.25
 def profile(model: str, task: str, batch: float, growth: float) -> Profile:
     """Return the profile of a model-task pair: a batch for each number of GPUs up to max_lr."""
     relative, compute, parameters = _RELATIVES.get((model, task), (model, 1.0, 1.0))
-    measured = structs.replace(_FITS[_FIT_OF[relative]], phi=1.0)
+    measured = structs.replace(MODELS[_FIT_OF[relative]], phi=1.0)
     shares = dict.fromkeys(("alpha_r_s", "beta_r_s", "alpha_n_s", "beta_n_s"), parameters)
     speed = structs.replace(
         measured,

@@ -5,14 +5,7 @@ from pathlib import Path
 
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import P100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import (
-    OPTIONAL,
-    Filters,
-    clean_jobs,
-    read_columns,
-    refuse,
-    to_number,
-)
+from ronda.instances.traces.table import Filters, read_columns, read_jobs, refuse, to_number
 
 CITATION = (
     "Jeon, Venkataraman, Phanishayee, Qian, Xiao, Yang: Analysis of Large-Scale Multi-Tenant GPU "
@@ -27,16 +20,6 @@ DAY_S = 86_400.0
 # collection, so the dense part begins with 2017-09-25, day 21.
 POLLUX_FILTERS = Filters(start_s=21 * DAY_S, min_duration_s=60.0, max_gpu_hours=1000.0)
 
-ALIASES = {
-    "job_id": ("job_id",),
-    "submit_s": ("submit_s",),
-    "num_gpus": ("num_gpus",),
-    "duration_s": ("duration_s",),
-    "vc": ("vc",),
-    "user": ("user",),
-    "status": ("status",),
-}
-
 
 def read_philly(
     path: str | Path,
@@ -48,37 +31,25 @@ def read_philly(
 ) -> Instance:
     """Read Philly's jobs (canonical schema) as rigid jobs whose sizes are known (oracle).
 
+    ``submit_s`` counts from 2017-09-04 00:00. With `nodes` by virtual cluster only their jobs are
+    read, and each becomes a partition; a number is one pool of nodes for all jobs. The trace does
+    not tell the GPU model: 8 P100 a node are an assumption that sets nothing but watts.
+
     How the literature uses it. Pollux and Sia: `POLLUX_FILTERS`, then 160 jobs out of an 8-hour
     window. Helios (QSSF): 2017-10-01 to 11-30 (``start_s=27 * DAY_S``, ``end_s=88 * DAY_S``),
     each virtual cluster for itself with the nodes of `vc_nodes`. Gavel: single virtual clusters
     (``ee9e8c``, ``6214e9``, ``103959``) and ``min_duration_s=1896, max_duration_s=600_000``.
     Use days 21 to 97 (2017-09-25 to 12-10); before and after, the trace is thin.
 
-    Parameters
-    ----------
-    path
-        CSV file in the canonical schema, possibly gzipped; ``submit_s`` from 2017-09-04 00:00.
-    nodes
-        Nodes by virtual cluster: only their jobs are read, and each becomes a partition. Or a
-        number: one pool of nodes for the jobs of all virtual clusters.
-    filters
-        Which rows to keep.
-    machine
-        The node. The trace does not tell the GPU model: 8 P100 are an assumption that sets
-        nothing but watts.
-    name
-        Name of the instance.
-
     Raises
     ------
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, ALIASES, OPTIONAL)
-    vcs = None if isinstance(nodes, int) else nodes
     return rigid_instance(
-        clean_jobs(path, frame, filters=filters, vcs=vcs),
+        read_jobs(path),
         path=path,
+        filters=filters,
         name=name,
         machine=machine,
         nodes=nodes,
@@ -89,13 +60,7 @@ def read_philly(
 
 
 def vc_nodes(path: str | Path) -> dict[str, int]:
-    """Return the nodes of each virtual cluster, from the Helios artifact's ``philly_vc.csv``.
-
-    Raises
-    ------
-    InputError
-        If the file is no table with columns ``vc`` and ``node num``.
-    """
+    """Return the nodes of each virtual cluster, from the Helios artifact's ``philly_vc.csv``."""
     frame = read_columns(path, {"vc": ("vc",), "nodes": ("node num",)})
     counts = to_number(path, frame, "nodes")
     refuse(path, frame, (counts < 1).to_numpy(), "nodes", "at least one node")

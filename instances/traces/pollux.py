@@ -43,6 +43,10 @@ def read_pollux(
 ) -> Instance:
     """Read a workload of Pollux's simulator as elastic jobs.
 
+    The folder holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
+    ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``; workload and
+    seed choose the jobs. The instance is called ``pollux-`` and the seed if it has no name.
+
     Speeds are the measured step times on AWS g4dn.12xlarge nodes (4 T4), by GPUs, nodes and local
     batch; efficiency follows the measured gradient noise. A job's work is the samples at the
     initial batch size that its epochs are worth, which the user declares: the estimate is exact.
@@ -59,18 +63,6 @@ def read_pollux(
     How the literature uses it: ``workloads`` (160 jobs in 8 hours, seeds 1 to 8), the same at
     0.5, 1.5 and 2 times the load (``workloads-2.0``), or with GPUs and batches as users choose
     them (``workloads-realistic``), on 16 nodes of 4 GPUs.
-
-    Parameters
-    ----------
-    folder
-        Holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
-        ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``.
-    seed, workload
-        Which workload.
-    nodes
-        Nodes of 4 T4.
-    name
-        Name of the instance; None: ``pollux-`` and the seed.
 
     Raises
     ------

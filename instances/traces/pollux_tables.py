@@ -32,11 +32,6 @@ def read_steps(folder: Path) -> pd.DataFrame:
 
     Placements with the same number of GPUs and nodes (as 13 and 22) are averaged; where both
     files have a shape, both count.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or not as expected.
     """
     times = "local_bsz step_time sync_time"
     path = folder / "placements_aws_t4.csv.gz"
@@ -59,11 +54,6 @@ def tabular(steps: pd.DataFrame) -> Tabular:
     Between two measured numbers of nodes of the same number of GPUs, times are interpolated
     linearly at each local batch that both have, as in Pollux's own simulator; so a job that is
     scattered over an unmeasured number of nodes has a speed too.
-
-    Parameters
-    ----------
-    steps
-        Rows of one application from `read_steps`.
     """
     rows = [steps[["gpus", "nodes", "local_bsz", "step_time", "sync_time"]].to_numpy(float)]
     for _, group in steps.sort_values("nodes").groupby(["gpus", "local_bsz"]):
@@ -99,13 +89,7 @@ def batch_grid(batches: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, .
 
 
 def read_validation(folder: Path) -> pd.DataFrame:
-    """Return the runs behind statistical efficiency: app, global_bsz, epoch, progress, grad_*.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or not as expected.
-    """
+    """Return the runs behind statistical efficiency: app, global_bsz, epoch, progress, grad_*."""
     numbers = "global_bsz epoch progress grad_sqr grad_var"
     return read_numbers(folder / "statistical_efficiency.csv.gz", "app", numbers)
 
@@ -113,22 +97,10 @@ def read_validation(folder: Path) -> pd.DataFrame:
 def noise_curve(runs: pd.DataFrame, epochs: int) -> NoiseCurve:
     """Return how an application's gradient noise scale develops with its progress.
 
-    With B0 the smallest validated batch, the scale of epoch e at batch B is B0 grad_var /
-    grad_sqr, both interpolated linearly in B between validated batch sizes. An epoch ends when
-    statistical progress (steps at B0) reaches the least progress that any run had at its end; the
-    work done by then is that progress x B0 samples.
-
-    Parameters
-    ----------
-    runs
-        Rows of one application from `read_validation`.
-    epochs
-        Epochs of a job.
-
-    Raises
-    ------
-    InputError
-        If the runs have fewer epochs.
+    With B0 the smallest validated batch, the scale of epoch e at batch B is B0 grad_var / grad_sqr,
+    both interpolated linearly in B between validated batch sizes. An epoch ends when statistical
+    progress (steps at B0) reaches the least progress that any run had at its end; the work done by
+    then is that progress x B0 samples. Runs with fewer epochs are refused.
     """
     tables = {
         column: runs.pivot(index="epoch", columns="global_bsz", values=column)

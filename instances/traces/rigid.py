@@ -1,6 +1,6 @@
 """From canonical job rows to an instance of rigid jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,14 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, rigid_profile
-from ronda.instances.traces.table import rows
+from ronda.instances.traces.table import Filters, clean_jobs, rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One node of a trace's cluster.
+    """One node of a trace's cluster; a GPU's busy watts hold at whatever job.
 
-    Attributes
-    ----------
-    gpu
-        Its GPU type.
-    gpus
-        Number of GPUs.
-    busy_w
-        Power of a busy GPU in watts, at whatever job (no trace has measured power).
-    host_idle_w
-        Power of the node without its GPUs in watts.
+    No trace has measured power. `host_idle_w` is without GPUs.
     """
 
     gpu: GpuType
@@ -64,15 +55,7 @@ def busy_power(machine: Machine) -> dict[str, PowerCurve]:
 
 
 def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
-    """Return a cluster of equal nodes.
-
-    Parameters
-    ----------
-    machine
-        The node.
-    nodes
-        How many; or by virtual cluster, each of which becomes a partition.
-    """
+    """Return a cluster of equal nodes; with nodes by virtual cluster each becomes a partition."""
     counts = {"default": nodes} if isinstance(nodes, int) else dict(nodes)
     groups = tuple(
         NodeGroup(
@@ -99,42 +82,26 @@ def rigid_instance(
     name: str,
     machine: Machine,
     nodes: int | Mapping[str, int],
-    costs: Costs = HELIOS_COSTS,
-    deadlines: bool = False,
+    filters: Filters,
+    vcs: Iterable[str] | None = None,
     **words: Any,
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
 
     The estimate is the true duration, as for the SJF and SRTF of the literature (oracle sizes);
-    rounds happen at submissions and completions only.
-
-    Parameters
-    ----------
-    frame
-        From `ronda.instances.traces.table.clean_jobs`.
-    path
-        Of the trace, for errors.
-    name, words
-        Name and other words of the instance.
-    machine, nodes
-        The cluster. With `nodes` by virtual cluster, jobs run in the partition of theirs; with a
-        plain number all share one partition.
-    costs
-        Of restarts.
-    deadlines
-        Whether the frame has a column ``deadline_s``.
-
-    Raises
-    ------
-    InputError
-        For a job that is larger than its partition.
+    rounds happen at submissions and completions only. With `nodes` by virtual cluster, jobs run in
+    the partition of theirs, and others are left out; with a plain number all share one partition,
+    and `vcs` chooses. Seconds ``due_in_s`` from submission on become deadlines. A job that is
+    larger than its partition is refused.
     """
     cluster = make_cluster(machine, nodes)
-    plain = rigid_profile(machine.gpu.name)
     shared = isinstance(nodes, int)
+    if vcs is None and not isinstance(nodes, int):
+        vcs = nodes
+    kept = clean_jobs(path, frame, filters=filters, vcs=vcs)
     size = {group.partition: group.count * group.gpus_per_node for group in cluster.node_groups}
-    jobs = []
-    for row in rows(frame):
+    jobs, dated = [], "due_in_s" in kept
+    for row in rows(kept):
         partition = "default" if shared else row.vc
         if row.num_gpus > size[partition]:
             raise InputError(
@@ -150,7 +117,7 @@ def rigid_instance(
                 profile="rigid",
                 gpus=row.num_gpus,
                 partition=partition,
-                deadline_s=row.deadline_s if deadlines else None,
+                deadline_s=row.submit_s + row.due_in_s if dated else None,
                 user=row.user or None,
                 estimate=Estimate(work=row.duration_s),
                 truth=Truth(work=row.duration_s),
@@ -159,9 +126,11 @@ def rigid_instance(
     return Instance(
         name=name,
         cluster=cluster,
-        profiles={"rigid": structs.replace(plain, power=busy_power(machine))},
+        profiles={
+            "rigid": structs.replace(rigid_profile(machine.gpu.name), power=busy_power(machine))
+        },
         jobs=tuple(jobs),
-        costs=costs,
+        costs=HELIOS_COSTS,
         cadence=Cadence(period_s=None, on_event=True),
         **words,
     )

@@ -18,26 +18,16 @@ import pandas as pd
 
 from ronda.instances.errors import InputError
 
-REQUIRED = ("job_id", "submit_s", "num_gpus", "duration_s")
-OPTIONAL = ("vc", "user", "status")
-_NUMBERS = ("submit_s", "num_gpus", "duration_s")
+_CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "status")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
     """Which rows of a trace become jobs; the literature's values stand in each reader.
 
-    Attributes
-    ----------
-    start_s, end_s
-        Keep jobs submitted in [start_s, end_s), in the trace's own clock. The instance's time 0
-        is `start_s`, or the first submission where it is None.
-    min_duration_s, max_duration_s
-        Keep jobs that ran for at least, at most so many seconds.
-    max_gpu_hours
-        Keep jobs that used less than so many GPU-hours.
-    max_gpus
-        Keep jobs that asked for at most so many GPUs.
+    Kept are jobs submitted in [`start_s`, `end_s`) of the trace's own clock; the instance's time 0
+    is `start_s`, or the first submission where it is None. The other limits are inclusive, but for
+    `max_gpu_hours`.
     """
 
     start_s: float | None = None
@@ -52,24 +42,17 @@ ALL = Filters()
 
 
 def read_columns(
-    path: str | Path, aliases: Mapping[str, Sequence[str]], optional: Iterable[str] = ()
+    path: str | Path,
+    aliases: Mapping[str, Sequence[str]],
+    optional: Iterable[str] = (),
+    kind: str = "job",
 ) -> pd.DataFrame:
     """Read the named columns of a CSV file as text.
 
-    Parameters
-    ----------
-    path
-        A CSV file, possibly gzipped; lines before the header may begin with ``#``.
-    aliases
-        By the name that the result should have: the header names that it may have in the file.
-    optional
-        Names that may be missing; they become columns of empty text.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Text columns in the order of `aliases`, and ``row``, the line in the file. Its
-        ``attrs["headers"]`` tells which header each column had.
+    The file may be gzipped; lines before its header may begin with ``#``. `aliases` has the headers
+    that each column may have in the file; an `optional` one that is missing becomes empty text.
+    ``row`` is the line in the file, ``attrs["headers"]`` the header that each column had; `kind` is
+    what errors call a row.
 
     Raises
     ------
@@ -91,11 +74,21 @@ def read_columns(
                 f"a column {' or '.join(map(repr, known))}",
             )
     if raw.empty:
-        raise InputError(str(path), "no rows", "at least one job")
+        raise InputError(str(path), "no rows", f"at least one {kind}")
     frame = pd.DataFrame(columns)
     frame.attrs["headers"] = headers
     frame["row"] = np.arange(len(frame)) + comments + 2  # the header is line comments + 1
     return frame
+
+
+def read_jobs(
+    path: str | Path,
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    optional: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Read the canonical columns, under their own names but for the aliases, as text."""
+    names: dict[str, Sequence[str]] = {name: (name,) for name in _CANONICAL}
+    return read_columns(path, names | dict(aliases or {}), ("vc", "user", "status", *optional))
 
 
 def _read_text(path: Path) -> tuple[int, pd.DataFrame]:
@@ -121,16 +114,12 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
     return frame.itertuples(index=False)
 
 
-def to_number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
-    """Return a text column as finite floats.
-
-    Raises
-    ------
-    InputError
-        Naming the first row that holds something else.
-    """
+def to_number(
+    path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
+) -> pd.Series:
+    """Return a text column as finite floats; refuse the first row that holds something else."""
     values = pd.to_numeric(frame[column], errors="coerce").astype(float)
-    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number")
+    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number", header)
     return values
 
 
@@ -140,13 +129,14 @@ def refuse(
     bad: np.ndarray[tuple[int], np.dtype[np.bool_]],
     column: str,
     expected: str,
+    header: str | None = None,
 ) -> None:
-    """Raise an `InputError` that names the first row where `bad` holds, if any."""
+    """Raise an `InputError` that names the first row where `bad` holds, if any, and the column."""
     if bad.any():
         first = frame.iloc[int(np.argmax(bad))]
         value = first[column]
         found = repr(value) if isinstance(value, str) else f"{value:g}"
-        raise InputError(f"{path}, row {first['row']}, {column}", found, expected)
+        raise InputError(f"{path}, row {first['row']}, {header or column}", found, expected)
 
 
 def clean_jobs(
@@ -155,37 +145,15 @@ def clean_jobs(
     *,
     filters: Filters = ALL,
     vcs: Iterable[str] | None = None,
-    extra: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Check and filter canonical rows and put them in order of submission.
+    """Check and filter canonical rows (see `read_columns`) and put them in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
-
-    Parameters
-    ----------
-    path
-        Of the trace, for errors.
-    frame
-        Canonical columns as text or numbers, from `read_columns`.
-    filters
-        Which rows to keep.
-    vcs
-        Virtual clusters to keep; None: all.
-    extra
-        Further columns that hold numbers.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same columns with numbers as numbers. Submissions count from the start.
-
-    Raises
-    ------
-    InputError
-        For a bad row (not a number, negative, repeated id), or if nothing is left.
+    Submissions count from the start. Without `vcs` all virtual clusters are kept. A bad row is
+    refused (not a number, negative, repeated id), and so is a trace of which nothing is left.
     """
     frame = frame.copy()
-    for column in (*_NUMBERS, *extra):
+    for column in ("submit_s", "num_gpus", "duration_s"):
         frame[column] = to_number(path, frame, column)
     refuse(path, frame, frame.num_gpus.to_numpy() < 0, "num_gpus", "a number of GPUs")
     refuse(path, frame, frame.num_gpus.to_numpy() % 1 != 0, "num_gpus", "a whole number of GPUs")

@@ -58,20 +58,11 @@ _ROUNDING = 1e-9
 class Reading:
     """What a table does not say itself.
 
-    Attributes
-    ----------
-    model
-        The application to take, by its name or a part that no other has; None: all. In a table
-        without such a column it is the name.
-    gpu_type
-        Name of the GPU where the table has no such column.
-    gpus_per_node
-        To count nodes where the table has no such column: as few as hold the GPUs.
-    max_local_batch
-        To count gradient passes where the table has no such column: as few as keep the local
-        batch within it. None: one pass.
-    skip_zero
-        Leave out rows with a time or rate of 0, as some tables write "not measured".
+    `model` is the application to take, by its name or a part that no other has (None: all); in a
+    table without such a column it is the name. Where there are no columns of them, nodes are as few
+    as hold the GPUs, and gradient passes as few as keep the local batch within `max_local_batch`
+    (None: one). `skip_zero` leaves out rows with a time or rate of 0, as some tables write "not
+    measured".
     """
 
     model: str | None = None
@@ -83,19 +74,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Measurements of one application on one type of GPU.
+    """Measurements of one application on one type of GPU; `place` names the file in messages.
 
-    Attributes
-    ----------
-    place
-        File, for messages.
-    rows
-        Throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and pass), ``passes``, ``clock``
-        (share of the highest), ``step_s`` and, if measured, ``sync_s``. Power: ``speed`` (relative
-        to no cap) and ``power_w`` (of one busy GPU). Both: ``row``, the line in the file, and
-        ``batch``, of which power has a curve each (0: none).
-    skipped
-        Rows of the file that say 0 for "not measured" and are not among these.
+    The columns of `rows` are, for throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and
+    pass), ``passes``, ``clock`` (share of the highest), ``step_s`` and, if measured, ``sync_s``;
+    for power: ``speed`` (relative to no cap) and ``power_w`` (of one busy GPU); for both: ``row``,
+    the line in the file, and ``batch``, of which power has a curve each (0: none). `skipped` rows
+    said 0 for "not measured".
     """
 
     place: str
@@ -118,19 +103,12 @@ class Measured:
 def read(
     path: str | Path, reading: Reading | None = None, kind: Kind | None = None
 ) -> list[Measured]:
-    """Read a table of measurements, one `Measured` for each application and GPU.
+    """Read a CSV table of measurements, one `Measured` for each application and GPU.
 
-    Without a column of speeds, speed is ``reference / time``: the reference is the shortest time
-    of the same batch size at the highest cap, or of all where there is no column of caps.
-
-    Parameters
-    ----------
-    path
-        A CSV file; ``docs/fitting.md`` lists its columns.
-    reading
-        What the table does not say itself.
-    kind
-        What the table holds; None: power if it has a column of watts.
+    ``docs/fitting.md`` lists its columns. It holds power if it has a column of watts, unless `kind`
+    says otherwise. Without a column of speeds, speed is ``reference / time``: the reference is the
+    shortest time of the same batch size at the highest cap, or of all where there is no column of
+    caps.
 
     Raises
     ------
@@ -154,12 +132,7 @@ def read(
 
 def _text(path: str | Path, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
     """Return all known columns as text; ``attrs["headers"]`` tells which are there."""
-    try:
-        return read_columns(path, names, names)
-    except InputError as error:
-        if error.found == "no rows":
-            raise InputError(error.place, "no rows", "at least one measurement") from None
-        raise
+    return read_columns(path, names, names, kind="measurement")
 
 
 def _parts(
@@ -169,8 +142,7 @@ def _parts(
     headers = frame.attrs["headers"]
     named = [column for column in (*APPLICATION, *GPU) if column in headers]
     for column in named:
-        own = frame[[column, "row"]].rename(columns={column: headers[column]})
-        refuse(path, own, (frame[column] == "").to_numpy(), headers[column], "a name")
+        refuse(path, frame, (frame[column] == "").to_numpy(), column, "a name", headers[column])
     words = [column for column in named if column in APPLICATION]
     names = pd.Series(reading.model or "application", index=frame.index)
     if words:
@@ -219,7 +191,7 @@ class _Columns:
 
     def numbers(self, column: str) -> Floats:
         """Return a column of finite numbers."""
-        return to_number(self.path, self._as_written(column), self.headers[column]).to_numpy()
+        return to_number(self.path, self.frame, column, self.headers[column]).to_numpy()
 
     def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
         """Return a column of numbers above 0; where it is missing, the default if there is one."""
@@ -233,17 +205,17 @@ class _Columns:
 
     def refuse(self, column: str, bad: Mask, expected: str) -> None:
         """Refuse the first row where `bad` holds, if any."""
-        refuse(self.path, self._as_written(column), bad, self.headers[column], expected)
-
-    def _as_written(self, column: str) -> pd.DataFrame:
-        """Return a column under its own header."""
-        return self.frame[[column, "row"]].rename(columns={column: self.headers[column]})
+        refuse(self.path, self.frame, bad, column, expected, self.headers[column])
 
 
 def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
     """Return the iterations of one application."""
     if reading.skip_zero:
-        columns = _without_zeros(columns)
+        zero = columns.numbers(columns.first(*_TIMES)) == 0.0
+        if zero.all():
+            found = "no row with a time or rate above 0"
+            raise InputError(str(columns.path), found, "measurements")
+        columns = replace(columns, frame=columns.frame[~zero])
     gpus = columns.positive("gpus", whole=True)
     batch, passes = _batch(columns, gpus, reading)
     timed = columns.first(*_TIMES)
@@ -268,14 +240,6 @@ def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
         bad = (sync_s < 0) | (sync_s >= step_s)
         columns.refuse("sync_s", bad, "0 or more, and less than the whole step")
     return pd.DataFrame(rows)
-
-
-def _without_zeros(columns: _Columns) -> _Columns:
-    """Leave out the rows that were not measured."""
-    zero = columns.numbers(columns.first(*_TIMES)) == 0.0
-    if zero.all():
-        raise InputError(str(columns.path), "no row with a time or rate above 0", "measurements")
-    return replace(columns, frame=columns.frame[~zero])
 
 
 def _nodes(columns: _Columns, gpus: Floats, reading: Reading) -> Floats:

@@ -57,26 +57,10 @@ def fit_table(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Fits:
-    """Fit every application of a table of measurements.
+    """Fit every application and GPU of a table of measurements, and for power each batch size.
 
-    Parameters
-    ----------
-    path
-        A CSV file; ``docs/fitting.md`` lists its columns.
-    reading
-        What the table does not say itself.
-    kind
-        What the table holds; None: told by its columns.
-    known, shared, seed
-        As for `fit_measured`.
-    progress
-        Told of what is done.
-
-    Returns
-    -------
-    Fits
-        One fit for each application and GPU, and for power each batch size, ordered as in the
-        table.
+    Fits are ordered as in the table; ``docs/fitting.md`` lists its columns. `kind`: see
+    `ronda.solvers.fitting.data.read`; `known`, `shared` and `seed`: see `fit_measured`.
 
     Raises
     ------
@@ -101,21 +85,8 @@ def fit_measured(
 ) -> list[Fit]:
     """Fit one application on one GPU; of power each batch size is a fit of its own.
 
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Parameters that are not fitted, by name.
-    shared
-        Power: whether the batch sizes share the shape of their curves.
-    seed
-        Of the parts that are left out.
-
-    Raises
-    ------
-    InputError
-        If there are too few rows or too few different ones, naming what is missing.
+    `known` parameters are not fitted. Batch sizes of power may share the shape of their curves. The
+    seed draws the parts that are left out. Too few rows, or too few different ones, are refused.
     """
     if table.kind == "power" and not shared:
         batches = table.rows.batch.to_numpy()

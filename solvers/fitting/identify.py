@@ -48,19 +48,9 @@ class Scheme:
 
 
 def identify(table: Measured, known: Mapping[str, float]) -> Scheme:
-    """Return what can be fitted to measured iterations.
+    """Return what can be fitted to measured iterations beside the known values.
 
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Values that the caller gives.
-
-    Raises
-    ------
-    InputError
-        If a value is impossible, all local batches are the same, or there are too few rows.
+    Refused are impossible values, one local batch in all rows, and too few rows.
     """
     check_known(known, BOUNDS)
     scheme = Scheme(dict(known))

@@ -72,17 +72,8 @@ class _Family:
 def fit_power(table: Measured, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
     """Fit a `PowerCurve` to each batch size of measured watts, all of one shape.
 
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Values of ``a_w`` (watts) and ``s0``; not fitted.
-
-    Raises
-    ------
-    InputError
-        If there are too few speeds, or power falls as speed rises.
+    ``a_w`` (watts) and ``s0`` may be known. Too few speeds, and power that falls as speed rises,
+    are refused.
     """
     check_known(known, FIXABLE)
     _check_speeds(table, known)

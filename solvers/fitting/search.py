@@ -75,18 +75,10 @@ def search(
     upper: Floats,
     free: Mask,
 ) -> Found:
-    """Return the best point that any start leads to.
+    """Return the best point that any of the (P,) starts leads to within (P,) bounds.
 
-    Parameters
-    ----------
-    residuals
-        From (P,) parameters to (R,) residuals.
-    starts
-        (P,) points to search from; parameters that are not free are the same in all.
-    lower, upper
-        (P,) bounds.
-    free
-        (P,) which parameters are searched for; the others are held.
+    `residuals` maps (P,) parameters to (R,). Those that are not `free` are held: they are the same
+    in all starts.
     """
     x, size = starts[0].copy(), len(free)
     covariance = np.zeros((size, size))

@@ -31,19 +31,9 @@ _LEAST = 0.02
 
 
 def fit_throughput(table: Measured, known: Mapping[str, float]) -> Fitted[Parametric]:
-    """Fit a `Parametric` to measured iterations.
+    """Fit a `Parametric` to measured iterations; known parameters are not fitted.
 
-    Parameters
-    ----------
-    table
-        The measurements.
-    known
-        Parameters that are not fitted, by name, in the units of `Parametric`.
-
-    Raises
-    ------
-    InputError
-        If there are too few rows or too few different ones, naming what is missing.
+    Too few rows, or too few different ones, are refused.
     """
     scheme = identify(table, known)
     rows = {str(name): own.to_numpy(float) for name, own in table.rows.items()}

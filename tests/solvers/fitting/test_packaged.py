@@ -12,9 +12,8 @@ from ronda.cli.commands.profile.list import families
 from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.files.fits import fitted
 from ronda.solvers.fitting.data import Reading, read
-from ronda.solvers.fitting.packaged import packed
+from ronda.solvers.fitting.packaged import ZEUS_NAMES, all_fits, packed
 from ronda.solvers.fitting.power import fit_power
-from ronda.solvers.fitting.sources import ZEUS_NAMES, all_fits
 from ronda.solvers.fitting.throughput import fit_throughput
 
 ROOT = Path(__file__).resolve().parents[3]

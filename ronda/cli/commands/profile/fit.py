@@ -14,25 +14,18 @@ if TYPE_CHECKING:
     from ronda.instances.fit import Fit, Fits
 
 
-class Fixed(click.ParamType[tuple[str, float]]):
-    """A parameter with its value: ``phi=0.8``."""
-
-    name = "name=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, float]:
-        """Read name and number."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).partition("=")
+def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """Read parameters with their values, as ``phi=0.8``."""
+    found = {}
+    for value in values:
+        name, equals, text = value.partition("=")
         try:
-            number = float(text)
+            found[name.strip()] = float(text)
         except ValueError:
-            number = math.nan
-        if not (name and equals and math.isfinite(number)):
+            found[name.strip()] = math.nan
+        if not (name and equals and math.isfinite(found[name.strip()])):
             raise InputError("--fix", repr(value), "NAME=VALUE, as phi=0.8")
-        return name.strip(), number
+    return found
 
 
 @click.command(
@@ -76,7 +69,7 @@ class Fixed(click.ParamType[tuple[str, float]]):
 @click.option(
     "--fix",
     "fixed",
-    type=Fixed(),
+    callback=_fixed,
     multiple=True,
     metavar="NAME=VALUE",
     help="A parameter that is known, as phi=0.8; not fitted. Can be repeated.",
@@ -177,7 +170,7 @@ def _fit(source: Path, kind: Literal["throughput", "power"] | None, options: Any
             source,
             Reading(**{word: options[word] for word in words}),
             kind=kind,
-            known=dict(options["fixed"]),
+            known=options["fixed"],
             shared=not options["own_shapes"],
             seed=options["seed"],
             progress=lambda name, share: bars.update("fitting", share, name),

@@ -1,7 +1,9 @@
-"""Clocks and power for Pollux's T4 nodes, of which nobody measured either.
+"""Power curves for GPUs that nobody measured, those of measured ones stretched; T4 nodes of it.
 
-Everything here is *made*. A T4's curves are those fitted to Zeus's measurements of an RTX 6000,
-which is of the same generation (Turing), stretched from its power limit of 260 W to a T4's 70 W.
+Everything here is *made*: that watts scale with the power limits of two GPUs, and that a
+synchronising GPU draws what it draws at half speed, are assumptions. A T4's curves are those
+fitted to Zeus's measurements of an RTX 6000, which is of the same generation (Turing), stretched
+from its power limit of 260 W to a T4's 70 W.
 """
 
 from msgspec import structs
@@ -9,7 +11,11 @@ from msgspec import structs
 from ronda.instances.cluster import Cluster
 from ronda.instances.instance import Instance
 from ronda.instances.profile import PowerCurve
-from ronda.instances.recipes.stretch import stretch
+
+ZEUS_CITATION = (
+    "You, Chung, Chowdhury: Zeus: Understanding and Optimizing GPU Energy Consumption of DNN "
+    "Training, NSDI 2023"
+)
 
 CLOCKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SLEEP_W, WAKE_S = 10.0, 300.0  # of a node: assumptions
@@ -30,6 +36,16 @@ CURVES = {
     "ncf": ("zeus-ncf-RTX6000-b16384", _NCF),
     "yolov3": ("zeus-resnet50-RTX6000-b192", _RESNET50),
 }
+
+
+def stretch(curve: PowerCurve, ratio: float) -> PowerCurve:
+    """Return a curve with all watts times `ratio`, and at half speed while gradients synchronise.
+
+    `ratio` is the power limit over that of the measured GPU, whose `s0` is at least 0.5.
+    """
+    a_w, b_w, c_w = (round(watts * ratio, 6) for watts in (curve.a_w, curve.b_w, curve.c_w))
+    sync_w = round(a_w + 0.5 * b_w, 6)
+    return PowerCurve(a_w=a_w, b_w=b_w, c_w=c_w, s0=curve.s0, sync_w=sync_w)
 
 
 def with_clocks_and_power(instance: Instance) -> Instance:
