@@ -21,19 +21,8 @@ def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]
     First the data are checked (allocation models only): what must run or be drawn in any case
     against each limit, in words with numbers. If that finds nothing, an irreducible set of
     constraints is looked for: HiGHS's if the model is infeasible even without integrality,
-    otherwise by leaving out constraints one by one.
-
-    Parameters
-    ----------
-    model
-        A Pyomo model with linear constraints.
-    deadline
-        By when to return; the set is then perhaps not yet irreducible, and says so.
-
-    Raises
-    ------
-    InputError
-        If the model is not linear.
+    otherwise by leaving out constraints one by one. A set that the deadline cuts short is perhaps
+    not yet irreducible, and says so. InputError if the model is not linear.
     """
     deadline = deadline or Deadline()
     case = getattr(model, "case", None)
@@ -86,10 +75,7 @@ def components(form: LinearForm) -> Iterator[list[int]]:
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
     """Leave out every row without which the rest still conflicts (J. Chinneck's deletion filter).
 
-    Returns
-    -------
-    tuple
-        The rows that are left, and whether all were tried.
+    Returns the rows that are left, and whether all were tried.
     """
     # One component of jobs and the rows they share conflicts by itself.
     parts = (part for part in components(form) if _possible(form, part, deadline) is False)
