@@ -23,21 +23,11 @@ from ronda.instances.round import Round
 class Limits:
     """Capacities, and what each option takes of them.
 
-    A set of options is within the limits if ``demand`` summed over it is at most ``capacity``,
-    where the sum for watts is increased by ``node_w[p][g]`` for each pool p of which the set
-    uses g GPUs.
-
-    Attributes
-    ----------
-    names
-        (R,) constraint names: ``gpus[POOL]`` of every pool, then ``watts`` if power is limited.
-    capacity
-        (R,) GPUs of each pool; watts above what the cluster draws without jobs.
-    demand
-        (R, K) what each option of the table takes.
-    node_w
-        For each pool p (gpus_p + 1,) the watts, beyond their sleep, of the nodes that g GPUs
-        keep awake; empty if no node may sleep.
+    A set of options is within the limits if ``demand`` (R, K) summed over it is at most
+    ``capacity`` (R,), where the sum for watts is increased by ``node_w[p][g]`` for each pool p of
+    which the set uses g GPUs: the watts, beyond their sleep, of the nodes that these keep awake;
+    ``node_w`` is empty if no node may sleep. ``names`` are ``gpus[POOL]`` of every pool, then
+    ``watts``, above those of the cluster without jobs, if power is limited.
     """
 
     names: tuple[str, ...]
