@@ -21,16 +21,10 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An objective.
+    """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
-    Attributes
-    ----------
-    value
-        From an outlook, and the parameters by name, to the (K,) values.
-    parameters
-        Default of each parameter with the least and the greatest value that it may take.
-    minds_power
-        Whether it looks at watts: its table must be built with ``mind_power=True``.
+    ``parameters`` holds the default of each and the least and greatest value that it may take.
+    Forms that mind power need a table built with ``mind_power=True``.
     """
 
     value: Callable[..., Floats]
@@ -41,24 +35,17 @@ class Form:
 def values(
     round: Round, table: OptionTable, objective: str = "rank", **params: float | None
 ) -> Floats:
-    """Return what each row of a table is worth.
+    """Return (K,) what each row of a table is worth, to be maximised; not to run is worth 0.
 
     The cost of switching is inside: see `outlook.outlook`.
 
     Parameters
     ----------
-    round, table
-        The round and its options.
     objective
         One of `OBJECTIVES`.
     **params
         The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
         expected to last, by default ten rounds and no less than 600 s.
-
-    Returns
-    -------
-    ndarray
-        (K,) values, to be maximised; not to run is worth 0.
 
     Raises
     ------
@@ -83,7 +70,7 @@ def values(
 
 
 def values_of(seen: Outlook, objective: str) -> Floats:
-    """Return the same of an outlook that is there already, with the form's default parameters."""
+    """Return the values of an outlook, with the form's default parameters."""
     form = _form(objective)
     return form.value(seen, **{name: given for name, (given, _, _) in form.parameters.items()})
 

@@ -86,14 +86,8 @@ def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) ->
 def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     """Return ``v = (z^q - (z - w)^q)^(1/q)``, and z for p = 1.
 
-    Parameters
-    ----------
-    upto
-        z: the sum of weights of all jobs that are not smaller (the rank i, without weights).
-    weight
-        w: the job's own weight, part of z.
-    p
-        Elasticity, 0 to 1.
+    `upto` is z, the sum of weights of all jobs that are not smaller (the rank i, without weights);
+    `weight` is w, the job's own, part of z; `p` is the elasticity, 0 to 1.
     """
     share = 1.0 - p  # 1/q
     part = np.maximum(-weight / upto, ALL)
@@ -114,12 +108,7 @@ def expected_rank(size: Floats, weight: Floats, submit: Floats, guessed: Mask) -
 
     That is the rank, largest first, if all weights are 1. Of equal sizes the later submission
     counts as the larger. Where a size is only guessed, what counts are the probabilities of
-    `ronda.formulations.objectives.unknown`.
-
-    Parameters
-    ----------
-    size, weight, submit, guessed
-        (J,) sizes in any unit, weights, submission times, and whether the size is a guess.
+    `ronda.formulations.objectives.unknown`. All arrays are (J,), sizes in any unit.
     """
     if not np.count_nonzero(guessed):
         return _rank(size, weight, submit)

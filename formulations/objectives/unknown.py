@@ -13,11 +13,6 @@ NEAR = 0.01
 """Sizes this close to each other, as a ratio, are compared by a series: no small differences."""
 
 
-def expected_work(attained: Floats) -> Floats:
-    """Return the work that is expected to be left."""
-    return attained
-
-
 def outlasts(size: Floats | float, other: Floats | float) -> Floats:
     """Return the probability that more than `other` is left of a job with an expected `size`."""
     return np.asarray((size / (np.asarray(size) + other)) ** 2)

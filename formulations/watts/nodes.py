@@ -29,6 +29,18 @@ def least_node_w(topology: Topology) -> Floats:
     return np.minimum(topology.awake_w, topology.sleep_w)
 
 
+def least_held_w(topology: Topology) -> Floats:
+    """Return (P,) the least watts that a held GPU of each pool adds to `least_node_w`.
+
+    A node awake with u of its n GPUs held draws ``awake - least >= (awake - least) u / n`` more
+    than its least, as u <= n.
+    """
+    held = np.full(len(topology.pools), np.inf)
+    each = (topology.awake_w - least_node_w(topology)) / topology.node_gpus
+    np.minimum.at(held, topology.node_pool, each)
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that no constraint of the allocation model can tell apart.
