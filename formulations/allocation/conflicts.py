@@ -17,7 +17,7 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Constraints, by their names in the model, that no plan can meet together, and why in words."""
+    """Constraints, by name in the model, that no plan can meet together, and why in words."""
 
     constraints: tuple[str, ...]
     message: str

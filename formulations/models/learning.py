@@ -32,16 +32,9 @@ def to_come(curve: LearningCurve, share: float) -> float:
 
 
 def logged(curve: LearningCurve, epochs: int, share: float) -> TrainingLog:
-    """Return the log after some epochs.
+    """Return the log after some `epochs` evaluations, which select the noise.
 
-    Parameters
-    ----------
-    curve
-        How the training develops.
-    epochs
-        Evaluations so far; it selects the noise.
-    share
-        Share of the job's work that is done at the last evaluation.
+    `share` is the share of the job's work that is done at the last one.
     """
     left = to_come(curve, share)
     noise = 1.0 + curve.noise * np.random.default_rng([curve.seed, epochs]).standard_normal(2)
