@@ -40,11 +40,6 @@ class Row:
     nodes: tuple[float, ...] = ()
     racks: dict[PowerAt, float] = field(default_factory=dict)
 
-    @property
-    def family(self) -> str:
-        """The name without its index."""
-        return self.name.partition("[")[0]
-
 
 def gpus(case: Case) -> Iterator[Row]:
     """Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c."""

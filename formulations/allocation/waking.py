@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case, Waking
+from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable, running_rows
@@ -137,9 +138,8 @@ def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     assert case.waking is not None
     some = picked[picked >= 0]
     rows = case.rows[some]
-    gpus = np.bincount(case.pool[some], case.gpus[some], minlength=len(case.table.pools))
-    counts = awake_for(case.classes, gpus.astype(int).tolist())
-    awake = by_pool(case.classes, counts, len(gpus))
+    counts = awake_for(case.classes, gpus_by_pool(case.table, rows))
+    awake = by_pool(case.classes, counts, len(case.table.pools))
     now = running_rows(case.table)[case.job[some]]
     rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
     worth = values.copy()

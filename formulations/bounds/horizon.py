@@ -64,20 +64,12 @@ def bounds(
 ) -> Bounds:
     """Return lower bounds for every schedule of an instance.
 
-    Parameters
-    ----------
-    may_sleep
-        False: bounds for schedules that keep all nodes awake; that of energy is higher.
-    priced
-        False: without the priced bound, which takes most of the time.
-    need
-        `needs` of the instance and `may_sleep`, if known already; budgets do not change it.
+    Without `may_sleep` they are for schedules that keep all nodes awake, and that of energy is
+    higher. The priced bound (`priced`) takes most of the time. `need` is `needs` of the instance
+    and `may_sleep`, if known already; budgets do not change it.
 
-    Raises
-    ------
-    InputError
-        If a job has no truth, or nothing in the cluster can run it, or the power left beside the
-        idling cluster never suffices.
+    InputError if a job has no truth, or nothing in the cluster can run it, or the power left beside
+    the idling cluster never suffices.
     """
     need = needs(instance, may_sleep=may_sleep) if need is None else need
     watts = _watts(instance, need)

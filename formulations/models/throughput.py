@@ -27,7 +27,7 @@ from ronda.formulations.models.tabular import fastest_passes, measured_phases
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Memory, Parametric, Profile, Rigid, Tabular
+from ronda.instances.profile import Parametric, Profile, Rigid, Tabular
 
 # B / (n m) may miss a limit on the local batch by rounding.
 ROUNDING = 1e-9
@@ -124,22 +124,18 @@ def fastest_step(
 
 
 def _most(profile: Profile, gpu_type: GpuType | str) -> float:
-    """Return the largest local batch that the profile and the GPU's memory allow."""
-    most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
-    if profile.memory is not None and isinstance(gpu_type, GpuType):
-        most = min(most, max_local_batch(profile.memory, gpu_type.memory_gib))
-    return most
+    """Return the largest local batch b that the profile and the GPU's memory allow.
 
-
-def max_local_batch(memory: Memory, gpu_gib: float) -> float:
-    """Return the largest local batch b with ``base + model + sample b <= gpu_gib``, all in GiB.
-
-    0.0 if not even the model fits, infinity if a sample takes no memory.
+    ``base + model + sample b`` GiB must fit into the memory; 0 if not even the model does.
     """
-    free = gpu_gib - memory.base_gib - memory.model_gib
+    most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
+    memory = profile.memory
+    if memory is None or not isinstance(gpu_type, GpuType):
+        return most
+    free = gpu_type.memory_gib - memory.base_gib - memory.model_gib
     if free < 0:
         return 0.0
-    return free / memory.sample_gib if memory.sample_gib > 0 else float("inf")
+    return min(most, free / memory.sample_gib) if memory.sample_gib > 0 else most
 
 
 def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | Tabular:

@@ -53,20 +53,21 @@ def values(
         For an unknown objective or parameter, or a parameter out of its range.
     """
     form = _form(objective)
-    chosen = {name: default for name, (default, _, _) in form.parameters.items()}
-    lasts_s = horizon_s(round)
+    known = {**form.parameters, "horizon_s": (horizon_s(round), np.finfo(float).tiny, np.inf)}
+    chosen = {name: default for name, (default, _, _) in known.items()}
     for name, value in params.items():
-        least, greatest = _range(objective, form, name)
+        if name not in known:
+            expected = f"one of: {', '.join(known)}"
+            raise InputError(f"objective {objective}", f"parameter {name!r}", expected)
+        _, least, greatest = known[name]
         if value is None:
             continue
         if not least <= value <= greatest:
             expected = f"a number from {least:g} to {greatest:g}"
             raise InputError(f"objective {objective}({name})", f"{value}", expected)
-        if name == "horizon_s":
-            lasts_s = float(value)
-        else:
-            chosen[name] = float(value)
-    return form.value(outlook(round, table, lasts_s), **chosen)
+        chosen[name] = float(value)
+    seen = outlook(round, table, chosen.pop("horizon_s"))
+    return form.value(seen, **chosen)
 
 
 def values_of(seen: Outlook, objective: str) -> Floats:
@@ -86,16 +87,6 @@ def _form(objective: str) -> Form:
     except KeyError:
         known = ", ".join(OBJECTIVES)
         raise InputError("objective", repr(objective), f"one of: {known}") from None
-
-
-def _range(objective: str, form: Form, name: str) -> tuple[float, float]:
-    """Return the range of a parameter; InputError if the form does not know it."""
-    if name == "horizon_s":
-        return np.finfo(float).tiny, np.inf
-    if name not in form.parameters:
-        known = ", ".join([*form.parameters, "horizon_s"])
-        raise InputError(f"objective {objective}", f"parameter {name!r}", f"one of: {known}")
-    return form.parameters[name][1:]
 
 
 def density(o: Outlook) -> Floats:

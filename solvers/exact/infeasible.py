@@ -59,17 +59,14 @@ def _irreducible(form: LinearForm) -> list[int] | None:
 
 def components(form: LinearForm) -> Iterator[list[int]]:
     """Yield the rows of each part of the model that shares no variable with another part."""
-    import networkx as nx  # slow to import, and only infeasible rounds need it
+    from scipy.sparse import csr_array  # slow to import, and only infeasible rounds need it
+    from scipy.sparse.csgraph import connected_components
 
-    graph: nx.Graph[tuple[str, int]] = nx.Graph()
-    owner = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
-    graph.add_nodes_from(("row", i) for i in range(len(form.rows)))
-    graph.add_edges_from(
-        (("row", i), ("column", k))
-        for i, k in zip(owner.tolist(), form.index.tolist(), strict=True)
-    )
-    for part in nx.connected_components(graph):
-        yield sorted(number for kind, number in part if kind == "row")
+    shape = len(form.rows), len(form.columns)
+    uses = csr_array((np.ones(len(form.index)), form.index, form.start), shape=shape)
+    parts, part = connected_components(uses @ uses.T, directed=False)
+    for number in range(parts):
+        yield np.flatnonzero(part == number).tolist()
 
 
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:

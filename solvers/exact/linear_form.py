@@ -46,13 +46,8 @@ def linear_form(model: Any) -> LinearForm:
     """Read a Pyomo model with linear constraints and one linear objective.
 
     Fixed variables count as constants. Variables that appear nowhere are left out; a constraint
-    with two different limits has two rows.
-
-    Raises
-    ------
-    InputError
-        If an expression is not linear, a variable is neither continuous nor integer, or there is
-        not exactly one active objective.
+    with two different limits has two rows. InputError if an expression is not linear, a variable is
+    neither continuous nor integer, or there is not exactly one active objective.
     """
     goals = list(model.component_data_objects(Objective, active=True, descend_into=True))
     if len(goals) != 1:

@@ -60,12 +60,8 @@ def export(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
     Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
-    ``(...)`` and other special characters ``_``.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another one, the model is not linear, or the file cannot be written.
+    ``(...)`` and other special characters ``_``. InputError if the suffix is another one, the model
+    is not linear, or the file cannot be written.
     """
     target = Path(path)
     if target.suffix not in SUFFIXES:
