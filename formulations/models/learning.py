@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 def epochs_over(done: float, epoch: float) -> int:
-    """Return the epochs that are over after so much work."""
+    """Return the epochs that are over after some work."""
     return floor(done / epoch + ROUNDING)
 
 

@@ -53,8 +53,8 @@ def horizon_s(round: Round) -> float:
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     """Return the outlook of a round, whose allocations last at most `horizon_s` seconds.
 
-    Of a job whose size is not known, see `ronda.formulations.objectives.unknown`. It counts as one
-    that has done at least one round at its lowest rate.
+    Of a job whose size is not known, as much is left as it has done (see
+    `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate.
 
     **Switching cost.** An option that differs from what the job runs on pauses the job. Over the
     time H that the new allocation is expected to last, at most `horizon_s`, the rate is

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from ronda.formulations.objectives.unknown import larger, outlasts
+from ronda.formulations.objectives.rank import larger, outlasts
 
 
 def test_as_much_is_expected_to_be_left_as_was_done():
