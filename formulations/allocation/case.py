@@ -16,14 +16,9 @@ from ronda.instances.round import Round
 class Waking:
     """Which options wait for nodes to wake (see `ronda.formulations.allocation.waking`).
 
-    Attributes
-    ----------
-    late
-        (n,) whether the option begins when nodes have woken, or now.
-    use
-        (n,) the GPUs that it takes of those that are ready.
-    gpus
-        (P,) the GPUs of each pool on nodes that are ready; infinite: all nodes are.
+    ``late`` (n,) tells whether the option begins when nodes have woken, or now; ``use`` (n,) is
+    the GPUs that it takes of those that are ready; ``gpus`` (P,) those of each pool that are ready,
+    infinite if all are.
     """
 
     late: Mask
@@ -35,25 +30,11 @@ class Waking:
 class Case:
     """What the model of a round is made from.
 
-    Attributes
-    ----------
-    round, table
-        What is to be decided.
-    rows
-        (n,) the options that get a variable, ascending rows of the table.
-    rack
-        (n,) the rack that each must be in, if racks are chosen with the options; else -1.
-    value
-        (n,) what each is worth.
-    classes, sleeps
-        The nodes, and whether the model may put some to sleep.
-    racks, most_rack_kw
-        The racks with a power cap, and the kilowatts that jobs can add at most by pool and rack.
-    joint
-        Whether racks are chosen with the options.
-    waking
-        Options now and after waking, of which each has a variable
-        (`ronda.formulations.allocation.waking`); None: waking takes no time.
+    Variables are the options ``rows`` (n,), ascending rows of the table, with their ``value`` (n,)
+    and, if racks are chosen with the options (``joint``), the ``rack`` (n,) that each must be in,
+    else -1. ``sleeps`` tells whether the model may put nodes to sleep, ``most_rack_kw`` the
+    kilowatts that jobs can add at most by pool and rack, of those with a cap (``racks``). With
+    ``waking`` options now and after waking have a variable each; None: waking takes no time.
     """
 
     round: Round
@@ -117,21 +98,13 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
 
 
 def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool = False) -> Case:
-    """Gather what the model of a round is made from.
+    """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
     run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
-    that must run stay in any case.
-
-    Parameters
-    ----------
-    round, table
-        What is to be decided.
-    values
-        (K,) what each option is worth; not to run is worth 0.
-    joint
-        Whether racks are chosen with the options: those of span ``rack`` then get a variable for
-        each rack (`ronda.formulations.allocation.racks`), and are compared only with their like.
+    that must run stay in any case. With `joint`, racks are chosen with the options: those of span
+    ``rack`` get a variable for each rack (`ronda.formulations.allocation.racks`), and are compared
+    only with their like.
     """
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)

@@ -17,15 +17,7 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Constraints that no plan can meet together.
-
-    Attributes
-    ----------
-    constraints
-        Their names in the model.
-    message
-        Why, in words.
-    """
+    """Constraints, by name in the model, that no plan can meet together, and why in words."""
 
     constraints: tuple[str, ...]
     message: str
@@ -40,12 +32,7 @@ def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
 def within(case: Case, chosen: Rows) -> bool:
     """Tell whether a choice meets the model's constraints, racks' power caps left aside.
 
-    Parameters
-    ----------
-    case
-        What the model was made from; racks are not chosen in it.
-    chosen
-        (J,) row of each job, -1 for none; they need not be rows of the case.
+    `chosen` (J,) is the row of each job, -1 for none; they need not be rows of the case.
     """
     if (chosen[case.table.must_run] < 0).any():
         return False

@@ -7,13 +7,7 @@ import numpy as np
 from ronda.formulations.allocation.case import case_of
 from ronda.formulations.allocation.rows import gpus
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import (
-    NodeClass,
-    least_node_w,
-    may_sleep,
-    node_classes,
-    rack_caps,
-)
+from ronda.formulations.watts.nodes import least_node_w, may_sleep, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.round import Round
@@ -23,21 +17,11 @@ from ronda.instances.round import Round
 class Limits:
     """Capacities, and what each option takes of them.
 
-    A set of options is within the limits if ``demand`` summed over it is at most ``capacity``,
-    where the sum for watts is increased by ``node_w[p][g]`` for each pool p of which the set
-    uses g GPUs.
-
-    Attributes
-    ----------
-    names
-        (R,) constraint names: ``gpus[POOL]`` of every pool, then ``watts`` if power is limited.
-    capacity
-        (R,) GPUs of each pool; watts above what the cluster draws without jobs.
-    demand
-        (R, K) what each option of the table takes.
-    node_w
-        For each pool p (gpus_p + 1,) the watts, beyond their sleep, of the nodes that g GPUs
-        keep awake; empty if no node may sleep.
+    A set of options is within the limits if ``demand`` (R, K) summed over it is at most
+    ``capacity`` (R,), where the sum for watts is increased by ``node_w[p][g]`` for each pool p of
+    which the set uses g GPUs: the watts, beyond their sleep, of the nodes that these keep awake;
+    ``node_w`` is empty if no node may sleep. ``names`` are ``gpus[POOL]`` of every pool, then
+    ``watts``, above those of the cluster without jobs, if power is limited.
     """
 
     names: tuple[str, ...]
@@ -63,11 +47,7 @@ def limits(round: Round, table: OptionTable) -> Limits:
         base = float(round.cluster.topology.awake_w.sum())
         if may_sleep(round):
             base = float(least_node_w(round.cluster.topology).sum())
-            classes = node_classes(round.cluster)
-            node_w = tuple(
-                _node_w([c for c in classes if c.pool == p], *_waking(round, p))
-                for p in range(len(table.pools))
-            )
+            node_w = tuple(_node_w(round, p) for p in range(len(table.pools)))
         names.append("watts")
         capacity.append(min(watts) - base)
         # Less than idle would let a job pay for others; profiles without a power curve draw idle.
@@ -75,27 +55,21 @@ def limits(round: Round, table: OptionTable) -> Limits:
     return Limits(tuple(names), np.array(capacity), np.array(demand, dtype=float), node_w)
 
 
-def _waking(round: Round, pool: int) -> tuple[int, float]:
-    """Return how many nodes of a pool sleep, and the most watts that waking one takes besides."""
-    t = round.cluster.topology
-    sleeping = [node for node in round.asleep if t.node_pool[node] == pool]
-    return len(sleeping), float(t.waking_w[sleeping].max(initial=0.0))
-
-
-def _node_w(classes: list[NodeClass], sleeping: int, wake_w: float) -> Floats:
+def _node_w(round: Round, pool: int) -> Floats:
     """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
 
     In a pool of unequal nodes all are taken as small as the smallest and as thirsty as the
-    thirstiest: it is the placement that chooses among them. Nodes that sleep are taken last.
+    thirstiest: it is the placement that chooses among them. Nodes that sleep are taken last, and
+    draw what waking takes besides.
     """
-    gpus = sum(c.count * c.gpus_per_node for c in classes)
-    saves = [max(0.0, c.saves_w) for c in classes]
-    needed = -(-np.arange(gpus + 1) // min(c.gpus_per_node for c in classes))
-    count = sum(c.count for c in classes)
-    nodes = np.minimum(needed, count)
-    most = sum(c.count * s for c, s in zip(classes, saves, strict=True))
-    woken = np.maximum(nodes - (count - sleeping), 0)
-    return np.asarray(np.minimum(nodes * max(saves), most) + woken * wake_w)
+    t = round.cluster.topology
+    own = t.node_pool == pool
+    sizes, saves = t.node_gpus[own], np.maximum(t.awake_w - t.sleep_w, 0.0)[own]
+    nodes = np.minimum(-(-np.arange(sizes.sum() + 1) // sizes.min()), len(sizes))
+    sleeping = [node for node in round.asleep if own[node]]
+    woken = np.maximum(nodes - (len(sizes) - len(sleeping)), 0)
+    idle_w = np.minimum(nodes * saves.max(), saves.sum())
+    return np.asarray(idle_w + woken * t.waking_w[sleeping].max(initial=0.0))
 
 
 def capped_w(cluster: Cluster) -> float | None:

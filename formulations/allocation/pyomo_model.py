@@ -1,11 +1,11 @@
 """The allocation MILP of a round, in Pyomo: which option every job gets.
 
 The rows are those of `ronda.formulations.allocation.rows`, in the units of
-`ronda.formulations.allocation.units`, so that all coefficients are of the order of one; prices are
-read back in the user's. Any other `Separable` problem becomes a model in the same way.
+`ronda.formulations.allocation.units`, so that all coefficients are of the order of one. Any other
+`Separable` problem becomes a model in the same way.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,24 +30,14 @@ Blocks = Sequence[tuple[str, Hashable]]
 def build(round: Round, table: OptionTable, values: Floats) -> Any:
     """Return the Pyomo model of a round: the most valuable choice of options that the limits allow.
 
-    Parameters
-    ----------
-    round, table
-        What is to be decided.
-    values
-        (K,) what each option is worth; not to run is worth 0.
-
-    Returns
-    -------
-    pyomo.environ.ConcreteModel
-        As of `build_case`.
+    `values` (K,) is what each option is worth; not to run is worth 0.
     """
     return build_case(make_case(round, table, values))
 
 
 def build_case(case: Case) -> Any:
     """Return the Pyomo model of a case, with the `Case` as its attribute ``case``."""
-    problem, units = normalise(separable(case, both_limits=True))
+    problem, _ = normalise(separable(case, both_limits=True))
     options = case.rows
     if case.waking is not None:  # K more for the same option after waking
         options = options + case.waking.late * len(case.table)
@@ -60,7 +50,7 @@ def build_case(case: Case) -> Any:
             *(("rack_kw", pair) for pair in case.most_rack_kw),
         ],
     )
-    model.case, model.units = case, units
+    model.case = case
     return model
 
 
@@ -73,13 +63,8 @@ def build_separable(
 ) -> Any:
     """Return the Pyomo model of a separable problem, with the problem as attribute ``problem``.
 
-    Parameters
-    ----------
-    problem
-        A problem that `Separable.validate` accepts.
-    options, jobs, blocks
-        Indices of x and of ``one_option``, and what the blocks are called; default: x[k], job j,
-        z[b].
+    `options`, `jobs` and `blocks` are the indices of x and of ``one_option``, and what the blocks
+    are called; by default x[k], job j, z[b].
     """
     # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
     with PauseGC():
@@ -151,14 +136,9 @@ def _index(text: str) -> Hashable:
 
 
 def warm_start(model: Any, chosen: Rows) -> None:
-    """Give the model's variables the values of a choice: the warm start of the next solve.
+    """Give the variables of `build_case` the values of a choice: the warm start of the next solve.
 
-    Parameters
-    ----------
-    model
-        As `build_case` returns it.
-    chosen
-        (J,) row of each job, -1 for none. Rows that are not in the model are left out.
+    `chosen` (J,) is the row of each job, -1 for none; rows not in the model are left out.
     """
     case: Case = model.case
     taken = np.isin(case.rows, chosen[chosen >= 0])
@@ -186,20 +166,6 @@ def chosen_rows(model: Any) -> Rows:
     runs = chosen >= 0
     chosen[runs] = model.case.rows[chosen[runs]]
     return chosen
-
-
-def prices(model: Any, duals: Mapping[str, float]) -> dict[str, float]:
-    """Return what one more GPU, node, watt or joule is worth, by constraint name.
-
-    Parameters
-    ----------
-    model
-        As `build_case` returns it.
-    duals
-        Duals of the model's rows, by name.
-    """
-    found = np.array([max(0.0, duals.get(row.name, 0.0)) for row in model.rows])
-    return dict(zip(model.problem.names, model.units.prices(found).tolist(), strict=True))
 
 
 def _linear(model: Any, numbers: Floats) -> Any:

@@ -61,14 +61,7 @@ def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
 def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | None:
     """Return (J,) a rack for each chosen option within a rack, others -1; None if some finds none.
 
-    The largest options first, each to the rack that it fills best.
-
-    Parameters
-    ----------
-    topology, table
-        The cluster and the options.
-    chosen
-        (J,) row of each job, -1 for none.
+    The largest options first, each to the rack that it fills best. `chosen` (J,): -1 for none.
     """
     racks = np.full(len(table.jobs), ANYWHERE)
     rows = chosen[chosen >= 0]
@@ -86,14 +79,9 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
 
 
 def wider(table: OptionTable, values: Floats, k: int) -> int | None:
-    """Return the row of most value that is row k but for its span, ``cluster``; None without one.
+    """Return the row of most value that is row k, of span ``rack``, but for its span, ``cluster``.
 
-    Parameters
-    ----------
-    table, values
-        Options, and (K,) what they are worth.
-    k
-        A row of span ``rack``.
+    None without one; `values` (K,) is what rows are worth.
     """
     j = int(table.job[k])
     own = np.arange(table.start[j], table.start[j + 1])

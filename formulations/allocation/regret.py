@@ -14,31 +14,16 @@ from ronda.instances.arrays import Floats, Mask, Rows
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
-    """Return (K,) value less price of every option.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    prices
-        (R,) price of one unit of each resource.
-    """
+    """Return (K,) value less price of every option; `prices` (R,) are per unit of each resource."""
     return np.asarray(problem.value - prices @ problem.use)
 
 
 def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
     """Return (J,) the regret of every job; infinite for a job that has no other choice.
 
-    Parameters
-    ----------
-    start
-        (J + 1,) offsets of each job's options.
-    surplus
-        (K,) of every option; -inf for options that are out of the question.
-    must
-        (J,) whether the job must get one of its options: not to run is none of its choices.
-    chosen
-        (J,) row of each job's choice, -1 for not to run.
+    `start` (J + 1,) are the offsets of each job's options; `surplus` (K,) is -inf for options that
+    are out of the question; not to run is no choice where `must` (J,); `chosen` (J,) is the row of
+    each job's choice, -1 for not to run.
     """
     others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
     others[:-1] = surplus

@@ -29,20 +29,9 @@ PowerAt = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity.
+    """Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity, named ``family[index]``.
 
-    Attributes
-    ----------
-    name
-        Name in the model: ``family[index]``.
-    use
-        (n,) of the options.
-    capacity
-        Right-hand side.
-    nodes
-        (C,) of the nodes awake; () for none.
-    racks
-        Of the power in racks.
+    ``use`` is (n,) of the options, ``nodes`` (C,) of the nodes awake, or ().
     """
 
     name: str
@@ -50,11 +39,6 @@ class Row:
     capacity: float
     nodes: tuple[float, ...] = ()
     racks: dict[PowerAt, float] = field(default_factory=dict)
-
-    @property
-    def family(self) -> str:
-        """The name without its index."""
-        return self.name.partition("[")[0]
 
 
 def gpus(case: Case) -> Iterator[Row]:
@@ -159,15 +143,8 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     """Return all rows of a round as arrays, but for those that nothing can break.
 
     Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
-    if some may sleep, and the kilowatts of pools in racks.
-
-    Parameters
-    ----------
-    case
-        Options, values and nodes.
-    both_limits
-        Whether both of ``power_cap`` and ``energy_window`` have a row, though they are multiples
-        of each other; else the tighter one.
+    if some may sleep, and the kilowatts of pools in racks. ``power_cap`` and ``energy_window`` are
+    multiples of each other: only the tighter one has a row, unless `both_limits` is set.
     """
     found = [row for family in FAMILIES for row in family(case)]
     if not both_limits:

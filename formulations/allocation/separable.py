@@ -24,24 +24,11 @@ from ronda.instances.errors import InputError
 class Separable:
     """The arrays of a separable problem.
 
-    Attributes
-    ----------
-    start
-        (J + 1,) offsets of each job's options.
-    value
-        (K,) value of each option, finite.
-    use
-        (R, K) use of each resource by each option.
-    capacity
-        (R,) capacity of each resource.
-    names
-        (R,) names of the resources: keys of prices, and constraint names in the model.
-    must
-        (J,) whether the job must get one of its options.
-    block_value, block_use, block_count
-        (B,), (R, B), (B,) the blocks.
-    block_integer
-        (B,) whether a block is taken in whole numbers, or in any amount up to its count.
+    ``start`` (J + 1,) are the offsets of each job's options; ``must`` (J,) tells whether the job
+    must get one. ``value`` (K,) and ``use`` (R, K) are of the options, finite; ``capacity`` and
+    ``names`` (R,) of the resources: keys of prices, and constraint names in the model. Blocks have
+    ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,), and are taken in whole
+    numbers where ``block_integer`` (B,), else in any amount up to their count.
     """
 
     start: Rows
@@ -63,11 +50,8 @@ class Separable:
     def validate(self) -> None:
         """Refuse numbers and shapes that no solver can read.
 
-        Raises
-        ------
-        InputError
-            For values that are NaN or infinite, an empty table, a job that must run and has no
-            option, or shapes that do not fit.
+        InputError for values that are NaN or infinite, offsets or shapes that do not fit, or a job
+        that must run and has no option.
         """
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):

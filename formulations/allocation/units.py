@@ -29,15 +29,7 @@ MOST_PARTS, SAMPLE = 30, 1000
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of a normalised problem.
-
-    Attributes
-    ----------
-    value
-        What one unit of value is in the user's.
-    use
-        (R,) what one unit of each resource is.
-    """
+    """The units of a normalised problem in the user's: of value, and (R,) of each resource."""
 
     value: float
     use: Floats

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case, Waking
+from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable, running_rows
@@ -35,14 +36,9 @@ WAKES = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Which nodes can run jobs now.
+    """Which nodes (N,) are awake and not still waking: they can run jobs now.
 
-    Attributes
-    ----------
-    nodes
-        (N,) whether a node is awake and not still waking.
-    wait_s
-        (P,) seconds until another node of the pool is ready; 0 if all are.
+    ``wait_s`` (P,) is the seconds until another node of the pool is ready; 0 if all are.
     """
 
     nodes: Mask
@@ -52,12 +48,7 @@ class Ready:
 def ready(round: Round, waking: frozenset[int]) -> Ready | None:
     """Return which nodes are ready; None if all are, or waking takes no time.
 
-    Parameters
-    ----------
-    round
-        The round.
-    waking
-        Nodes that were woken but are not ready yet.
+    `waking` nodes were woken but are not ready yet.
     """
     topology = round.cluster.topology
     nodes = np.ones(len(topology.node_pool), dtype=bool)
@@ -128,14 +119,9 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
 class Begun:
     """What a choice of options, now or after waking, means now.
 
-    Attributes
-    ----------
-    chosen
-        (J,) row of each job from now on, -1 for none: those that wait for nodes keep running.
-    worth
-        (K,) what rows are worth as they were chosen.
-    awake
-        (P,) nodes awake under the plan.
+    ``chosen`` (J,) is the row of each job from now on, -1 for none: those that wait for nodes keep
+    running. ``worth`` (K,) is what rows are worth as they were chosen, ``awake`` (P,) the nodes
+    awake under the plan.
     """
 
     chosen: Rows
@@ -146,21 +132,14 @@ class Begun:
 def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     """Return what a choice means now.
 
-    Parameters
-    ----------
-    case
-        With options now and after waking.
-    values
-        (K,) what rows are worth now.
-    picked
-        (J,) variable of each job, -1 for none.
+    The case has options now and after waking; `values` (K,) is what rows are worth now, `picked`
+    (J,) the variable of each job, -1 for none.
     """
     assert case.waking is not None
     some = picked[picked >= 0]
     rows = case.rows[some]
-    gpus = np.bincount(case.pool[some], case.gpus[some], minlength=len(case.table.pools))
-    counts = awake_for(case.classes, gpus.astype(int).tolist())
-    awake = by_pool(case.classes, counts, len(gpus))
+    counts = awake_for(case.classes, gpus_by_pool(case.table, rows))
+    awake = by_pool(case.classes, counts, len(case.table.pools))
     now = running_rows(case.table)[case.job[some]]
     rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
     worth = values.copy()

@@ -18,16 +18,9 @@ from ronda.instances.arrays import Floats
 class Resource:
     """Something that jobs share.
 
-    Attributes
-    ----------
-    supply
-        How much of it there is until each time (GPU-seconds, joules).
-    stored
-        Whether what is not used can be used later.
-    group
-        The group of pools whose GPUs it stands for, or None: watts of all jobs.
-    unit
-        A typical use by one GPU: 1, or so many watts.
+    ``supply`` is how much there is until each time (GPU-seconds, joules), ``stored`` whether it can
+    be used later. ``group`` is the group of pools whose GPUs it stands for, None for watts of all
+    jobs; ``unit`` a typical use by one GPU.
     """
 
     supply: Supply
@@ -55,12 +48,8 @@ class Ascent:
     def step(self, total: float, use: Floats, floor: float) -> bool:
         """Move the prices; False if these are optimal.
 
-        Parameters
-        ----------
-        total, use
-            What the present prices give.
-        floor
-            A total that is certainly lower, to measure steps by.
+        `total` and `use` are what the present prices give; steps are measured by `floor`, which no
+        total is below.
         """
         gradient = (use - self.supply) / self.length
         start = self._best[0] == -np.inf

@@ -29,7 +29,6 @@ from ronda.formulations.bounds.priced import priced_total
 from ronda.formulations.bounds.single_machine import Supply, srpt
 from ronda.instances.accrual import accrual
 from ronda.instances.arrays import Floats
-from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 
@@ -41,19 +40,10 @@ MOST_PRICED = 10_000
 class Bounds:
     """Lower bounds on what any schedule of an instance achieves.
 
-    Attributes
-    ----------
-    mean_jct_s
-        Mean of completion minus submission, over all jobs: the best of the next three.
-    alone_jct_s, counting_jct_s, priced_jct_s
-        From every job running alone, from the counting bound, from the priced bound (None where
-        it was not computed).
-    end_s
-        When the last job completes, from the instance's start.
-    makespan_s
-        From the first submission until then.
-    energy_j
-        Energy of the cluster from 0 until the last job completes.
+    ``mean_jct_s``, completion minus submission, is the best of the next three: from every job
+    running alone, from the counting bound, from the priced bound (None where it was not computed).
+    ``end_s`` counts from the instance's start, ``makespan_s`` from the first submission;
+    ``energy_j`` is that of the cluster from 0 until the last job completes.
     """
 
     mean_jct_s: float
@@ -74,28 +64,17 @@ def bounds(
 ) -> Bounds:
     """Return lower bounds for every schedule of an instance.
 
-    Parameters
-    ----------
-    instance
-        With at least one job; all jobs have a truth.
-    may_sleep
-        False: bounds for schedules that keep all nodes awake; that of energy is higher.
-    priced
-        False: without the priced bound, which takes most of the time.
-    need
-        What `ronda.formulations.bounds.needs.needs` says about the instance and `may_sleep`, if it
-        is known already; budgets do not change it.
+    Without `may_sleep` they are for schedules that keep all nodes awake, and that of energy is
+    higher. The priced bound (`priced`) takes most of the time. `need` is `needs` of the instance
+    and `may_sleep`, if known already; budgets do not change it.
 
-    Raises
-    ------
-    InputError
-        If a job has no truth, or nothing in the cluster can run it, or the power left beside the
-        idling cluster never suffices.
+    InputError if a job has no truth, or nothing in the cluster can run it, or the power left beside
+    the idling cluster never suffices.
     """
     need = needs(instance, may_sleep=may_sleep) if need is None else need
-    supplies = _watt_supplies(instance, need)
+    watts = _watts(instance, need)
     alone = need.submit_s + need.seconds
-    counted = _counting(need, supplies, alone)
+    counted = _counting(need, watts, alone)
     jobs, submitted = len(alone), float(need.submit_s.sum())
     end_s = float(counted[-1])
     if not np.isfinite(end_s):
@@ -104,7 +83,7 @@ def bounds(
     counting_jct_s = float((counted.sum() - submitted) / jobs)
     priced_jct_s = None
     if priced and jobs <= MOST_PRICED:
-        total = _priced(need, supplies, end_s, counted)
+        total = _priced(need, watts, end_s, counted)
         priced_jct_s = (total - submitted) / jobs
     return Bounds(
         mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
@@ -117,43 +96,28 @@ def bounds(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Watts:
-    """A supply of joules beyond idling, and whether it can be stored."""
+def _watts(instance: Instance, need: Needs) -> list[Resource]:
+    """Return the joules that the budget leaves beside the idling cluster; none without a budget.
 
-    supply: Supply
-    stored: bool
-
-
-def _watt_supplies(instance: Instance, need: Needs) -> list[Watts]:
-    """Return what the budget leaves beside the idling cluster; empty without a budget."""
+    While less energy accrues than idling uses, jobs keep what they have: more than there can be.
+    """
     if not need.all_draw_power:
         return []
+    unit = float(need.joules.sum() / need.gpu_s.sum())
     found = []
-    cap, energy = instance.budget.power_cap_w, instance.budget.energy
+    cap = instance.budget.power_cap_w
     if cap is not None:
-        found.append(Watts(_below_cap(cap, need.idle_w), stored=False))
-    if energy is not None:
-        found.append(Watts(_accrual(instance.budget, need.idle_w), stored=True))
+        left_w = np.maximum(np.array(cap.values) - need.idle_w, 0.0)
+        supply = Supply(np.array(cap.times_s, dtype=float), left_w)
+        found.append(Resource(supply, stored=False, group=None, unit=unit))
+    if instance.budget.energy is not None:
+        line = accrual(instance.budget, reserved_w=0.0)
+        supply = Supply(line.times_s, np.maximum(line.rates_w - need.idle_w, 0.0), line.initial_j)
+        found.append(Resource(supply, stored=True, group=None, unit=unit))
     return found
 
 
-def _below_cap(cap: StepSeries, idle_w: float) -> Supply:
-    return Supply(
-        np.array(cap.times_s, dtype=float), np.maximum(np.array(cap.values) - idle_w, 0.0)
-    )
-
-
-def _accrual(budget: Budget, idle_w: float) -> Supply:
-    """Return what jobs may have used by t: credit and accrual less what idling has used.
-
-    While less accrues than idling uses, jobs keep what they have: more than there can be.
-    """
-    line = accrual(budget, reserved_w=0.0)
-    return Supply(line.times_s, np.maximum(line.rates_w - idle_w, 0.0), line.initial_j)
-
-
-def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:
+def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
     """Return (J,) ascending: no schedule completes its k-th job earlier."""
     parts = []
     for group, gpus in enumerate(need.group_gpus.tolist()):
@@ -162,9 +126,9 @@ def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:
             machine = srpt(need.submit_s[own], need.gpu_s[own] / gpus)
             parts.append(np.maximum(np.sort(alone[own]), np.sort(machine)))
     counted = np.sort(np.concatenate(parts))
-    for watts in supplies:
-        supply = watts.supply
-        if watts.stored:
+    for resource in watts:
+        supply = resource.supply
+        if resource.stored:
             latest = supply.when(np.cumsum(np.sort(need.joules)))
         else:  # SRPT in the time in which the supply grows evenly
             latest = supply.when(np.sort(srpt(supply.until(need.submit_s), need.joules)))
@@ -172,7 +136,7 @@ def _counting(need: Needs, supplies: list[Watts], alone: Floats) -> Floats:
     return counted
 
 
-def _priced(need: Needs, supplies: list[Watts], end_s: float, counted: Floats) -> float:
+def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -> float:
     """Return the priced bound on the sum of completion times, group by group if they are apart."""
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
     horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
@@ -181,9 +145,8 @@ def _priced(need: Needs, supplies: list[Watts], end_s: float, counted: Floats) -
         Resource(Supply(np.zeros(1), np.array([count])), stored=False, group=group, unit=1.0)
         for group, count in enumerate(need.group_gpus.tolist())
     ]
-    unit = float(need.joules.sum() / need.gpu_s.sum())
-    watts = [Resource(w.supply, w.stored, None, unit) for w in supplies] if unit > 0 else []
-    return priced_total(need, [*gpus, *watts], horizon_s, crowd)
+    priced_watts = [resource for resource in watts if resource.unit > 0]
+    return priced_total(need, [*gpus, *priced_watts], horizon_s, crowd)
 
 
 def _crowd(submit_s: Floats, counted: Floats) -> Floats:

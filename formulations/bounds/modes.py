@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.models.efficiency import efficiency, scale_at, stages
 from ronda.formulations.models.power import mixed_power_w
-from ronda.formulations.models.throughput import model_of, samples_per_s, sync_share
+from ronda.formulations.models.throughput import model_of, samples_per_s, speed_and_share
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Topology
 from ronda.instances.errors import InputError
@@ -40,18 +40,10 @@ class Kind(NamedTuple):
 class Modes:
     """The ways to run a kind of job, the best of all batches and numbers of nodes merged.
 
-    Attributes
-    ----------
-    ends
-        (S,) work at which each stage of the gradient noise ends, the last one infinite.
-    pool
-        (N,) index of the pool.
-    gpus
-        (N,) GPUs.
-    busy_w
-        (N,) watts of all the job's GPUs beyond their idle power; of several batches the least.
-    rate
-        (S, N) work per second in each stage, 0 where it cannot run; of several the greatest.
+    ``ends`` (S,) is the work at which each stage of the gradient noise ends, the last one infinite.
+    Each way has a ``pool``, ``gpus`` and ``busy_w``, the watts of all its GPUs beyond their idle
+    power (N,), of several batches the least; ``rate`` (S, N) is the work per second in each stage,
+    0 where it cannot run, of several the greatest.
     """
 
     ends: Floats
@@ -78,13 +70,7 @@ def kind_of(job: Job) -> Kind:
 
 
 def modes(instance: Instance, job: Job) -> Modes:
-    """Return the ways to run jobs of the same kind as `job`.
-
-    Raises
-    ------
-    InputError
-        If nothing in the cluster can run it.
-    """
+    """Return the ways to run jobs of the same kind as `job`; InputError if nothing can run it."""
     kind = kind_of(job)
     profile = instance.profiles[kind.profile]
     curve = None if kind.curve is None else instance.curves[kind.curve]
@@ -135,7 +121,7 @@ def _in_pool(
     speed = np.zeros((len(counts), len(batches), clocks.shape[2]))
     for nodes in _node_counts(model, fewest, np.minimum(n, pool.nodes)):
         speed = np.maximum(speed, samples_per_s(profile, name, n, nodes, b, clocks))
-    share = sync_share(profile, pool.gpu_type, n, fewest, b, clocks)
+    _, share = speed_and_share(profile, pool.gpu_type, n, fewest, b, clocks)
     watts = n * (mixed_power_w(power, idle_w, clocks, share) - idle_w)
     rate = np.zeros((len(ends), *speed.shape[::2]))
     for k, worth in enumerate(_worth(profile, curve, batches).T):

@@ -55,10 +55,8 @@ def priced_total(
 
     Parameters
     ----------
-    needs
-        The jobs.
     resources
-        What they share; all that exist in the instance or only some (a weaker bound).
+        What jobs share; all that exist in the instance or only some (a weaker bound).
     horizon_s
         Prices are zero from here on; beyond all submissions.
     crowd

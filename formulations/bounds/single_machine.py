@@ -13,11 +13,6 @@ def srpt(release: Floats, size: Floats) -> Floats:
     The machine works at speed 1 and may be interrupted at no cost. At every moment SRPT has
     completed at least as many jobs as any other rule could have (Schrage 1968), so no schedule's
     k-th completion is earlier than SRPT's, for any k.
-
-    Parameters
-    ----------
-    release, size
-        (J,) when each job arrives, and its processing time.
     """
     order = np.argsort(release, kind="stable")
     arrivals: list[tuple[float, float, int]] = list(
@@ -45,14 +40,8 @@ def srpt(release: Floats, size: Floats) -> Floats:
 class Supply:
     """How much of a resource there is until each time: continuous, piecewise linear, increasing.
 
-    Parameters
-    ----------
-    times_s
-        (K,) breakpoints, ascending from 0.
-    rates
-        (K,) supply per second from each breakpoint on, the last for ever; not negative.
-    initial
-        What is there at time 0.
+    It is `initial` at time 0 and grows by `rates` (K,) per second from breakpoints `times_s` (K,)
+    on, ascending from 0; the last rate holds indefinitely. Rates are not negative.
     """
 
     def __init__(self, times_s: Floats, rates: Floats, initial: float = 0.0) -> None:

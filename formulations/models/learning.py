@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 def epochs_over(done: float, epoch: float) -> int:
-    """Return the epochs that are over after so much work."""
+    """Return the epochs that are over after some work."""
     return floor(done / epoch + ROUNDING)
 
 
@@ -32,16 +32,9 @@ def to_come(curve: LearningCurve, share: float) -> float:
 
 
 def logged(curve: LearningCurve, epochs: int, share: float) -> TrainingLog:
-    """Return the log after some epochs.
+    """Return the log after some `epochs` evaluations, which select the noise.
 
-    Parameters
-    ----------
-    curve
-        How the training develops.
-    epochs
-        Evaluations so far; it selects the noise.
-    share
-        Share of the job's work that is done at the last evaluation.
+    `share` is the share of the job's work that is done at the last one.
     """
     left = to_come(curve, share)
     noise = 1.0 + curve.noise * np.random.default_rng([curve.seed, epochs]).standard_normal(2)

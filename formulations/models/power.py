@@ -8,11 +8,11 @@ own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.models.throughput import fastest_step, model_of
+from ronda.formulations.models.throughput import speed_and_share
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Option
-from ronda.instances.profile import PowerCurve, Profile, Rigid
+from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.round import Round
 
 
@@ -28,16 +28,8 @@ def mixed_power_w(
 ) -> Floats:
     """Return the mean watts of one busy GPU.
 
-    Parameters
-    ----------
-    curve
-        Power curve; None: the GPU draws `idle_w` (no power model).
-    idle_w
-        Idle power of the GPU in watts.
-    clock
-        Clock as a fraction of the maximum.
-    sync_share
-        Share of time that only synchronises, at ``curve.sync_w`` watts if that is given.
+    Without a `curve` it draws `idle_w`. It synchronises for `sync_share` of the time, at
+    ``curve.sync_w`` watts if that is given.
     """
     share = np.asarray(sync_share, dtype=float)
     if curve is None:
@@ -69,18 +61,10 @@ def speed_and_watts(
     clock: ArrayLike = 1.0,
     racks: ArrayLike = 1,
 ) -> tuple[Floats, Floats]:
-    """Return samples per second (rigid: 1; 0 where infeasible) and watts of all GPUs of a job.
-
-    Parameters as `ronda.formulations.models.throughput.fastest_step`; hosts are not part of it.
-    """
-    size = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
-    speed, share = np.ones(size), np.zeros(size)
-    if not isinstance(model_of(profile, gpu_type), Rigid):
-        step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
-        speed = np.nan_to_num(np.asarray(batch) / step.seconds, nan=0.0)
-        share = np.nan_to_num(step.sync_share, nan=0.0)
+    """Return samples per second, as `speed_and_share`, and watts of a job's GPUs without hosts."""
+    speed, share = speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
     each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, share)
-    return speed, np.broadcast_to(np.asarray(gpus) * each_w, size)
+    return speed, np.broadcast_to(np.asarray(gpus) * each_w, speed.shape)
 
 
 def job_power_w(

@@ -60,25 +60,13 @@ def fastest_passes(
     least: float,
     most: float,
 ) -> Floats:
-    """Return the number of gradient passes m that makes an iteration shortest.
+    """Return the number of gradient passes m that makes an iteration shortest; 0: none is feasible.
 
     With L = B / n and b = L / m, on a piece where computing is ``p + q b`` and synchronising
     ``r + t b``, an iteration takes ``f p m + f q L + r + t L / m`` (f the clock's slowdown). Its
     least integer m is at an end of the piece or beside ``sqrt(t L / (f p))``; these are compared.
 
-    Parameters
-    ----------
-    model
-        The measurements.
-    gpus, nodes, batch, slowdown
-        Arrays of one shape: GPUs, nodes, global batch and slowdown of computing by the clock.
-    least, most
-        Limits on the local batch beside those of the measurements.
-
-    Returns
-    -------
-    ndarray
-        Passes, 0 where none is feasible.
+    Arrays are of one shape; `least` and `most` limit the local batch beside the measurements.
     """
     passes = np.zeros(batch.shape)
     for key, where in _by_cell(gpus, nodes):

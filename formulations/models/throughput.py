@@ -27,7 +27,7 @@ from ronda.formulations.models.tabular import fastest_passes, measured_phases
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Memory, Parametric, Profile, Rigid, Tabular
+from ronda.instances.profile import Parametric, Profile, Rigid, Tabular
 
 # B / (n m) may miss a limit on the local batch by rounding.
 ROUNDING = 1e-9
@@ -37,14 +37,8 @@ ROUNDING = 1e-9
 class Step:
     """The fastest iteration of each configuration (arrays of one shape).
 
-    Attributes
-    ----------
-    seconds
-        Of a whole iteration; NaN where no number of passes is feasible.
-    sync_share
-        Part of that time that only synchronises, 0 to 1; NaN likewise.
-    passes
-        Gradient passes per iteration; 0 where infeasible.
+    ``seconds`` is NaN where no number of passes is feasible, as is ``sync_share``, the part of that
+    time that only synchronises; the gradient ``passes`` are 0 there.
     """
 
     seconds: Floats
@@ -92,39 +86,6 @@ def phases(
     return np.asarray(compute), np.asarray(np.maximum(whole - compute, 0.0))
 
 
-def iteration_s(
-    model: Parametric | Tabular,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    local_batch: ArrayLike,
-    *,
-    passes: ArrayLike = 1,
-    clock: ArrayLike = 1.0,
-) -> Floats:
-    """Return the seconds of an iteration with a given local batch and number of passes.
-
-    Parameters
-    ----------
-    model
-        The throughput model of one GPU type.
-    gpus, nodes
-        GPUs, and nodes that they are spread over.
-    local_batch
-        Samples per GPU and pass.
-    passes
-        Gradient passes, 1 without accumulation.
-    clock
-        Clock as a fraction of the maximum.
-
-    Returns
-    -------
-    ndarray
-        NaN where a table has no measurement; limits of the profile are not looked at.
-    """
-    compute, exposed = phases(model, gpus, nodes, local_batch, clock)
-    return np.asarray(np.asarray(passes) * compute + exposed)
-
-
 def fastest_step(
     profile: Profile,
     gpu_type: GpuType | str,
@@ -136,21 +97,10 @@ def fastest_step(
 ) -> Step:
     """Return the fastest iteration with a global batch, over the number of gradient passes.
 
-    Parameters
-    ----------
-    profile
-        Its limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory.
-    gpu_type
-        The GPU type; its memory counts only if it is given as a `GpuType`, not as a name.
-    gpus, nodes, batch, clock
-        Configuration: GPUs, nodes, global batch, clock fraction.
-    racks
-        Racks that the nodes are spread over; only `Parametric` models can tell.
-
-    Raises
-    ------
-    InputError
-        If the profile has no throughput model of that GPU type, or a rigid one.
+    The profile's limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory;
+    the GPU's memory counts only if it is given as a `GpuType`, not as a name. `clock` is a
+    fraction. Only `Parametric` models can tell `racks`, those that the nodes are spread over.
+    InputError if the profile has no throughput model of that GPU type, or a rigid one.
     """
     model = model_of(profile, gpu_type)
     if isinstance(model, Rigid):
@@ -174,22 +124,18 @@ def fastest_step(
 
 
 def _most(profile: Profile, gpu_type: GpuType | str) -> float:
-    """Return the largest local batch that the profile and the GPU's memory allow."""
-    most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
-    if profile.memory is not None and isinstance(gpu_type, GpuType):
-        most = min(most, max_local_batch(profile.memory, gpu_type.memory_gib))
-    return most
+    """Return the largest local batch b that the profile and the GPU's memory allow.
 
-
-def max_local_batch(memory: Memory, gpu_gib: float) -> float:
-    """Return the largest local batch b with ``base + model + sample b <= gpu_gib``, all in GiB.
-
-    0.0 if not even the model fits, infinity if a sample takes no memory.
+    ``base + model + sample b`` GiB must fit into the memory; 0 if not even the model does.
     """
-    free = gpu_gib - memory.base_gib - memory.model_gib
+    most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
+    memory = profile.memory
+    if memory is None or not isinstance(gpu_type, GpuType):
+        return most
+    free = gpu_type.memory_gib - memory.base_gib - memory.model_gib
     if free < 0:
         return 0.0
-    return free / memory.sample_gib if memory.sample_gib > 0 else float("inf")
+    return min(most, free / memory.sample_gib) if memory.sample_gib > 0 else most
 
 
 def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | Tabular:
@@ -203,6 +149,27 @@ def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | 
         raise InputError(place, f"no throughput on {name!r}", f"one of: {known}") from None
 
 
+def speed_and_share(
+    profile: Profile,
+    gpu_type: GpuType | str,
+    gpus: ArrayLike,
+    nodes: ArrayLike,
+    batch: ArrayLike,
+    clock: ArrayLike = 1.0,
+    racks: ArrayLike = 1,
+) -> tuple[Floats, Floats]:
+    """Return samples per second ``B / T`` of the fastest step, and the share ``X / T`` of syncing.
+
+    Both are 0 where none is feasible. A rigid profile gives 1.0 (seconds of work per second) and 0.
+    """
+    if isinstance(model_of(profile, gpu_type), Rigid):
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
+        return np.ones(shape), np.zeros(shape)
+    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+    speed = np.nan_to_num(np.asarray(batch, dtype=float) / step.seconds, nan=0.0)
+    return np.asarray(speed), np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
+
+
 def samples_per_s(
     profile: Profile,
     gpu_type: GpuType | str,
@@ -212,32 +179,5 @@ def samples_per_s(
     clock: ArrayLike = 1.0,
     racks: ArrayLike = 1,
 ) -> Floats:
-    """Return samples per second ``B / T`` of the fastest step; 0 where none is feasible.
-
-    A rigid profile gives 1.0: seconds of work per second. Parameters as `fastest_step`.
-    """
-    if isinstance(model_of(profile, gpu_type), Rigid):
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
-        return np.ones(shape)
-    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
-    return np.asarray(np.nan_to_num(np.asarray(batch, dtype=float) / step.seconds, nan=0.0))
-
-
-def sync_share(
-    profile: Profile,
-    gpu_type: GpuType | str,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike = 1.0,
-    racks: ArrayLike = 1,
-) -> Floats:
-    """Return the share of time that only synchronises ``X / T``; 0 for rigid or infeasible ones.
-
-    Parameters as `fastest_step`.
-    """
-    if isinstance(model_of(profile, gpu_type), Rigid):
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
-        return np.zeros(shape)
-    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
-    return np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
+    """Return the samples per second of `speed_and_share`."""
+    return speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)[0]

@@ -26,12 +26,7 @@ MOST_DOUBLINGS = 20.0
 def aged_weight(o: Outlook, patience: float) -> Floats:
     """Return the (J,) weights of jobs that have grown with their age (see the module).
 
-    Parameters
-    ----------
-    o
-        The round's outlook.
-    patience
-        tau in units of the mean time alone; infinite: weights do not grow.
+    `patience` is tau in units of the mean time alone; infinite: weights do not grow.
     """
     if not len(o.submit_s):
         return o.weight

@@ -21,16 +21,10 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An objective.
+    """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
-    Attributes
-    ----------
-    value
-        From an outlook, and the parameters by name, to the (K,) values.
-    parameters
-        Default of each parameter with the least and the greatest value that it may take.
-    minds_power
-        Whether it looks at watts: its table must be built with ``mind_power=True``.
+    ``parameters`` holds the default of each and the least and greatest value that it may take.
+    Forms that mind power need a table built with ``mind_power=True``.
     """
 
     value: Callable[..., Floats]
@@ -41,24 +35,17 @@ class Form:
 def values(
     round: Round, table: OptionTable, objective: str = "rank", **params: float | None
 ) -> Floats:
-    """Return what each row of a table is worth.
+    """Return (K,) what each row of a table is worth, to be maximised; not to run is worth 0.
 
     The cost of switching is inside: see `outlook.outlook`.
 
     Parameters
     ----------
-    round, table
-        The round and its options.
     objective
         One of `OBJECTIVES`.
     **params
         The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
         expected to last, by default ten rounds and no less than 600 s.
-
-    Returns
-    -------
-    ndarray
-        (K,) values, to be maximised; not to run is worth 0.
 
     Raises
     ------
@@ -66,24 +53,25 @@ def values(
         For an unknown objective or parameter, or a parameter out of its range.
     """
     form = _form(objective)
-    chosen = {name: default for name, (default, _, _) in form.parameters.items()}
-    lasts_s = horizon_s(round)
+    known = {**form.parameters, "horizon_s": (horizon_s(round), np.finfo(float).tiny, np.inf)}
+    chosen = {name: default for name, (default, _, _) in known.items()}
     for name, value in params.items():
-        least, greatest = _range(objective, form, name)
+        if name not in known:
+            expected = f"one of: {', '.join(known)}"
+            raise InputError(f"objective {objective}", f"parameter {name!r}", expected)
+        _, least, greatest = known[name]
         if value is None:
             continue
         if not least <= value <= greatest:
             expected = f"a number from {least:g} to {greatest:g}"
             raise InputError(f"objective {objective}({name})", f"{value}", expected)
-        if name == "horizon_s":
-            lasts_s = float(value)
-        else:
-            chosen[name] = float(value)
-    return form.value(outlook(round, table, lasts_s), **chosen)
+        chosen[name] = float(value)
+    seen = outlook(round, table, chosen.pop("horizon_s"))
+    return form.value(seen, **chosen)
 
 
 def values_of(seen: Outlook, objective: str) -> Floats:
-    """Return the same of an outlook that is there already, with the form's default parameters."""
+    """Return the values of an outlook, with the form's default parameters."""
     form = _form(objective)
     return form.value(seen, **{name: given for name, (given, _, _) in form.parameters.items()})
 
@@ -99,16 +87,6 @@ def _form(objective: str) -> Form:
     except KeyError:
         known = ", ".join(OBJECTIVES)
         raise InputError("objective", repr(objective), f"one of: {known}") from None
-
-
-def _range(objective: str, form: Form, name: str) -> tuple[float, float]:
-    """Return the range of a parameter; InputError if the form does not know it."""
-    if name == "horizon_s":
-        return np.finfo(float).tiny, np.inf
-    if name not in form.parameters:
-        known = ", ".join([*form.parameters, "horizon_s"])
-        raise InputError(f"objective {objective}", f"parameter {name!r}", f"one of: {known}")
-    return form.parameters[name][1:]
 
 
 def density(o: Outlook) -> Floats:

@@ -5,7 +5,6 @@ from math import nan
 import msgspec
 import numpy as np
 
-from ronda.formulations.objectives.unknown import expected_work
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
@@ -14,28 +13,12 @@ from ronda.instances.round import Round
 class Outlook(msgspec.Struct, frozen=True, eq=False):
     """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
 
-    Attributes
-    ----------
-    round, table
-        The round and its options.
-    weight
-        (J,) importance of the jobs.
-    done
-        (J,) expected work done.
-    filled
-        The jobs that have rows, ascending.
-    remaining, guessed
-        (J,) expected work left, and whether that is a guess as the job's size is not known.
-    submit_s
-        (J,) when the jobs were submitted.
-    rate
-        (K,) work per second, less what is lost by the pause if the option is not the current one.
-    left_s
-        (K,) expected seconds until completion if the job keeps the option, its pause included.
-    least_gpus, least_rate
-        (J,) the fewest GPUs of any option, and the best rate with so few.
-    most_gpus, most_rate
-        (J,) the best rate of any option, and the fewest GPUs that give it.
+    Of the jobs (J,): expected work ``done`` and ``remaining``, ``guessed`` where the size is not
+    known; the fewest GPUs of any option (``least_gpus``) and the best rate with these; the best
+    rate of any option (``most_rate``) and the fewest GPUs that give it. ``filled`` are the jobs
+    that have rows, ascending. Of the rows (K,): ``rate``, work per second less what is lost by the
+    pause if the option is not the current one, and ``left_s``, expected seconds until completion if
+    the job keeps the option, its pause included.
     """
 
     round: Round
@@ -68,10 +51,10 @@ def horizon_s(round: Round) -> float:
 
 
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
-    """Return the outlook of a round.
+    """Return the outlook of a round, whose allocations last at most `horizon_s` seconds.
 
-    Of a job whose size is not known, see `ronda.formulations.objectives.unknown`. It counts as one
-    that has done at least one round at its lowest rate.
+    Of a job whose size is not known, as much is left as it has done (see
+    `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate.
 
     **Switching cost.** An option that differs from what the job runs on pauses the job. Over the
     time H that the new allocation is expected to last, at most `horizon_s`, the rate is
@@ -79,13 +62,6 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     work R, and the rate is ``R / (c + R/rate)``: never negative, and rising with the rate. As c
     counts only what the pause is longer than that of the job's option with the shortest pause:
     a waiting job must start some time, so that costs nothing; nor does the pause that a job is in.
-
-    Parameters
-    ----------
-    round, table
-        The round and its options.
-    horizon_s
-        Longest time in seconds that an allocation is expected to last.
     """
     rate, job, jobs = table.rate, table.job, [state.job for state in table.jobs]
     gpus, filled = table.gpus.astype(float), (table.start[1:] > table.start[:-1]).nonzero()[0]
@@ -95,7 +71,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     guessed = np.array([job.estimate is None for job in jobs], dtype=bool)
     if np.count_nonzero(guessed):
         attained = np.maximum(done, np.nan_to_num(least_rate) * round.length_s)
-        remaining = np.where(guessed, expected_work(attained), remaining)
+        remaining = np.where(guessed, attained, remaining)  # as much is left as has been done
     extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
     running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)

@@ -26,7 +26,10 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 * Jobs are ranked by remaining GPU-seconds at their smallest option over their weight; with
   weights, i becomes the sum of the weights of the jobs up to and including j.
 * Jobs of unknown size have no rank but the probabilities of being the smaller one of each pair
-  (`expected_rank`). Without that, jobs of like age take turns at being the smallest.
+  (`expected_rank`). Without that, jobs of like age take turns at being the smallest. After s units
+  of work, the work R that is left has the distribution ``P(R > x) = (s / (s + x))^2``: sizes with a
+  Pareto tail of exponent 2. So as much is expected to be left as has been done, which ranks jobs by
+  attained service as Tiresias' LAS does (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
 """
 
@@ -37,15 +40,16 @@ import numpy as np
 
 from ronda.formulations.objectives.ageing import PATIENCE, aged_weight
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.formulations.objectives.unknown import larger, outlasts
 from ronda.instances.arrays import Floats, Mask, Rows
 
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
 MOST_ELASTIC = 0.95
 # Next to 1 and to 0, for a logarithm and a quotient that are finite: q is infinite for p = 1.
 ALL, LEAST_SHARE = -(1.0 - 2.0**-53), 1e-300
-# Jobs of unknown size are compared with no more than so many classes of others.
+# Most classes of others that jobs of unknown size are compared with.
 CLASSES = 128
+# Sizes this close to each other, as a ratio, are compared by a series: no small differences.
+NEAR = 0.01
 
 
 def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
@@ -86,14 +90,8 @@ def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) ->
 def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     """Return ``v = (z^q - (z - w)^q)^(1/q)``, and z for p = 1.
 
-    Parameters
-    ----------
-    upto
-        z: the sum of weights of all jobs that are not smaller (the rank i, without weights).
-    weight
-        w: the job's own weight, part of z.
-    p
-        Elasticity, 0 to 1.
+    `upto` is z, the sum of weights of all jobs that are not smaller (the rank i, without weights);
+    `weight` is w, the job's own, part of z; `p` is the elasticity, 0 to 1.
     """
     share = 1.0 - p  # 1/q
     part = np.maximum(-weight / upto, ALL)
@@ -114,12 +112,7 @@ def expected_rank(size: Floats, weight: Floats, submit: Floats, guessed: Mask) -
 
     That is the rank, largest first, if all weights are 1. Of equal sizes the later submission
     counts as the larger. Where a size is only guessed, what counts are the probabilities of
-    `ronda.formulations.objectives.unknown`.
-
-    Parameters
-    ----------
-    size, weight, submit, guessed
-        (J,) sizes in any unit, weights, submission times, and whether the size is a guess.
+    the module. All arrays are (J,), sizes in any unit.
     """
     if not np.count_nonzero(guessed):
         return _rank(size, weight, submit)
@@ -150,3 +143,23 @@ def _classes(size: Floats, weight: Floats) -> tuple[list[float], list[float]]:
     parts = np.array_split(order, min(CLASSES, len(order))) if len(order) else []
     means = [float(np.exp(np.log(size[part]).mean())) for part in parts]
     return means, [float(weight[part].sum()) for part in parts]
+
+
+def outlasts(size: Floats | float, other: Floats | float) -> Floats:
+    """Return the probability that more than `other` is left of a job with an expected `size`."""
+    return np.asarray((size / (np.asarray(size) + other)) ** 2)
+
+
+def larger(ratio: Floats) -> Floats:
+    """Return the probability that the first of two unknown jobs has more left than the second.
+
+    The integral of ``P(R > x)`` of the first over the density of the second, for expected sizes in
+    the `ratio` r: with c = r - 1 it is
+    ``r^2 / c^2 - (4 r^2 + 2 r) / c^3 + 6 r^2 ln r / c^4``, and ``1/2 + c/5 - c^2 / 10`` about 1.
+    """
+    near = np.abs(ratio - 1.0) < NEAR
+    r = np.where(near, 2.0, ratio)
+    c = r - 1.0
+    exact = r**2 / c**2 - (4.0 * r**2 + 2.0 * r) / c**3 + 6.0 * r**2 * np.log(r) / c**4
+    d = ratio - 1.0
+    return np.where(near, 0.5 + d / 5.0 - d**2 / 10.0, exact)

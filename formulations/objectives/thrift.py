@@ -5,7 +5,7 @@ import numpy as np
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.supply import watts_at_least
+from ronda.formulations.watts.nodes import least_held_w
 from ronda.instances.arrays import Floats, Rows
 
 LEAST = 0.01
@@ -19,20 +19,19 @@ def thrifty_rank(o: Outlook, thrift: float) -> Floats:
     frugal option earns with a watt: an option is worth more than a slower one only if what it
     adds earns at least `thrift` times as much a watt. In units of the job itself, it is Zeus' cost
     (NSDI 2023) ``eta energy + (1 - eta) power time``. A budget that binds puts a price on watts by
-    itself; this one counts when it does not, and energy is saved for later.
+    itself; this one counts when it does not, and energy is saved for later. At 0 only the budget
+    limits energy; at 1 no job gets more than its most frugal option.
 
-    Parameters
-    ----------
-    o
-        The outlook.
-    thrift
-        0: only the budget limits energy; 1: no job gets more than its most frugal option.
+    The energy is a lower bound: each of the G GPUs of a node that is allocated replaces an idle one
+    and keeps at least a G-th of the node awake (`least_held_w`).
     """
     values = rank_values(o)
-    power = watts_at_least(o.round, o.table, sleeping=True)
-    if power is None:
+    if o.round.watts is None:
         return values
-    energy = np.maximum(power[1], 0.0) / o.table.rate
+    t = o.table
+    idle = np.array([pool.gpu_type.idle_w for pool in t.pools])
+    each = least_held_w(o.round.cluster.topology) - idle
+    energy = np.maximum(t.power_w + t.gpus * each[t.pool], 0.0) / t.rate
     least = o.by_row(o.over_jobs(np.minimum, energy))
     ratio = energy / np.where(least > 0, least, 1.0)
     return np.asarray(values * np.maximum(1.0 - thrift * ratio, LEAST * (1.0 - thrift)))

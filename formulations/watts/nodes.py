@@ -14,14 +14,9 @@ from ronda.instances.round import Round
 
 
 def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] = ()) -> Floats:
-    """Return (N,) the watts of each node without jobs.
+    """Return (N,) the watts of each node without jobs: awake with all GPUs idle, if in no list.
 
-    Parameters
-    ----------
-    topology
-        The nodes; those that are in neither list are awake, with all GPUs idle.
-    asleep, woken
-        Nodes that sleep, and nodes that draw what waking takes besides.
+    `asleep` nodes sleep; `woken` ones draw what waking takes besides.
     """
     watts, asleep, woken = topology.awake_w, list(asleep), list(woken)
     watts[woken] += topology.waking_w[woken]
@@ -34,22 +29,25 @@ def least_node_w(topology: Topology) -> Floats:
     return np.minimum(topology.awake_w, topology.sleep_w)
 
 
+def least_held_w(topology: Topology) -> Floats:
+    """Return (P,) the least watts that a held GPU of each pool adds to `least_node_w`.
+
+    A node awake with u of its n GPUs held draws ``awake - least >= (awake - least) u / n`` more
+    than its least, as u <= n.
+    """
+    held = np.full(len(topology.pools), np.inf)
+    each = (topology.awake_w - least_node_w(topology)) / topology.node_gpus
+    np.minimum.at(held, topology.node_pool, each)
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that no constraint of the allocation model can tell apart.
 
-    Attributes
-    ----------
-    name
-        Name in the model: that of the pool, with a number if the pool has several classes.
-    pool
-        Index of the pool.
-    rack
-        Index into ``topology.racks`` if a power cap limits the rack, else -1.
-    count, gpus_per_node
-        Number of nodes, and of GPUs in each.
-    awake_w, sleep_w
-        Watts of one node that is awake with all GPUs idle, and of one that sleeps.
+    The ``name`` is that of the pool, with a number if the pool has several classes; ``rack`` is an
+    index into ``topology.racks`` if a power cap limits the rack, else -1. ``awake_w`` and
+    ``sleep_w`` are of one node, awake with all GPUs idle, or asleep.
     """
 
     name: str
@@ -72,15 +70,7 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class RackCap:
-    """A power cap on a rack and all racks below it.
-
-    Attributes
-    ----------
-    name, cap_w
-        The rack and its limit in watts.
-    racks
-        Indices into ``topology.racks`` of the racks under the cap.
-    """
+    """A power cap on a rack and all ``racks`` below it (indices into ``topology.racks``)."""
 
     name: str
     cap_w: float
@@ -109,14 +99,7 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
     Two nodes are equal if pool, number of GPUs, powers awake and asleep, and (where a rack's
-    power is capped) the rack are the same.
-
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    asleep
-        Nodes that sleep now: awake they draw what waking takes as well.
+    power is capped) the rack are the same. Nodes `asleep` now draw awake what waking takes as well.
     """
     waking_w = cluster.topology.waking_w
     waking = [node for node in asleep if waking_w[node] > 0]

@@ -19,15 +19,8 @@ TOLERANCE = 1e-9
 class RackPower:
     """Watts left below the cap of every capped rack.
 
-    A node that no job uses counts as awake and idle, or, if it sleeps or may be put to sleep, as
-    sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
-
-    Parameters
-    ----------
-    cluster
-        The machine room; racks without a cap cost nothing.
-    drowsy
-        Nodes that sleep as long as no job uses them.
+    A node that no job uses counts as awake and idle, or, if `drowsy` (asleep until a job uses it),
+    as sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
     """
 
     __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")

@@ -136,13 +136,14 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
     """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
     # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
     from ronda.formulations.allocation.pyomo_model import build_case, chosen_rows, warm_start
-    from ronda.solvers.exact import model as exact
+    from ronda.solvers.exact.infeasible import conflicts
+    from ronda.solvers.exact.model import solve
 
     deadline = search.deadline
     began = deadline.elapsed()
     model = build_case(core)
     warm_start(model, best.chosen)
-    outcome = exact.solve(
+    outcome = solve(
         model,
         deadline=deadline,
         gap=search.gap,
@@ -161,7 +162,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
         message=outcome.message,
     )
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
-        return replace(done, conflicts=tuple(exact.conflicts(model, deadline=deadline)))
+        return replace(done, conflicts=tuple(conflicts(model, deadline=deadline)))
     if outcome.bound is not None:
         bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
         done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)

@@ -1,11 +1,10 @@
-"""HiGHS on a model given as arrays: warm start, deadline, incumbent trace, bound, duals.
+"""HiGHS on a model given as arrays: warm start, deadline, incumbent trace, bound.
 
 The arrays go to HiGHS directly, because Pyomo's own interfaces have no incumbent callback and
 redirect the process's output. One thread always: two solves in two threads of one process can
 block each other indefinitely, so nothing here may be called from two threads.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,22 +25,10 @@ PROOF_GAP = 1e-9
 class Outcome:
     """What HiGHS made of a model.
 
-    Attributes
-    ----------
-    stop, status
-        Why it stopped, and what it has.
-    x
-        (n,) values of the columns, integers exact; None without a solution.
-    objective, bound
-        In the model's unit; None if not known. The bound is an upper one when maximising.
-    variables, constraints, nodes
-        Size of the model, and of the branch-and-bound tree.
-    incumbents
-        Pairs (seconds since the deadline's entry, objective) of successive solutions.
-    message
-        The solver's own words.
-    solve_s
-        Seconds in HiGHS.
+    ``x`` (n,) has exact integers and is None without a solution; ``objective`` and ``bound`` (an
+    upper one when maximising) are in the model's unit, None if not known. ``nodes`` is the size of
+    the branch-and-bound tree, ``incumbents`` are pairs (seconds since the deadline's entry,
+    objective), ``message`` is the solver's own words and ``solve_s`` the seconds in HiGHS.
     """
 
     stop: StopReason
@@ -57,25 +44,6 @@ class Outcome:
     solve_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Relaxation:
-    """The optimum without integrality.
-
-    Attributes
-    ----------
-    objective
-        A bound on the model's.
-    x
-        (n,) values of the columns.
-    duals
-        (m,) what one more unit on the right-hand side of each row is worth.
-    """
-
-    objective: float
-    x: Floats
-    duals: Floats
-
-
 def solve_form(
     form: LinearForm,
     *,
@@ -84,19 +52,10 @@ def solve_form(
     seed: int = 0,
     start: Floats | None = None,
     reserve_s: float = 0.0,
-    options: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Solve a model given as arrays; as `solve`, but nothing is loaded.
+    """Solve a model given as arrays; as `ronda.solvers.exact.model.solve`, but nothing is loaded.
 
-    Parameters
-    ----------
-    form
-        The model.
-    start
-        (n,) warm start; continuous variables may be NaN. None, or with an integer one NaN: from
-        nothing.
-    deadline, gap, seed, reserve_s, options
-        See `ronda.solvers.exact.model.solve`.
+    `start` (n,) may be NaN for continuous variables; with an integer one NaN it does not count.
     """
     deadline = deadline or Deadline()
     left_s = deadline.left() - reserve_s
@@ -108,7 +67,6 @@ def solve_form(
     if gap < 1e-6:
         # HiGHS takes solutions this close for equal, whatever the gap.
         _set(highs, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9)
-    _set(highs, **(options or {}))
     if np.isfinite(left_s):
         _set(highs, time_limit=left_s)
     # A start without all integers HiGHS would complete by a MILP that may take all the time.
@@ -134,38 +92,8 @@ def solve_form(
     return outcome
 
 
-def relax(form: LinearForm, *, deadline: Deadline | None = None) -> Relaxation | None:
-    """Solve the model without integrality; None if it has no optimum or time is up.
-
-    Parameters
-    ----------
-    form
-        The model.
-    deadline
-        By when to return; None: no limit.
-    """
-    left_s = (deadline or Deadline()).left()
-    if left_s <= 0:
-        return None
-    highs = highs_of(form, relaxed=True)
-    if np.isfinite(left_s):
-        _set(highs, time_limit=left_s)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    found = highs.getSolution()
-    return Relaxation(
-        float(highs.getInfo().objective_function_value),
-        np.array(found.col_value, dtype=float),
-        np.array(found.row_dual, dtype=float) + 0.0,  # no negative zeros
-    )
-
-
 def highs_of(
-    form: LinearForm,
-    *,
-    relaxed: bool = False,
-    names: tuple[list[str], list[str]] | None = None,
+    form: LinearForm, *, relaxed: bool = False, names: tuple[list[str], list[str]] | None = None
 ) -> Any:
     """Return a silent HiGHS that holds the model."""
     lp = highspy.HighsLp()

@@ -21,19 +21,8 @@ def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]
     First the data are checked (allocation models only): what must run or be drawn in any case
     against each limit, in words with numbers. If that finds nothing, an irreducible set of
     constraints is looked for: HiGHS's if the model is infeasible even without integrality,
-    otherwise by leaving out constraints one by one.
-
-    Parameters
-    ----------
-    model
-        A Pyomo model with linear constraints.
-    deadline
-        By when to return; the set is then perhaps not yet irreducible, and says so.
-
-    Raises
-    ------
-    InputError
-        If the model is not linear.
+    otherwise by leaving out constraints one by one. A set that the deadline cuts short is perhaps
+    not yet irreducible, and says so. InputError if the model is not linear.
     """
     deadline = deadline or Deadline()
     case = getattr(model, "case", None)
@@ -70,26 +59,20 @@ def _irreducible(form: LinearForm) -> list[int] | None:
 
 def components(form: LinearForm) -> Iterator[list[int]]:
     """Yield the rows of each part of the model that shares no variable with another part."""
-    import networkx as nx  # slow to import, and only infeasible rounds need it
+    from scipy.sparse import csr_array  # slow to import, and only infeasible rounds need it
+    from scipy.sparse.csgraph import connected_components
 
-    graph: nx.Graph[tuple[str, int]] = nx.Graph()
-    owner = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
-    graph.add_nodes_from(("row", i) for i in range(len(form.rows)))
-    graph.add_edges_from(
-        (("row", i), ("column", k))
-        for i, k in zip(owner.tolist(), form.index.tolist(), strict=True)
-    )
-    for part in nx.connected_components(graph):
-        yield sorted(number for kind, number in part if kind == "row")
+    shape = len(form.rows), len(form.columns)
+    uses = csr_array((np.ones(len(form.index)), form.index, form.start), shape=shape)
+    parts, part = connected_components(uses @ uses.T, directed=False)
+    for number in range(parts):
+        yield np.flatnonzero(part == number).tolist()
 
 
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
     """Leave out every row without which the rest still conflicts (J. Chinneck's deletion filter).
 
-    Returns
-    -------
-    tuple
-        The rows that are left, and whether all were tried.
+    Returns the rows that are left, and whether all were tried.
     """
     # One component of jobs and the rows they share conflicts by itself.
     parts = (part for part in components(form) if _possible(form, part, deadline) is False)

@@ -17,23 +17,10 @@ from ronda.instances.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class LinearForm:
-    """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x, some x integer.
+    """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x (n,), some x integer.
 
-    Attributes
-    ----------
-    columns, rows
-        The Pyomo variables and constraints in the order of the arrays.
-    maximize
-        The sense.
-    cost, offset
-        (n,) coefficients of the objective, and its constant.
-    lower, upper, integer
-        (n,) bounds of the variables and whether they must be integers.
-    start, index, value
-        A by rows: the coefficients of row i are ``value[start[i]:start[i + 1]]``, of the columns
-        ``index[...]``.
-    row_lower, row_upper
-        (m,) limits of the rows.
+    ``columns`` and ``rows`` are the Pyomo variables and constraints in the order of the arrays.
+    Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
     """
 
     columns: tuple[Any, ...]
@@ -50,14 +37,6 @@ class LinearForm:
     row_lower: Floats
     row_upper: Floats
 
-    def row_names(self) -> tuple[str, ...]:
-        """Return the constraints' names, as in ``gpus[default/V100]``."""
-        return tuple(row.name for row in self.rows)
-
-    def column_names(self) -> tuple[str, ...]:
-        """Return the variables' names."""
-        return tuple(column.name for column in self.columns)
-
     def objective(self, x: Floats) -> float:
         """Return the objective of a point."""
         return float(self.cost @ x + self.offset)
@@ -67,13 +46,8 @@ def linear_form(model: Any) -> LinearForm:
     """Read a Pyomo model with linear constraints and one linear objective.
 
     Fixed variables count as constants. Variables that appear nowhere are left out; a constraint
-    with two different limits has two rows.
-
-    Raises
-    ------
-    InputError
-        If an expression is not linear, a variable is neither continuous nor integer, or there is
-        not exactly one active objective.
+    with two different limits has two rows. InputError if an expression is not linear, a variable is
+    neither continuous nor integer, or there is not exactly one active objective.
     """
     goals = list(model.component_data_objects(Objective, active=True, descend_into=True))
     if len(goals) != 1:

@@ -1,4 +1,4 @@
-"""Any Pyomo model through HiGHS: solve, export, name conflicts.
+"""Any Pyomo model through HiGHS: solve and export.
 
 The Pyomo model stays the formulation of record; HiGHS gets its arrays
 (`ronda.solvers.exact.highs`).
@@ -6,7 +6,6 @@ The Pyomo model stays the formulation of record; HiGHS gets its arrays
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,8 @@ import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.highs import Outcome, highs_of, relax, solve_form
-from ronda.solvers.exact.infeasible import conflicts
+from ronda.solvers.exact.highs import Outcome, highs_of, solve_form
 from ronda.solvers.exact.linear_form import linear_form
-
-__all__ = ["SUFFIXES", "conflicts", "export", "shadow_prices", "solve"]
 
 SUFFIXES = (".lp", ".mps")
 
@@ -33,44 +29,26 @@ def solve(
     gap: float = 1e-4,
     seed: int = 0,
     reserve_s: float = 0.0,
-    options: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Solve a Pyomo model and load the solution into its variables.
 
     Values that the variables have beforehand are the warm start, if all integer ones have one.
-    Without a solution they are left as they are.
+    Without a solution they are left as they are. The same model, seed and start give the same
+    solution, unless the clock cut the search. InputError if the model is not linear.
 
     Parameters
     ----------
-    model
-        A `pyomo.environ.ConcreteModel` with linear constraints and objective.
     deadline
         By when to return; None: no limit.
     gap
         Relative gap between solution and bound at which to stop.
-    seed
-        Same model, seed and start: same solution, unless the clock cut the search.
     reserve_s
         Seconds that must be left when HiGHS returns.
-    options
-        Further options of HiGHS, by its own names.
-
-    Raises
-    ------
-    InputError
-        If the model is not linear.
     """
     form = linear_form(model)
     start = np.array([np.nan if c.value is None else c.value for c in form.columns], dtype=float)
-    deadline = deadline or Deadline()
     outcome = solve_form(
-        form,
-        deadline=deadline,
-        gap=gap,
-        seed=seed,
-        start=start,
-        reserve_s=reserve_s,
-        options=options,
+        form, deadline=deadline, gap=gap, seed=seed, start=start, reserve_s=reserve_s
     )
     if outcome.x is not None:
         for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
@@ -78,53 +56,20 @@ def solve(
     return outcome
 
 
-def shadow_prices(model: Any, *, deadline: Deadline | None = None) -> dict[str, float] | None:
-    """Return what one more unit on the right-hand side of each constraint is worth, by its name.
-
-    Duals of the model without integrality, in the model's own units.
-
-    Parameters
-    ----------
-    model
-        A Pyomo model with linear constraints and objective.
-    deadline
-        By when to return; None: no limit.
-
-    Returns
-    -------
-    dict or None
-        None if the relaxation has no optimum, or time was up.
-    """
-    form = linear_form(model)
-    found = relax(form, deadline=deadline)
-    if found is None:
-        return None
-    prices: dict[str, float] = {}
-    for name, dual in zip(form.row_names(), found.duals.tolist(), strict=True):
-        prices[name] = prices.get(name, 0.0) + dual  # a row for each of two limits
-    return prices
-
-
 def export(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
     Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
-    ``(...)`` and other special characters ``_``.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another one, the model is not linear, or the file cannot be written.
+    ``(...)`` and other special characters ``_``. InputError if the suffix is another one, the model
+    is not linear, or the file cannot be written.
     """
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise InputError(str(path), f"suffix {target.suffix!r}", " or ".join(SUFFIXES))
     form = linear_form(model)
     plain = target.suffix == ".lp"
-    highs = highs_of(
-        form,
-        names=(_names(form.column_names(), plain=plain), _names(form.row_names(), plain=plain)),
-    )
+    columns, rows = ([one.name for one in many] for many in (form.columns, form.rows))
+    highs = highs_of(form, names=(_names(columns, plain=plain), _names(rows, plain=plain)))
     draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
         if not target.parent.is_dir():
@@ -138,7 +83,7 @@ def export(model: Any, path: str | os.PathLike[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _names(names: tuple[str, ...], *, plain: bool) -> list[str]:
+def _names(names: list[str], *, plain: bool) -> list[str]:
     """Return the names as a file can hold them, still all different."""
     taken: set[str] = set()
     written = []

@@ -3,18 +3,17 @@
 import msgspec
 import numpy as np
 import pyomo.environ as pyo
-import pytest
 
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.pyomo_model import build, chosen_rows, prices
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts.nodes import awake_for, may_sleep, node_classes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.exact.model import shadow_prices, solve
+from ronda.solvers.exact.model import solve
 
 IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 
@@ -178,25 +177,6 @@ def test_nodes_that_gpus_keep_awake():
     classes = node_classes(make_round([8], nodes=3, sleep_w=SLEEP_W).cluster)
     assert awake_for(classes, [9]) == [2]
     assert awake_for(classes, [0]) == [0]
-
-
-def test_prices_are_in_users_units():
-    """One more watt or joule is worth the value per watt or joule of the job that lacks it.
-
-    A job of 8 GPUs worth 4 adds 1,600 W; half of them are there. So a watt is worth 4 / 1600, and a
-    joule that for each of the 3,600 s of the window.
-    """
-    for fields, unit in (
-        ({"power_cap_w": 1200.0 + 800.0}, ("power_cap", 1.0)),
-        ({"energy_j": 2000.0 * 3600, "window_s": 3600.0}, ("energy_window", 3600.0)),
-    ):
-        round_ = make_round([8], **fields)
-        table = build_options(round_)
-        model = build(round_, table, np.full(len(table), 4.0))
-        name, seconds = unit
-        found = prices(model, shadow_prices(model))
-        assert found[name] == pytest.approx(4.0 / 1600.0 / seconds)
-        assert found["gpus[default/V100]"] == 0.0
 
 
 def test_shortages_are_said_in_words_with_numbers():

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from model_rate import work_rate
 from ronda.formulations.models.throughput import (
     fastest_step,
-    iteration_s,
+    phases,
     samples_per_s,
-    sync_share,
+    speed_and_share,
 )
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
@@ -27,6 +27,13 @@ from ronda.instances.profile import (
     Tabular,
     rigid_profile,
 )
+
+
+def iteration_s(model, gpus, nodes, local_batch, *, passes=1, clock=1.0):
+    """Return the seconds of an iteration with a given local batch and number of passes."""
+    compute, exposed = phases(model, gpus, nodes, local_batch, clock)
+    return passes * compute + exposed
+
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 V100 = GpuType(name="V100", memory_gib=16)
@@ -173,7 +180,7 @@ def test_rigid_does_one_second_per_second():
     """A rigid profile has rate 1 and synchronises nothing."""
     own = rigid_profile("V100")
     assert work_rate(own, "V100", 3, 1, 1.0, 0.5, NoiseScale(batches=(1.0,), scale=(1.0,))) == 1.0
-    assert sync_share(own, "V100", 3, 1, 1.0) == 0.0
+    assert speed_and_share(own, "V100", 3, 1, 1.0)[1] == 0.0
 
 
 def test_work_rate_counts_efficiency():
