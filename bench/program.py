@@ -34,15 +34,7 @@ class Above0(click.ParamType[float]):
 
 
 class Listed(click.Group):
-    """A group whose help lists its commands in order, each with a whole sentence.
-
-    Parameters
-    ----------
-    name, about
-        Of the group.
-    sentences
-        By command.
-    """
+    """A group whose help lists its commands in order, each with a whole sentence."""
 
     def __init__(self, name: str, about: str, sentences: Mapping[str, str]) -> None:
         super().__init__(name, context_settings=CONTEXT, help=about)

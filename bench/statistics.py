@@ -1,4 +1,4 @@
-"""Statistics of comparisons: intervals, paired ratios and means of times."""
+"""Statistics of comparisons: intervals and paired ratios."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from ronda.instances.arrays import Floats
 
 CONFIDENCE = 0.95
-RESAMPLES = 10_000
 
 
 class Interval(NamedTuple):
@@ -22,15 +21,10 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(statistic: Callable[..., Floats], *samples: ArrayLike) -> Interval:
-    """Return a statistic of paired samples and its percentile bootstrap interval.
+    """Return a statistic of paired (S,) samples and its percentile bootstrap interval.
 
-    Parameters
-    ----------
-    statistic
-        Of the samples, along the keyword `axis`: `numpy.mean`, `paired_ratio`.
-    samples
-        (S,) each, in the same order of seeds; seeds are drawn for all samples together. One seed
-        has no interval.
+    The statistic takes the samples and the keyword `axis`; seeds are drawn for all samples
+    together. One seed has no interval.
     """
     from scipy.stats import bootstrap
 
@@ -41,7 +35,7 @@ def bootstrap_interval(statistic: Callable[..., Floats], *samples: ArrayLike) ->
     found = bootstrap(
         paired,
         statistic,
-        n_resamples=RESAMPLES,
+        n_resamples=10_000,
         paired=True,
         vectorized=True,
         confidence_level=CONFIDENCE,
@@ -53,16 +47,9 @@ def bootstrap_interval(statistic: Callable[..., Floats], *samples: ArrayLike) ->
 
 def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:
     """Return the geometric mean of the ratios ``ours / other`` of pairs."""
-    return shifted_geometric_mean(ours / other, axis=axis)
+    from scipy.stats import gmean
 
-
-def shifted_geometric_mean(values: ArrayLike, shift: float = 0.0, axis: int = -1) -> Floats:
-    """Return ``exp(mean(log(values + shift))) - shift``.
-
-    The shift keeps the smallest times from deciding (Achterberg 2007, A.3: 10 s).
-    """
-    logarithms = np.log(np.asarray(values, dtype=float) + shift)
-    return np.asarray(np.exp(logarithms.mean(axis=axis)) - shift)
+    return np.asarray(gmean(ours / other, axis=axis))
 
 
 def half_width(values: Sequence[float]) -> float:
@@ -72,5 +59,4 @@ def half_width(values: Sequence[float]) -> float:
     from scipy.special import stdtrit
 
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    quantile = float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE / 2))
-    return quantile * error
+    return error * float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE / 2))

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from numpy.typing import ArrayLike
 
 # Okabe and Ito's palette, which people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).
@@ -59,6 +60,20 @@ def tidy(axes: Axes, x: str = "", y: str = "", *, grid: bool = False) -> None:
         axes.set_ylabel(y, fontsize=9)
     if grid:
         axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+
+
+def box(axes: Axes, place: float, data: ArrayLike, index: int, width: float, **more: Any) -> None:
+    """Draw quartiles and median, and whiskers of 1.5 interquartile ranges; no outliers."""
+    axes.boxplot(
+        [data],
+        positions=[place],
+        widths=width,
+        showfliers=False,
+        patch_artist=True,
+        boxprops={"facecolor": colour(index), "alpha": 0.5},
+        medianprops={"color": "black", "linewidth": 1.4},
+        **more,
+    )
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:

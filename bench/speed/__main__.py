@@ -16,9 +16,6 @@ from ronda.bench.speed.cases import CASES, FIELDS, SpeedCase, measure
 from ronda.instances.errors import InputError
 from ronda.instances.generate import SEVERITIES
 
-MOST_JOBS = 10_000_000
-"""More jobs than this are taken for a slip of the pen."""
-
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM")}
 """Environment that keeps numpy's linear algebra on one thread."""
 
@@ -45,8 +42,8 @@ def _command(name: str, case: SpeedCase) -> click.Command:
 
     def run(here: bool, jobs: str = "0", **options: Any) -> int:
         sizes = parse_seeds(jobs, "--jobs")
-        if case.jobs and (sizes[0] < 1 or sizes[-1] > MOST_JOBS):
-            raise InputError("--jobs", jobs, f"numbers from 1 to {MOST_JOBS:,}")
+        if case.jobs and (sizes[0] < 1 or sizes[-1] > 10_000_000):  # more: a slip of the pen
+            raise InputError("--jobs", jobs, "numbers from 1 to 10,000,000")
         code = 0
         for size in sizes:
             if here:
@@ -66,17 +63,9 @@ def _command(name: str, case: SpeedCase) -> click.Command:
 
 
 def _measure_apart(name: str, case: SpeedCase, jobs: int, options: dict[str, Any]) -> int:
-    """Carry out one measurement in a process of its own, which prints the line.
+    """Carry out one measurement in a process of its own, which prints the line or its error.
 
-    Returns
-    -------
-    int
-        The exit code; the process has explained any but 0.
-
-    Raises
-    ------
-    InputError
-        If the process is killed, as it is for want of memory.
+    Returns the exit code; a process that is killed, as for want of memory, is an InputError.
     """
     words = [sys.executable, "-m", "ronda.bench.speed", name, "--here"]
     words += ["--jobs", f"{jobs}"] if case.jobs else []

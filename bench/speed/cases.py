@@ -2,7 +2,10 @@
 
 import importlib
 import sys
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any, NamedTuple, TypeVar
 
 from ronda.bench.runs.provenance import host
 from ronda.bench.runs.runner import peak_rss_mib
@@ -25,18 +28,9 @@ FIELDS = (
 
 
 class SpeedCase(NamedTuple):
-    """A case.
+    """A case: ``measure_CASE(jobs, **options)`` of a module here returns fields of its line.
 
-    Attributes
-    ----------
-    module
-        In this package; its ``measure_CASE(jobs, **options)`` returns fields of the line.
-    jobs
-        The usual numbers; empty if it has none.
-    options
-        Names of the options besides ``--jobs``.
-    about
-        What `total_s`, `baseline_s` and further fields are.
+    `jobs` are the usual numbers, empty if it has none; `options` stand besides ``--jobs``.
     """
 
     module: str
@@ -45,10 +39,13 @@ class SpeedCase(NamedTuple):
     about: str
 
 
-_POLICY = (
-    "The policy {0}: seconds of a decision on a generated round, options and placement included, "
-    "median of 7 after one that is not counted. cpu_s is processor time."
-)
+def _policy(name: str, jobs: str) -> SpeedCase:
+    about = (
+        f"The policy {name}: seconds of a decision on a generated round, options and placement "
+        "included, median of 7 after one that is not counted. cpu_s is processor time."
+    )
+    return SpeedCase("decision", jobs, ("gpus", "severity", "seed"), about)
+
 
 CASES = {
     "prices": SpeedCase(
@@ -65,24 +62,9 @@ CASES = {
         "A decision of prices, median over the rounds of a packaged horizon with this many jobs. "
         "The baseline is milp on the same rounds.",
     ),
-    "powerflow": SpeedCase(
-        "policy",
-        "1000",
-        ("gpus", "severity", "seed"),
-        _POLICY.format("powerflow"),
-    ),
-    "powerflow-prices": SpeedCase(
-        "policy",
-        "1000",
-        ("gpus", "severity", "seed"),
-        _POLICY.format("powerflow-prices"),
-    ),
-    "milp-energy": SpeedCase(
-        "policy",
-        "400",
-        ("gpus", "severity", "seed"),
-        _POLICY.format("milp-energy"),
-    ),
+    "powerflow": _policy("powerflow", "1000"),
+    "powerflow-prices": _policy("powerflow-prices", "1000"),
+    "milp-energy": _policy("milp-energy", "400"),
     "genetic": SpeedCase(
         "genetic",
         "40,512",
@@ -144,6 +126,20 @@ def measure(name: str, jobs: int, options: dict[str, Any]) -> dict[str, Any]:
     if line["baseline_s"]:
         line["ratio"] = line["baseline_s"] / line["total_s"]
     return line | {"host": host(), "versions": versions()}
+
+
+Found = TypeVar("Found")
+
+
+def timed(work: Callable[[], Found], repeats: int = 1) -> tuple[Found, float, float]:
+    """Return what a call finds, and its median seconds: by the clock, and of this process."""
+    wall_s, cpu_s = [], []
+    for _ in range(repeats):
+        began, began_cpu = time.perf_counter(), time.process_time()
+        found = work()
+        wall_s.append(time.perf_counter() - began)
+        cpu_s.append(time.process_time() - began_cpu)
+    return found, median(wall_s), median(cpu_s)
 
 
 def tell(text: str) -> None:

@@ -1,7 +1,7 @@
 """An independent look at the price engine's answers: the bound recomputed from the prices alone.
 
-The sum takes the problem, the prices p and the answer; nothing of the engine is
-needed. Any p >= 0 gives a true bound, so that wrong prices can only make it weaker::
+Nothing of the engine is needed. Any p >= 0 gives a true bound, so that wrong prices can only make
+it weaker::
 
     D(p) = sum_r p_r c_r + sum_j max(0, max_k (v_jk - p.a_jk)) + sum_b n_b max(0, v_b - p.a_b)
 
@@ -12,10 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Rows
 
 ROUNDING = 1e-9
 """Relative difference between two ways to compute the same sum."""
@@ -28,17 +27,10 @@ EXCESS = 1e-7
 class Claim:
     """What an engine says: its answer, what that is worth, its prices and what they prove.
 
-    Attributes
-    ----------
-    chosen, blocks
-        (J,) row of each job's option, -1 for none; (B,) how many of each block.
-    objective
-        What the answer is worth.
-    prices, dual_bound
-        (R,) price of each resource, and the bound that they are said to prove.
+    (J,) `chosen` rows, -1 for none, (B,) `blocks` and (R,) `prices`.
     """
 
-    chosen: NDArray[np.int64]
+    chosen: Rows
     blocks: Floats
     objective: float
     prices: Floats
@@ -47,17 +39,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was found.
-
-    Attributes
-    ----------
-    bound
-        D(p), recomputed: no answer is worth more.
-    gap
-        ``(bound - objective) / |bound|``, with the objective recomputed, too.
-    faults
-        What is wrong with the claim, in words; nothing: it holds.
-    """
+    """The bound D(p) and the gap to it, both recomputed, and what is wrong with the claim."""
 
     bound: float
     gap: float
@@ -65,15 +47,7 @@ class Certificate:
 
 
 def bound_of_prices(problem: Separable, prices: Floats) -> float:
-    """Return D(p), added exactly.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    prices
-        (R,) not negative.
-    """
+    """Return D(p) of (R,) prices >= 0, added exactly."""
     left = problem.value - np.einsum("r,rk->k", prices, problem.use)
     most = np.where(problem.must, -np.inf, 0.0)
     job = np.repeat(np.arange(problem.jobs), np.diff(problem.start))
@@ -84,17 +58,7 @@ def bound_of_prices(problem: Separable, prices: Floats) -> float:
 
 
 def certify(problem: Separable, claim: Claim, gap: float) -> Certificate:
-    """Check a claim against the problem, and whether its prices alone prove the gap.
-
-    Parameters
-    ----------
-    problem
-        The problem as it was given to the engine.
-    claim
-        What the engine says.
-    gap
-        Relative gap to prove.
-    """
+    """Check a claim against the problem, and whether its prices alone prove the relative gap."""
     faults = []
     if not (np.isfinite(claim.prices).all() and (claim.prices >= 0).all()):
         faults.append("a price is negative or not finite")

@@ -1,14 +1,15 @@
-"""Speed of whole decisions: `prices` beside `milp` on the very same rounds of a horizon."""
+"""Speed of decisions: a policy on a generated round, and `prices` beside `milp` over a horizon."""
 
-import statistics
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from statistics import median
+from typing import Any
 
-import msgspec
+import numpy as np
+from msgspec.structs import replace
 
-from ronda.bench.speed.cases import tell
+from ronda.bench.speed.cases import tell, timed
+from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.plan import Plan
@@ -17,25 +18,47 @@ from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.policies.optimising.prices import Prices
+from ronda.solvers.registry import policy
+
+REPEATS = 7
 
 BLOCK = 50
 """Rounds after which the policies take turns."""
 
 
-class Seconds(NamedTuple):
-    """Of one decision: by the clock, and of this process."""
+def measure_policy(
+    name: str, jobs: int, gpus: int | None, severity: str, seed: int
+) -> dict[str, Any]:
+    """Decide a round several times, placement included, and return the medians.
 
-    wall: float
-    cpu: float
+    The first decision is not counted: it computes what the options of each application are.
+    """
+    round_ = generate.round(jobs, gpus, severity, seed)
+    made, plans = policy(name), list[Plan]()
+
+    def decide() -> None:
+        plans.append(made.plan(round_, deadline=Deadline(), seed=0))
+
+    decide()
+    first = plans.pop()
+    _, total_s, cpu_s = timed(decide, REPEATS)
+    parts = ("build_s", "solve_s", "extract_s")
+    return {
+        "gpus": round_.cluster.gpus,
+        "severity": severity,
+        "options": first.record.options,
+        "total_s": total_s,
+        "cpu_s": cpu_s,
+        **{part: median(getattr(plan.record, part) for plan in plans) for part in parts},
+        "gap": first.gap,
+        "status": first.status,
+        "placed": len(first.allocations),
+    }
 
 
-def _timed(
-    policy: Prices | Milp, round_: Round, limit_s: float | None, seed: int, initial: Plan | None
-) -> tuple[Plan, Seconds]:
-    """Decide a round and time it."""
-    cpu_s, clock = time.process_time(), Deadline(limit_s)
-    made = policy.plan(round_, deadline=clock, seed=seed, initial=initial)
-    return made, Seconds(clock.elapsed(), time.process_time() - cpu_s)
+measure_powerflow = partial(measure_policy, "powerflow")
+measure_powerflow_prices = partial(measure_policy, "powerflow-prices")
+measure_milp_energy = partial(measure_policy, "milp-energy")
 
 
 @dataclass
@@ -44,21 +67,16 @@ class Both:
 
     Both see the same rounds and the same last plans. They take turns every `BLOCK` rounds: what
     else runs on the machine slows both down, and each finds the processor's caches as it leaves
-    them itself, as in a run of its own.
-
-    Parameters
-    ----------
-    gap
-        Of both.
+    them itself, as in a run of its own. `seconds` are of both: by the clock, and of this process.
     """
 
-    gap: float = 1e-4
+    gap: float
     name: str = field(default=Prices.name, init=False)
     capabilities: Capability = field(default=Prices.capabilities, init=False)
-    prices_s: list[Seconds] = field(default_factory=list, init=False)
-    milp_s: list[Seconds] = field(default_factory=list, init=False)
-    jobs: list[int] = field(default_factory=list, init=False)
-    waiting: list[tuple[Round, float | None, int, Plan | None]] = field(
+    seconds: dict[str, list[tuple[float, float]]] = field(
+        default_factory=lambda: {"prices": [], "milp": []}, init=False
+    )
+    rounds: list[tuple[Round, float | None, int, Plan | None]] = field(
         default_factory=list, init=False
     )
 
@@ -66,19 +84,26 @@ class Both:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide by prices; from time to time let `milp` catch up."""
-        made, seconds = _timed(Prices(gap=self.gap), round, deadline.limit_s, seed, initial)
-        self.prices_s.append(seconds)
-        self.jobs.append(len(round.jobs))
-        self.waiting.append((round, deadline.limit_s, seed, initial))
-        if len(self.waiting) >= BLOCK:
+        asked = (round, deadline.limit_s, seed, initial)
+        self.rounds.append(asked)
+        made = self._decide(Prices(gap=self.gap), *asked)
+        if len(self.rounds) % BLOCK == 0:
             self.catch_up()
         return made
 
     def catch_up(self) -> None:
         """Let `milp` decide the rounds that it has not seen yet."""
-        for asked in self.waiting:
-            self.milp_s.append(_timed(Milp(gap=self.gap), *asked)[1])
-        self.waiting.clear()
+        for asked in self.rounds[len(self.seconds["milp"]) :]:
+            self._decide(Milp(gap=self.gap), *asked)
+
+    def _decide(
+        self, by: Prices | Milp, round: Round, limit_s: float | None, seed: int, last: Plan | None
+    ) -> Plan:
+        made, wall_s, cpu_s = timed(
+            lambda: by.plan(round, deadline=Deadline(limit_s), seed=seed, initial=last)
+        )
+        self.seconds[by.name].append((wall_s, cpu_s))
+        return made
 
 
 def measure_decision(
@@ -88,30 +113,24 @@ def measure_decision(
     whole = load(instance)
     if isinstance(whole, Round):
         raise InputError("--instance", f"{whole.name!r}, a round", "a horizon")
-    first = msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
-    both = Both(gap=gap)
+    first = replace(whole, jobs=whole.jobs[:jobs])
+    both = Both(gap)
     tell(f"decision: {first.name}: {len(first.jobs):,} jobs ...")
     run(first, both, seed=seed, time_limit_s=limit_s)
     both.catch_up()
-    return {
+    found = {
         "jobs": len(first.jobs),
         "gpus": first.cluster.gpus,
         "gap_asked": gap,
         "seed": seed,
         "instance": first.name,
-        "rounds": len(both.jobs),
-        "live_jobs": statistics.median(both.jobs),
-        **_summary("", both.prices_s, "total_s"),
-        **_summary("baseline_", both.milp_s, "baseline_s"),
+        "rounds": len(both.rounds),
+        "live_jobs": median(len(round_.jobs) for round_, *_ in both.rounds),
     }
-
-
-def _summary(prefix: str, seconds: Sequence[Seconds], median: str) -> dict[str, float]:
-    """Return the median, by the clock and of the process, the mean and the 99th percentile."""
-    wall = sorted(s.wall for s in seconds)
-    return {
-        median: statistics.median(wall),
-        f"{prefix}cpu_s": statistics.median(s.cpu for s in seconds),
-        f"{prefix}mean_s": statistics.fmean(wall),
-        f"{prefix}p99_s": wall[int(0.99 * (len(wall) - 1))],
-    }
+    for prefix, total, name in (("", "total_s", "prices"), ("baseline_", "baseline_s", "milp")):
+        wall_s, cpu_s = np.transpose(both.seconds[name])
+        found[total] = float(np.median(wall_s))
+        found[f"{prefix}cpu_s"] = float(np.median(cpu_s))
+        found[f"{prefix}mean_s"] = float(wall_s.mean())
+        found[f"{prefix}p99_s"] = float(np.quantile(wall_s, 0.99, method="lower"))
+    return found

@@ -5,23 +5,19 @@ function, and an infeasible one is punished rather than repaired.
 """
 
 import random
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from deap import algorithms, base, tools
 
 from ronda.bench.runs.runner import peak_rss_mib
+from ronda.bench.speed.cases import timed
 from ronda.formulations.allocation.limits import limits
-from ronda.formulations.genes.building import genes
 from ronda.formulations.genes.genome import Genes
-from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.instances import generate
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 from ronda.solvers.decision.question import Question
 from ronda.solvers.genetic.engine import evolve
 from ronda.solvers.genetic.operators import draw
@@ -32,17 +28,6 @@ class Worth(base.Fitness):  # type: ignore[misc]
     """The value of a plan, to be maximised."""
 
     weights = (1.0,)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed the global `random`, which DEAP draws from, and restore its state afterwards."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)
 
 
 class Listed(list[int]):
@@ -90,15 +75,17 @@ def plain_search(pool: Genes, population: int, generations: int, seed: int) -> t
     box.register("mate", tools.cxUniform, indpb=0.5)
     box.register("mutate", mutate)
     box.register("select", tools.selTournament, tournsize=3)
-    with _seeded(seed):
-        start = [Listed(first) for _ in range(population)]
-        for individual in start:
-            j = random.randrange(len(first))
-            individual[j] = first[j] + random.randrange(count[j])
-        best = tools.HallOfFame(1)
-        _, logbook = algorithms.eaSimple(
-            start, box, cxpb=0.9, mutpb=0.6, ngen=generations, halloffame=best, verbose=False
-        )
+    state = random.getstate()
+    random.seed(seed)  # DEAP draws from the global generator
+    start = [Listed(first) for _ in range(population)]
+    for individual in start:
+        j = random.randrange(len(first))
+        individual[j] = first[j] + random.randrange(count[j])
+    best = tools.HallOfFame(1)
+    _, logbook = algorithms.eaSimple(
+        start, box, cxpb=0.9, mutpb=0.6, ngen=generations, halloffame=best, verbose=False
+    )
+    random.setstate(state)
     return best[0].fitness.values[0] + pool.fixed_value, sum(logbook.select("nevals"))
 
 
@@ -107,24 +94,17 @@ def measure_genetic(
 ) -> dict[str, Any]:
     """Time both on one generated round, with equal population and generations.
 
-    Returns
-    -------
-    dict
-        ``[plain_]evaluate_per_s``: individuals whose objective and feasibility are found per
-        second, and nothing else. ``[plain_]search_per_s``: individuals per second of a search,
-        ours with repair, filling and everything else that the policy `evolve` does.
-        ``[plain_]gap``: of the best plan to the dual bound. ``peak_rss_mib`` is read before
-        plain DEAP begins.
+    `evaluate_per_s` are individuals whose objective and feasibility are found per second, and
+    nothing else; `search_per_s` those of a search, ours with repair, filling and everything else
+    that the policy `evolve` does. Gaps are to the dual bound, and ``peak_rss_mib`` is read before
+    plain DEAP begins.
     """
     gpus = 64 * max(1, round(jobs / 64))
     round_ = generate.round(jobs=jobs, gpus=gpus, severity="tight", seed=seed)
-    question = Question.of(round_, "rank")
-    table, worth = question.table, question.values
-    bounds = limits(round_, table)
-    greedy = allocate_by_fill(round_, table, worth)
-    bound, prices = greedy.bound, unit_prices(round_, greedy.prices)
-    losses = move_losses(round_, table, worth)
-    pool = settle(genes(table, worth, bounds, prices), round_, table, losses)
+    question, policy = Question.of(round_, "rank"), Evolve(population=population)
+    bounds = limits(round_, question.table)
+    case = policy.case(question, bounds, unlimited=False)
+    bound, pool = case.bound, case.pool
 
     individuals = draw(pool, population, np.random.default_rng(seed))
     lists = [genome.tolist() for genome in individuals]
@@ -132,23 +112,18 @@ def measure_genetic(
     ours_s = _least_seconds(lambda: (pool.values(individuals), pool.feasible(individuals)))
     plain_s = _least_seconds(lambda: [evaluate(genome) for genome in lists])
 
-    started, cpu_started_s = time.perf_counter(), time.process_time()
-    found = evolve(
-        pool,
-        pool.first[None],
-        Evolve(population=population).settings,
-        stopping.generations(generations),
-        seed=seed,
-        deadline=Deadline(),
+    stop = stopping.generations(generations)
+    start, clock = pool.first[None], Deadline()
+    found, total_s, cpu_s = timed(
+        lambda: evolve(pool, start, policy.settings, stop, seed=seed, deadline=clock)
     )
-    total_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_started_s
     held_mib = peak_rss_mib()
-    started = time.perf_counter()
-    plain_best, plain_evaluations = plain_search(pool, population, generations, seed)
-    plain_total_s = time.perf_counter() - started
+    (plain_best, plain_evaluations), plain_total_s, _ = timed(
+        lambda: plain_search(pool, population, generations, seed)
+    )
     return {
         "gpus": gpus,
-        "options": len(table),
+        "options": len(question.table),
         "evaluate_per_s": population / ours_s,
         "evaluate_ratio": plain_s / ours_s,
         "plain_evaluate_per_s": population / plain_s,
@@ -165,9 +140,4 @@ def measure_genetic(
 
 def _least_seconds(work: Callable[[], object], repeats: int = 50) -> float:
     """Return the least processor time of some repetitions: what disturbs only ever adds."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        work()
-        seconds.append(time.process_time() - started)
-    return min(seconds)
+    return min(timed(work)[2] for _ in range(repeats))

@@ -30,13 +30,7 @@ class Point(msgspec.Struct):
 
 
 def read_points(path: Path) -> list[Point]:
-    """Return the measurements of the price engine in a results file, by number of jobs.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a line is not a result, or none is of the case `prices`.
-    """
+    """Return the measurements of the price engine in a results file, by number of jobs."""
     points = []
     for number, line in enumerate(load(path).splitlines(), 1):
         if not line.strip():
@@ -68,13 +62,11 @@ def draw(points: Sequence[Point], path: Path) -> None:
     times = [p.total_s for p in points] + [p.baseline_s for p in points if p.baseline_s]
     axes.set_ylim(min(times) / 2.5, max(times) * 3)
     axes.set_xlim(points[0].jobs / 3.5, points[-1].jobs * 2.2)
-    axes.set_xlabel("jobs (56 options each, 2 GPUs a job; 1 GPU a job at 64)", fontsize=9)
-    axes.set_ylabel("seconds, building and solving, one thread", fontsize=9)
-    axes.grid(visible=True, which="major", linewidth=0.4, alpha=0.5)
     gaps = " or ".join(f"{gap:g}" for gap in sorted({p.gap_asked for p in points}))
     axes.set_title(f"Time to a relative gap of {gaps} on the reference round", fontsize=11)
     axes.legend(fontsize=8.5, frameon=False, loc="lower right")
-    tidy(axes)
+    size = "jobs (56 options each, 2 GPUs a job; 1 GPU a job at 64)"
+    tidy(axes, size, "seconds, building and solving, one thread", grid=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_picture(figure, path)
 
@@ -83,24 +75,11 @@ def _engine(axes: Axes, points: Sequence[Point]) -> None:
     """Draw the engine's line, each point with its time, and a line of proportional growth."""
     jobs, total_s = [p.jobs for p in points], [p.total_s for p in points]
     last = points[-1]
-    axes.plot(
-        jobs,
-        [last.total_s * n / last.jobs for n in jobs],
-        color="0.6",
-        linestyle=":",
-        linewidth=1.2,
-        label="proportional to jobs",
-    )
+    straight = [last.total_s * n / last.jobs for n in jobs]
+    axes.plot(jobs, straight, color="0.6", ls=":", lw=1.2, label="proportional to jobs")
     axes.plot(jobs, total_s, color=colour(0), marker="o", label="price engine", zorder=3)
     for p in points:
-        axes.annotate(
-            _seconds(p.total_s),
-            (p.jobs, p.total_s),
-            (4, -13),
-            textcoords="offset points",
-            fontsize=8,
-            color=colour(0),
-        )
+        _note(axes, _seconds(p.total_s), (p.jobs, p.total_s), (4, -13), color=colour(0))
 
 
 def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
@@ -118,15 +97,15 @@ def _monolithic(axes: Axes, points: Sequence[Point]) -> None:
         axes.plot(jobs, times, color=colour(1), marker=marker, linestyle=line, label=label)
         for p, seconds in zip(own, times, strict=True):
             more = "" if reached else "> "
-            axes.annotate(
-                f"{_seconds(seconds)}, {more}{seconds / p.total_s:.0f}×",
-                (p.jobs, seconds),
-                (-5, 6),
-                textcoords="offset points",
-                fontsize=8,
-                color=colour(1),
-                ha="right",
-            )
+            note = f"{_seconds(seconds)}, {more}{seconds / p.total_s:.0f}×"
+            _note(axes, note, (p.jobs, seconds), (-5, 6), color=colour(1), ha="right")
+
+
+def _note(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[int, int], **look: str
+) -> None:
+    """Write beside a point, that many typographic points away."""
+    axes.annotate(text, at, offset, textcoords="offset points", fontsize=8, **look)  # type: ignore[arg-type]
 
 
 def _seconds(value: float) -> str:

@@ -5,13 +5,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from ronda.bench.speed.cases import timed
 from ronda.instances import generate
 from ronda.instances.budget import Budget
 from ronda.instances.errors import InputError
@@ -22,9 +22,6 @@ from ronda.instances.profile import rigid_profile
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.rigid import V100_NODE, make_cluster
 from ronda.solvers.horizon.driver import run
-
-TRACE_NODES = 133
-"""Nodes of 8 GPUs that the cluster of the Venus trace had."""
 
 
 def measure_import(jobs: int) -> dict[str, Any]:
@@ -49,12 +46,8 @@ def measure_read(jobs: int, trace: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "instance.json"
         write(instance, path)
-        began = time.perf_counter()
-        read(path)
-        total_s = time.perf_counter() - began
-        began = time.perf_counter()
-        json.loads(path.read_bytes())
-        baseline_s = time.perf_counter() - began
+        _, total_s, _ = timed(lambda: read(path))
+        _, baseline_s, _ = timed(lambda: json.loads(path.read_bytes()))
     return {
         "jobs": len(instance.jobs),
         "gpus": instance.cluster.gpus,
@@ -66,12 +59,11 @@ def measure_read(jobs: int, trace: Path | None) -> dict[str, Any]:
 def measure_engine(jobs: int, trace: Path | None) -> dict[str, Any]:
     """Time FIFO over a whole rigid trace."""
     instance = rigid_trace(jobs, trace)
-    began = time.perf_counter()
-    schedule = run(instance, "fifo", time_limit_s=None)
+    schedule, total_s, _ = timed(lambda: run(instance, "fifo", time_limit_s=None))
     return {
         "jobs": len(instance.jobs),
         "gpus": instance.cluster.gpus,
-        "total_s": time.perf_counter() - began,
+        "total_s": total_s,
         "solve_s": sum(record.solve_s for record in schedule.rounds),
         "rounds": len(schedule.rounds),
     }
@@ -82,12 +74,11 @@ def measure_driver(jobs: int) -> dict[str, Any]:
     instance = generate.horizon(2 * jobs, max(8, jobs // 2 // 8 * 8), "balanced", 0)
     # All but one in four are there from the start, so that the number of live jobs passes `jobs`.
     early = tuple(
-        msgspec.structs.replace(job, submit_s=0.0 if k % 4 else job.submit_s)
-        for k, job in enumerate(instance.jobs)
+        replace(job, submit_s=0.0 if k % 4 else job.submit_s) for k, job in enumerate(instance.jobs)
     )
     jobs_by_time = tuple(sorted(early, key=lambda job: job.submit_s))
     # Without budgets: under these some jobs, as requested, could never run.
-    crowded = msgspec.structs.replace(instance, jobs=jobs_by_time, budget=Budget())
+    crowded = replace(instance, jobs=jobs_by_time, budget=Budget())
     records = [
         record
         for record in run(crowded, "srtf", time_limit_s=None).rounds
@@ -105,10 +96,10 @@ def measure_driver(jobs: int) -> dict[str, Any]:
 
 def rigid_trace(jobs: int, trace: Path | None) -> Instance:
     """Return a rigid instance: the first jobs of a Helios log, or random ones at 0.9 load."""
-    if trace is not None:
-        whole = read_helios(trace, nodes=TRACE_NODES)
-        return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
-    return _random_trace(jobs)
+    if trace is None:
+        return _random_trace(jobs)
+    whole = read_helios(trace, nodes=133)  # as many as the cluster of the Venus trace had
+    return replace(whole, jobs=whole.jobs[:jobs])
 
 
 def _random_trace(jobs: int) -> Instance:

@@ -8,14 +8,12 @@ engine first, so that the peak of memory is its own. CPU seconds stand beside th
 clock: on a machine with other work they tell what the clock would have said without it.
 """
 
-import time
-from itertools import pairwise
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ronda.bench.runs.runner import peak_rss_mib
-from ronda.bench.speed.cases import tell
+from ronda.bench.speed.cases import tell, timed
 from ronda.bench.speed.certificate import Claim, certify
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.case import make_case
@@ -36,11 +34,9 @@ def measure_prices(
 ) -> dict[str, Any]:
     """Time the price engine on the reference round of a number of jobs."""
     tell(f"prices: {jobs:,} jobs ...")
-    began, began_cpu = time.perf_counter(), time.process_time()
-    problem = reference(jobs, seed)
-    built = time.perf_counter()
-    answer = solve_separable(problem, Search(gap=gap, seed=seed))
-    ended, ended_cpu = time.perf_counter(), time.process_time()
+    problem, build_s, build_cpu_s = timed(lambda: reference(jobs, seed))
+    search = Search(gap=gap, seed=seed)
+    answer, solve_s, solve_cpu_s = timed(lambda: solve_separable(problem, search))
     memory_mib = peak_rss_mib()
     assert answer.chosen is not None  # to run nothing is always possible here
     assert answer.blocks is not None
@@ -51,16 +47,16 @@ def measure_prices(
     seen = certify(problem, claim, gap)
     for fault in seen.faults:
         tell(f"prices: {jobs:,} jobs: certificate: {fault}")
-    tell(f"prices: {jobs:,} jobs: {ended - began:.3f} s, gap {answer.gap:.1e}")
+    tell(f"prices: {jobs:,} jobs: {build_s + solve_s:.3f} s, gap {answer.gap:.1e}")
     found = {
         "gpus": round(float(problem.capacity[0])),
         "options": len(problem.value),
-        "total_s": ended - began,
-        "build_s": built - began,
-        "solve_s": ended - built,
+        "total_s": build_s + solve_s,
+        "build_s": build_s,
+        "solve_s": solve_s,
         "gap": answer.gap,
         "peak_rss_mib": round(memory_mib, 1),
-        "cpu_s": ended_cpu - began_cpu,
+        "cpu_s": build_cpu_s + solve_cpu_s,
         "gap_asked": gap,
         "seed": seed,
         "stop": answer.stop,
@@ -84,12 +80,12 @@ def measure_monolithic(problem: Separable, gap: float, limit_s: float, seed: int
     from ronda.solvers.exact.model import solve
 
     tell(f"prices: {problem.jobs:,} jobs: monolithic model, at most {limit_s:g} s ...")
-    began, began_cpu = time.perf_counter(), time.process_time()
-    scaled, units = normalise(problem)
-    model = build_separable(scaled)
-    built = time.perf_counter()
-    outcome = solve(model, deadline=Deadline(limit_s), gap=gap, seed=seed)
-    ended, ended_cpu = time.perf_counter(), time.process_time()
+    (scaled, units), scale_s, scale_cpu_s = timed(lambda: normalise(problem))
+    model, model_s, model_cpu_s = timed(lambda: build_separable(scaled))
+    outcome, solve_s, solve_cpu_s = timed(
+        lambda: solve(model, deadline=Deadline(limit_s), gap=gap, seed=seed)
+    )
+    total_s = scale_s + model_s + solve_s
     objective = bound = reached = None
     if outcome.bound is not None:
         bound = outcome.bound * units.value
@@ -97,12 +93,12 @@ def measure_monolithic(problem: Separable, gap: float, limit_s: float, seed: int
         objective = problem.objective(*answer(model))
     if objective is not None and bound is not None:
         reached = max(0.0, bound - objective) / max(abs(bound), 1e-300)
-    tell(f"prices: monolithic model: {ended - began:.3f} s, {outcome.message}")
+    tell(f"prices: monolithic model: {total_s:.3f} s, {outcome.message}")
     return {
-        "baseline_s": ended - began,
-        "baseline_cpu_s": ended_cpu - began_cpu,
-        "baseline_build_s": built - began,
-        "baseline_solve_s": ended - built,
+        "baseline_s": total_s,
+        "baseline_cpu_s": scale_cpu_s + model_cpu_s + solve_cpu_s,
+        "baseline_build_s": scale_s + model_s,
+        "baseline_solve_s": solve_s,
         "baseline_objective": objective,
         "baseline_bound": bound,
         "baseline_gap": reached,
@@ -116,30 +112,24 @@ def measure_build(jobs: int, seed: int) -> dict[str, Any]:
     """Time what comes before a solver: options, values, case and arrays of a generated round."""
     tell(f"build: {jobs:,} jobs: generating the round ...")
     round_ = generate.round(jobs, severity="tight", seed=seed)
-    clock = [time.perf_counter()]
-    table = build(round_)
-    clock.append(time.perf_counter())
-    worth = values(round_, table)
-    clock.append(time.perf_counter())
-    case = make_case(round_, table, worth)
-    clock.append(time.perf_counter())
-    problem = separable(case)
-    clock.append(time.perf_counter())
-    steps = [after - before for before, after in pairwise(clock)]
-    began = time.perf_counter()
-    build(_later(round_))
-    again_s = time.perf_counter() - began
-    tell(f"build: {jobs:,} jobs: {clock[-1] - clock[0]:.3f} s")
+    table, options_s, _ = timed(lambda: build(round_))
+    worth, values_s, _ = timed(lambda: values(round_, table))
+    case, case_s, _ = timed(lambda: make_case(round_, table, worth))
+    problem, separable_s, _ = timed(lambda: separable(case))
+    total_s = options_s + values_s + case_s + separable_s
+    later = _later(round_)
+    _, again_s, _ = timed(lambda: build(later))
+    tell(f"build: {jobs:,} jobs: {total_s:.3f} s")
     return {
         "gpus": round_.cluster.gpus,
         "options": len(table),
-        "total_s": clock[-1] - clock[0],
-        "build_s": clock[-1] - clock[0],
+        "total_s": total_s,
+        "build_s": total_s,
         "seed": seed,
-        "options_s": steps[0],
-        "values_s": steps[1],
-        "case_s": steps[2],
-        "separable_s": steps[3],
+        "options_s": options_s,
+        "values_s": values_s,
+        "case_s": case_s,
+        "separable_s": separable_s,
         "again_s": again_s,
         "columns": len(problem.value),
         "resources": len(problem.names),
@@ -150,8 +140,5 @@ def _later(round_: Round) -> Round:
     """Return the round a while later: one job in twenty is new."""
     waiting = list(round_.waiting)
     for k in range(0, len(waiting), 20):
-        job = msgspec.structs.replace(waiting[k].job, id=f"new-{k}")
-        waiting[k] = msgspec.structs.replace(waiting[k], job=job)
-    return msgspec.structs.replace(
-        round_, now_s=round_.now_s + round_.length_s, waiting=tuple(waiting)
-    )
+        waiting[k] = replace(waiting[k], job=replace(waiting[k].job, id=f"new-{k}"))
+    return replace(round_, now_s=round_.now_s + round_.length_s, waiting=tuple(waiting))

@@ -12,61 +12,36 @@ import numpy as np
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.errors import InputError
 
-GPUS = 2.0 ** np.arange(7)
-"""GPU counts of a job's options: 1, 2, 4, ..., 64."""
-
-CLOCKS = np.linspace(0.5, 1.0, 8)
-"""Clocks of a job's options, as shares of full speed."""
-
-FEW_JOBS = 64
-"""Up to this many jobs there is one GPU a job, beyond it two."""
+GPUS, CLOCKS = 2.0 ** np.arange(7), np.linspace(0.5, 1.0, 8)
+"""A job's options: 1, 2, 4, ..., 64 GPUs, and shares of full speed."""
 
 WATTS_PER_GPU = 180.0
-"""Power cap for each GPU there is."""
+"""Power cap for each GPU of the cluster."""
 
 
 def reference(jobs: int, seed: int = 0) -> Separable:
-    """Return the reference round of a number of jobs.
+    """Return the reference round: twice as many GPUs as jobs, or as many for at most 64 jobs.
 
     A job has 56 options in the order of its GPUs and, for the same GPUs, of its clock. The drawn
     numbers are uniform: a in (0.02, 0.3), w in (0.5, 3), p0 in (60, 100), p1 in (100, 250), e in
-    (0.5, 0.9), each for all jobs before the next, in this order.
-
-    Parameters
-    ----------
-    jobs
-        How many; there are twice as many GPUs, or as many for at most 64 jobs.
-    seed
-        Of numpy's default generator.
-
-    Raises
-    ------
-    InputError
-        For less than one job or a negative seed.
+    (0.5, 0.9), each for all jobs before the next, in this order, from numpy's
+    default generator.
     """
     if jobs < 1:
         raise InputError("jobs", f"{jobs}", "at least 1")
     if seed < 0:
         raise InputError("seed", f"{seed}", "0 or more")
     rng = np.random.default_rng(seed)
-    a = rng.uniform(0.02, 0.3, jobs)[:, None]
-    w = rng.uniform(0.5, 3.0, jobs)[:, None]
-    p0 = rng.uniform(60.0, 100.0, jobs)[:, None]
-    p1 = rng.uniform(100.0, 250.0, jobs)[:, None]
-    e = rng.uniform(0.5, 0.9, jobs)[:, None]
+    ranges = ((0.02, 0.3), (0.5, 3.0), (60.0, 100.0), (100.0, 250.0), (0.5, 0.9))
+    a, w, p0, p1, e = (rng.uniform(low, high, (jobs, 1)) for low, high in ranges)
     n, s = np.repeat(GPUS, len(CLOCKS)), np.tile(CLOCKS, len(GPUS))
     rate = w * n / (1.0 + a * np.log2(n)) * s**e
     watts = n * (p0 + p1 * s**2.5)
-    gpus = float(jobs if jobs <= FEW_JOBS else 2 * jobs)
-    return Separable(
+    gpus = float(jobs if jobs <= 64 else 2 * jobs)
+    return Separable.without_blocks(
         start=np.arange(jobs + 1) * len(n),
         value=rate.ravel(),
         use=np.stack([np.tile(n, jobs), watts.ravel()]),
         capacity=np.array([gpus, WATTS_PER_GPU * gpus]),
         names=("gpus", "power_cap"),
-        must=np.zeros(jobs, dtype=np.bool_),
-        block_value=np.zeros(0),
-        block_use=np.zeros((2, 0)),
-        block_count=np.zeros(0),
-        block_integer=np.zeros(0, dtype=np.bool_),
     )

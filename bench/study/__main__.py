@@ -16,6 +16,7 @@ STUDIES = {
     "learning-curves": "Makes the packaged learning curves from the public data.",
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
+    "memory": "Whether memory stays flat while a policy decides on and on.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""
 
@@ -27,9 +28,9 @@ class Studies(Listed):
         """Import a study's command."""
         if cmd_name not in STUDIES:
             return None
-        module = importlib.import_module(f"ronda.bench.study.{cmd_name.replace('-', '_')}")
-        found: click.Command = module.command
-        return found
+        name = cmd_name.replace("-", "_")
+        command: click.Command = importlib.import_module(f"ronda.bench.study.{name}").command
+        return command
 
 
 studies = Studies(

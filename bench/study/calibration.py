@@ -19,8 +19,8 @@ from matplotlib.ticker import PercentFormatter
 from scipy.special import betainc, betaln
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
-from ronda.bench.study.harness import Folder, markdown, seeds, study
-from ronda.bench.study.learning_curves import Log, logs, packaged, read
+from ronda.bench.study.harness import Folder, markdown, option, seeds, study
+from ronda.bench.study.learning_curves import Log, logs, read
 from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
 from ronda.formulations.prediction.training import Training
@@ -62,13 +62,9 @@ def believe(method: str, train: Log, test: Log, seed: int) -> BetaProgress:
 def judge(belief: BetaProgress, truth: Floats) -> dict[str, Any]:
     """Hold beliefs against the true progress.
 
-    Returns
-    -------
-    dict
-        ``log_density``: mean at the true progress, more is better; ``mean_error``: of E[rho],
-        absolute; ``shares``: of true progress below each quantile of `LEVELS`;
-        ``calibration_error``: mean distance between shares and levels; ``coverage_80, width_80``:
-        share of true progress in the central 80 % interval, and its mean width.
+    `log_density` is the mean at the true progress, `mean_error` of E[rho]; `shares` are of true
+    progress below each quantile of `LEVELS`, `calibration_error` is their mean distance from
+    these; `coverage_80, width_80` are of the central 80 % interval.
     """
     a, b = belief.a, belief.b
     density = (a - 1) * np.log(truth) + (b - 1) * np.log1p(-truth) - betaln(a, b)
@@ -115,7 +111,7 @@ def sampling_loss(belief: BetaProgress, test: Log, seed: int) -> dict[str, float
 
 @lru_cache(maxsize=1)
 def _log(curves: str) -> Log:
-    return logs(read(Path(curves)) if curves else packaged())
+    return logs(read(Path(curves) if curves else None))
 
 
 def measure(seed: int, split: str, method: str, curves: str) -> dict[str, Any]:
@@ -140,12 +136,10 @@ MEASURES = {
 
 def table(lines: pd.DataFrame) -> str:
     """Return the means over seeds of all measures and losses, in Markdown."""
-    means = lines.groupby(["split", "method"], sort=False)[list(MEASURES)].mean()
-    formats = [form for _, form in MEASURES.values()]
-    rows = [
-        [*names, *(f"{value:{form}}" for value, form in zip(row, formats, strict=True))]
-        for names, row in zip(means.index, means.to_numpy(), strict=True)
-    ]
+    rows = []
+    for (split, method), own in lines.groupby(["split", "method"], sort=False):
+        means = (f"{own[name].mean():{form}}" for name, (_, form) in MEASURES.items())
+        rows.append([f"{split}", f"{method}", *means])
     header = ["held out", "predictor", *(title for title, _ in MEASURES.values())]
     made = markdown(header, rows, words=2)
     if "losses" not in lines:
@@ -165,28 +159,19 @@ def draw(lines: pd.DataFrame, folder: Folder) -> None:
         axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
         for index, (method, each) in enumerate(own.groupby("method", sort=False)):
             shares = np.mean(each.shares.tolist(), axis=0)
-            axes.plot(
-                LEVELS,
-                shares,
-                color=colour(index),
-                marker=marker(index),
-                markersize=3.5,
-                linewidth=1.4,
-                label=f"{method} ({each.calibration_error.mean():.2f} off)",
-            )
+            label = f"{method} ({each.calibration_error.mean():.2f} off)"
+            look = {"color": colour(index), "marker": marker(index), "markersize": 3.5}
+            axes.plot(LEVELS, shares, linewidth=1.4, label=label, **look)
             pairs = zip(LEVELS.tolist(), shares.tolist(), strict=True)
             rows += [(split, method, f"{level:.2f}", share) for level, share in pairs]
         axes.set_aspect("equal")
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1)
-        axes.set_xlabel("predicted quantile of progress", fontsize=9)
-        axes.set_ylabel("held-out epochs whose true progress is below it", fontsize=9)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_title(f"held out: {split}", fontsize=10)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(PercentFormatter(1.0))
-        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
         axes.legend(fontsize=8, frameon=False, loc="upper left")
-        tidy(axes)
+        below = "held-out epochs whose true progress is below it"
+        tidy(axes, "predicted quantile of progress", below, grid=True)
     save(figure, folder.path / "calibration", ("split", "method", "level", "share"), rows)
 
 
@@ -208,8 +193,8 @@ command = study(
     calibrate,
     [
         seeds("0"),
-        click.Option(
-            ["--curves"],
+        option(
+            "--curves",
             type=click.Path(path_type=Path, exists=True, dir_okay=False),
             help="CSV of curves; the packaged ones without.",
         ),

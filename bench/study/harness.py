@@ -35,22 +35,9 @@ class Folder:
     ) -> pd.DataFrame:
         """Return a row for each case: what was asked, and what `measure` found.
 
+        Cases are keyword arguments of `measure`: strings and numbers, the same names for all.
         Every result is a line of ``lines.jsonl`` before the next case begins; a later call
-        measures what has no final line. Progress goes to stderr.
-
-        Parameters
-        ----------
-        cases
-            Keyword arguments of `measure`: strings and numbers, the same names for all.
-        measure
-            Returns the fields of a line.
-        final
-            Whether to measure the case of a line again would only repeat it.
-
-        Raises
-        ------
-        InputError
-            If the folder's lines are not of these cases.
+        measures what has no `final` line. Progress goes to stderr.
         """
 
         def key(line: dict[str, Any]) -> tuple[Any, ...]:
@@ -79,34 +66,29 @@ def study(
     experiment: Callable[..., int | None],
     options: Sequence[click.Parameter] = (),
 ) -> click.Command:
-    """Return the command of a study.
+    """Return the command of a study, helped by its module's docstring; `name` marks its folders.
 
-    Parameters
-    ----------
-    name
-        As on the command line; marks the study's folders.
-    about
-        The help: the docstring of the study's module.
-    experiment
-        Called with the `Folder` and the options by name; may return an exit code.
-    options
-        Besides ``--out``.
+    The experiment gets the `Folder` and the options by name, and may return an exit code.
     """
 
     def run(out: Path, **given: Any) -> int | None:
         with claim(out, "study", {"study": name}):
             return experiment(Folder(out), **given)
 
-    folder = click.Option(
-        ["--out"],
+    folder = option(
+        "--out",
         type=click.Path(path_type=Path),
         default=Path(f"{name}-out"),
-        show_default=True,
         help="Folder of results; a later call goes on from them.",
     )
     # Click wraps paragraphs, but for those that begin with a \b: formulas stay as they are.
     parts = (part if part[0] != " " else f"\b\n{part}" for part in (about or "").split("\n\n"))
     return click.Command(name, CONTEXT, run, params=[*options, folder], help="\n\n".join(parts))
+
+
+def option(*names: str, **given: Any) -> click.Option:
+    """Return an option whose help shows its default."""
+    return click.Option(names, show_default=True, **given)
 
 
 def seeds(default: str) -> click.Option:
@@ -134,40 +116,32 @@ def words(flag: str, default: Sequence[str], meaning: str) -> click.Option:
     return _listed(flag, ",".join(default), parse, meaning)
 
 
-def numbers(flag: str, name: str, default: str, meaning: str) -> click.Option:
-    """Return an option that takes numbers above 0: a tuple, called `name`."""
+def numbers(flag: str, default: str, meaning: str) -> click.Option:
+    """Return an option that takes numbers above 0: a tuple."""
 
     def parse(text: str) -> tuple[float, ...]:
         return tuple(Above0().convert(part, None, None) for part in text.split(","))
 
-    return _listed(flag, default, parse, meaning, name)
+    return _listed(flag, default, parse, meaning)
 
 
 def jobs(default: int) -> click.Option:
     """Return ``--jobs``: how many each workload has."""
-    kind = click.IntRange(1)
-    return click.Option(
-        ["--jobs"], type=kind, default=default, show_default=True, help="Of each workload."
-    )
+    return option("--jobs", type=click.IntRange(1), default=default, help="Of each workload.")
 
 
 def limit(default: float, meaning: str) -> click.Option:
     """Return ``--limit``, as `limit_s`."""
-    return click.Option(
-        ["--limit", "limit_s"], type=Above0(), default=default, show_default=True, help=meaning
-    )
+    return option("--limit", "limit_s", type=Above0(), default=default, help=meaning)
 
 
 def _listed(
-    flag: str, default: str, parse: Callable[[str], tuple[Any, ...]], meaning: str, *names: str
+    flag: str, default: str, parse: Callable[[str], tuple[Any, ...]], meaning: str
 ) -> click.Option:
-    return click.Option(
-        [flag, *names],
-        default=default,
-        show_default=True,
-        callback=lambda _context, _option, text: parse(text),
-        help=meaning,
-    )
+    def callback(_context: click.Context, _option: click.Parameter, text: str) -> tuple[Any, ...]:
+        return parse(text)
+
+    return option(flag, default=default, callback=callback, help=meaning)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:

@@ -23,8 +23,7 @@ from ronda.instances.metrics import summarise
 from ronda.instances.profile import Parametric, Profile
 from ronda.solvers.horizon.driver import run
 
-RACKS, NODES, GPUS_PER_NODE, APPLICATIONS = 6, 3, 8, 4
-MEAN_GAP_S = 55.0
+RACKS, APPLICATIONS, MEAN_GAP_S = 6, 4, 55.0
 MODES = ("prices(joint=false)", "prices(joint=true)")
 
 
@@ -37,31 +36,23 @@ def made(seed: int, jobs: int) -> Instance:
     rng = np.random.default_rng(seed)
     profiles = {}
     for k in range(APPLICATIONS):
+        node_s, rack_s = float(rng.uniform(0.02, 0.1)), float(rng.uniform(0.2, 1.0))
         model = Parametric(
-            alpha_c_s=0.01,
-            beta_c_s=1.0,
-            alpha_r_s=0.02,
-            alpha_n_s=float(rng.uniform(0.02, 0.1)),
-            alpha_x_s=float(rng.uniform(0.2, 1.0)),
+            alpha_c_s=0.01, beta_c_s=1.0, alpha_r_s=0.02, alpha_n_s=node_s, alpha_x_s=rack_s
         )
         profiles[f"p{k}"] = Profile(name=f"p{k}", throughput={"G": model}, base_batch=8.0)
     submit_s = np.cumsum(rng.exponential(MEAN_GAP_S, jobs)).tolist()
     work = rng.lognormal(9.0, 1.0, jobs).tolist()
+    groups = (
+        NodeGroup(name=f"g{k}", count=3, gpus_per_node=8, gpu_type="G", rack=f"r{k}")
+        for k in range(RACKS)
+    )
     return Instance(
         name=f"racks-{seed}",
         cluster=Cluster(
             gpu_types=(GpuType(name="G", memory_gib=16.0),),
             racks=tuple(Rack(name=f"r{k}") for k in range(RACKS)),
-            node_groups=tuple(
-                NodeGroup(
-                    name=f"g{k}",
-                    count=NODES,
-                    gpus_per_node=GPUS_PER_NODE,
-                    gpu_type="G",
-                    rack=f"r{k}",
-                )
-                for k in range(RACKS)
-            ),
+            node_groups=tuple(groups),
         ),
         profiles=profiles,
         jobs=tuple(

@@ -4,16 +4,17 @@ As a command it makes the packaged file from the public data (docs/progress.md n
 licence).
 """
 
-import csv
 import gzip
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ronda.bench.program import CONTEXT
@@ -31,8 +32,7 @@ PATIENCE, LEAST_GAIN = 5, 0.01
 """ONES's rule: a job ends after 5 epochs in a row that gain less than this on its best."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(NamedTuple):
     """One training run: `accuracies` (E,) after each epoch, shares in 0..1."""
 
     task: str
@@ -44,12 +44,8 @@ class Curve:
 class Log:
     """What is known of finished jobs after each of their epochs.
 
-    Attributes
-    ----------
-    rows, progress
-        (N, 5) features and (N,) the share of all epochs that was done then.
-    task, job
-        (N,) number of the task and of the job in the curves that made them.
+    (N, 5) features `rows`, (N,) shares `progress` of all epochs that were done then, and (N,)
+    numbers of the `task` and of the `job` in the curves that made them.
     """
 
     rows: Floats
@@ -57,7 +53,7 @@ class Log:
     task: NDArray[np.int64]
     job: NDArray[np.int64]
 
-    def __getitem__(self, at: NDArray[np.bool_] | NDArray[np.int64]) -> "Log":
+    def __getitem__(self, at: NDArray[np.bool_]) -> "Log":
         """Return some of the rows."""
         return Log(self.rows[at], self.progress[at], self.task[at], self.job[at])
 
@@ -66,42 +62,42 @@ class Log:
         return len(self.rows)
 
 
-def packaged() -> list[Curve]:
-    """Return the packaged curves."""
-    data = resources.files("ronda.bench").joinpath("data", PACKAGED).read_bytes()
-    return _parse(data, PACKAGED)
-
-
-def read(path: Path) -> list[Curve]:
+def read(path: Path | None = None) -> list[Curve]:
     """Return the curves of a CSV file (.csv or .csv.gz) with the columns of `COLUMNS`.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, has no curve, or an accuracy is no share.
+    Without a file these are the packaged ones. An InputError says what the file lacks.
     """
-    return _parse(load(path), str(path))
-
-
-def _parse(data: bytes, place: str) -> list[Curve]:
-    text = unpack(data, place).decode("utf-8", errors="replace")
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(place, f"no column {missing[0]!r}", "columns " + ", ".join(COLUMNS))
+    place = str(path or PACKAGED)
+    packaged = resources.files("ronda.bench").joinpath("data", PACKAGED)
+    data = load(path) if path else packaged.read_bytes()
+    found = _table(unpack(data, place), place, COLUMNS)
     curves = []
-    for number, row in enumerate(reader, start=2):
+    for number, row in enumerate(found.itertuples(index=False), start=2):
         try:
-            accuracies = np.array(row["accuracies"].split(), dtype=float)
-        except (ValueError, AttributeError):
+            accuracies = np.array(str(row.accuracies).split(), dtype=float)
+        except ValueError:
             accuracies = np.array([np.nan])
         if not len(accuracies) or not ((accuracies >= 0) & (accuracies <= 1)).all():
-            found = "something else"
-            raise InputError(f"{place}:{number}: accuracies", found, "shares from 0 to 1")
-        curves.append(Curve(row["task"], row["configuration"], accuracies))
+            expected = "shares from 0 to 1"
+            raise InputError(f"{place}:{number}: accuracies", "something else", expected)
+        curves.append(Curve(str(row.task), str(row.configuration), accuracies))
     if not curves:
         raise InputError(place, "no curve", "at least one")
     return curves
+
+
+def _table(data: bytes, place: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of a CSV file as text."""
+    try:
+        found = pd.read_csv(
+            io.BytesIO(data), dtype=str, keep_default_na=False, encoding_errors="replace"
+        )
+    except ValueError as error:
+        raise InputError(place, f"{error}", "columns " + ", ".join(columns)) from error
+    missing = [column for column in columns if column not in found]
+    if missing:
+        raise InputError(place, f"no column {missing[0]!r}", "columns " + ", ".join(columns))
+    return found[list(columns)]
 
 
 def life(accuracies: Floats) -> int | None:
@@ -129,63 +125,42 @@ def logs(curves: Sequence[Curve]) -> Log:
     all, so that this feature says nothing.
     """
     tasks = sorted({curve.task for curve in curves})
-    parts: list[tuple[Floats, Floats]] = []
-    task: list[int] = []
-    job: list[int] = []
+    parts = []
     for number, curve in enumerate(curves):
         epochs = life(curve.accuracies)
-        if epochs is None:
-            continue
-        accuracies = curve.accuracies[:epochs]
-        errors = 1.0 - accuracies
-        parts.append(finished_rows(1.0, max(float(errors[0]), 1e-3), errors, accuracies))
-        task += [tasks.index(curve.task)] * (epochs - 1)
-        job += [number] * (epochs - 1)
+        if epochs is not None:
+            accuracies = curve.accuracies[:epochs]
+            errors = 1.0 - accuracies
+            made = finished_rows(1.0, max(float(errors[0]), 1e-3), errors, accuracies)
+            origin = np.array([tasks.index(curve.task), number])
+            parts.append((*made, *np.repeat(origin[:, None], epochs - 1, axis=1)))
     if not parts:
         raise InputError("curves", "none that ends", "at least one that stops gaining")
-    rows, progress = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Log(rows, progress, np.array(task), np.array(job))
-
-
-def convert(source: Path) -> bytes:
-    """Return the packaged file's bytes from ``surrogate_curves_12tasks.csv.gz`` in a folder."""
-    path = source / "surrogate_curves_12tasks.csv.gz"
-    found: dict[tuple[str, int], list[str]] = {}
-    text = io.StringIO(unpack(load(path), str(path)).decode())
-    for row in csv.DictReader(text):
-        configuration = int(row["config_id"])
-        if configuration < CONFIGURATIONS:
-            accuracies = found.setdefault((row["openml_task"], configuration), [])
-            accuracies.append(f"{float(row['val_accuracy']) / 100:.4f}")
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((task, number, " ".join(a)) for (task, number), a in found.items())
-    return gzip.compress(out.getvalue().encode(), mtime=0)
+    return Log(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def make(source: Path, out: Path) -> None:
-    """Make the packaged file."""
-    store(out, convert(source))
+    """Make the packaged file from ``surrogate_curves_12tasks.csv.gz`` in the folder `source`."""
+    path = source / "surrogate_curves_12tasks.csv.gz"
+    columns = ("openml_task", "config_id", "val_accuracy")
+    found = _table(unpack(load(path), str(path)), str(path), columns)
+    found = found[found.config_id.astype(int) < CONFIGURATIONS]
+    shares = (found.val_accuracy.astype(float) / 100).map("{:.4f}".format)
+    made = shares.groupby([found.openml_task, found.config_id], sort=False).agg(" ".join)
+    text = made.rename_axis(COLUMNS[:2]).to_csv(header=[COLUMNS[2]], lineterminator="\n")
+    store(out, gzip.compress(text.encode(), mtime=0))
 
 
+folder = click.Path(path_type=Path, exists=True, file_okay=False)
 command = click.Command(
     "learning-curves",
     CONTEXT,
     make,
     help=__doc__,
     params=[
+        click.Option(["--source"], type=folder, required=True, help="Folder of the public data."),
         click.Option(
-            ["--source"],
-            type=click.Path(path_type=Path, exists=True, file_okay=False),
-            required=True,
-            help="Folder of the public data.",
-        ),
-        click.Option(
-            ["--out"],
-            type=click.Path(path_type=Path),
-            required=True,
-            help="The file to make, .csv.gz.",
+            ["--out"], type=click.Path(path_type=Path), required=True, help="The file, .csv.gz."
         ),
     ],
 )

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
-from ronda.bench.figures.style import colour, new_figure, save, tidy
+from ronda.bench.figures.style import box, colour, new_figure, save, tidy
 from ronda.bench.runs.compare import Comparison, failed
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case, cases
@@ -23,6 +23,7 @@ from ronda.bench.study.harness import (
     Folder,
     jobs,
     markdown,
+    option,
     policies,
     seeds,
     study,
@@ -78,12 +79,9 @@ def make_cases(
 def _checkpoints_only(instance: Instance) -> Instance:
     """Return the workload on a system that cannot scale a running job in place."""
     jobs = tuple(
-        job
-        if job.costs is None
-        else msgspec.structs.replace(job, costs=msgspec.structs.replace(job.costs, scale_s=None))
-        for job in instance.jobs
+        replace(job, costs=job.costs and replace(job.costs, scale_s=None)) for job in instance.jobs
     )
-    return msgspec.structs.replace(instance, name=f"{instance.name}-checkpoints", jobs=jobs)
+    return replace(instance, name=f"{instance.name}-checkpoints", jobs=jobs)
 
 
 def collect(comparison: Comparison, listed: Sequence[tuple[str, Case]]) -> pd.DataFrame:
@@ -140,13 +138,11 @@ def _row(policy: str, means: pd.DataFrame) -> list[str]:
 
 
 def _cell(unit: float, found: Interval) -> str:
-    """Write an estimate with its interval."""
     value, low, high = (unit * number for number in found)
     return f"{value:,.0f}" if np.isnan(low) else f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
 
 
 def _title(times: pd.DataFrame) -> str:
-    """Say what the runs of a batch were."""
     seeds = times.seed.nunique()
     jobs = len(times) // (seeds * times.policy.nunique())
     plural = "s" if seeds > 1 else ""
@@ -159,20 +155,16 @@ def boxes(times: pd.DataFrame, path: Path) -> None:
     labels = list(times.policy.unique())
     rows: list[tuple[object, ...]] = []
     for axes, measure in zip(figure.subplots(1, 3), MEASURES, strict=True):
-        values = [times[times.policy == label][measure] for label in labels]
-        drawn = axes.boxplot(values, showfliers=False, widths=0.6, patch_artist=True)
-        for index, box in enumerate(drawn["boxes"]):
-            box.set(facecolor=colour(index), alpha=0.55)
-        for middle in drawn["medians"]:
-            middle.set(color="black")
-        axes.plot(range(1, len(labels) + 1), [v.mean() for v in values], "ko", markersize=4)
-        axes.set_xticks(range(1, len(labels) + 1), labels, rotation=20)
+        for index, label in enumerate(labels):
+            each = times[times.policy == label][measure]
+            box(axes, index, each, index, width=0.6)
+            axes.plot(index, each.mean(), "ko", markersize=4)
+            rows.append((measure, label, each.mean(), *each.quantile((0.25, 0.5, 0.75))))
+        axes.set_xticks(range(len(labels)), labels, rotation=20)
         axes.set_ylim(bottom=0)
         axes.set_title(f"{measure} (s)", fontsize=10)
-        axes.grid(visible=True, axis="y", linewidth=0.4, alpha=0.5)
+        axes.yaxis.grid(visible=True, linewidth=0.4, alpha=0.5)
         tidy(axes)
-        for label, each in zip(labels, values, strict=True):
-            rows.append((measure, label, each.mean(), *each.quantile((0.25, 0.5, 0.75))))
     title = f"ONES workload, {_title(times)}; boxes: quartiles, dots: means, no outliers"
     figure.suptitle(title, fontsize=10)
     save(figure, path, ("measure", "policy", "mean_s", "q25_s", "median_s", "q75_s"), rows)
@@ -188,9 +180,7 @@ def distributions(times: pd.DataFrame, path: Path) -> None:
         axes.set_xscale("log")
         axes.set_xlim(left=SHORTEST_S)
         axes.set_ylim(0, 1.02)
-        axes.set_xlabel(f"{measure} (s)", fontsize=9)
-        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
-        tidy(axes)
+        tidy(axes, f"{measure} (s)", grid=True)
     figure.axes[0].set_ylabel("share of jobs", fontsize=9)
     figure.axes[0].legend(fontsize=8, frameon=False, loc="upper left")
     figure.suptitle(f"ONES workload, {_title(times)}", fontsize=10)
@@ -199,8 +189,7 @@ def distributions(times: pd.DataFrame, path: Path) -> None:
 
 def tell(case: Case, share: float, result: Result | None) -> None:
     """Say on stderr how each run ended."""
-    del share
-    if result is not None:
+    if share == 1.0 and result is not None:
         said = result.metrics.get("mean_jct_s", result.message)
         click.echo(f"{case.instance} {case.label}: {result.status} {said}", err=True)
 
@@ -235,12 +224,6 @@ command = study(
         jobs(50),
         policies("ones,tiresias,optimus,fifo"),
         words("--batch", tuple(BATCHES), "What users ask for."),
-        click.Option(
-            ["--processes"],
-            type=click.IntRange(1),
-            default=2,
-            show_default=True,
-            help="Runs side by side.",
-        ),
+        option("--processes", type=click.IntRange(1), default=2, help="Runs side by side."),
     ],
 )

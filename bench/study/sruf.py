@@ -15,7 +15,7 @@ reading, not the paper's.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -52,7 +52,7 @@ then."""
 class SrufSnapshot:
     """One decision of ONES without placement.
 
-    `weights` are (J, Rmax) GPU-seconds to come on 1..Rmax GPUs, inf above the job's limit.
+    (J, Rmax) `weights` are GPU-seconds to come on 1..Rmax GPUs, inf above the job's limit.
     """
 
     weights: Floats
@@ -88,19 +88,10 @@ class SrufSnapshot:
         gpus = np.broadcast_to(np.arange(1.0, self.weights.shape[1] + 1), allowed.shape)
         costs = np.where(allowed, self.weights, 0.0)
         steepest = 1.0 + float(np.diff(costs, axis=1, prepend=0.0).max(initial=0.0))
-        none = np.zeros(0)
-        return Separable(
-            start=np.concatenate([[0], np.cumsum(self.limits)]),
-            value=(steepest * gpus - costs)[allowed],
-            use=gpus[allowed][None],
-            capacity=np.array([float(self.used)]),
-            names=("gpus",),
-            must=np.zeros(len(self.weights), dtype=np.bool_),
-            block_value=none,
-            block_use=np.zeros((1, 0)),
-            block_count=none,
-            block_integer=none.astype(np.bool_),
-        )
+        start = np.concatenate([[0], np.cumsum(self.limits)])
+        value, use = (steepest * gpus - costs)[allowed], gpus[allowed][None]
+        capacity = np.array([float(self.used)])
+        return Separable.without_blocks(start, value, use, capacity, ("gpus",))
 
 
 def snapshot(left: ArrayLike, speed: ArrayLike, capacity: int) -> SrufSnapshot:
@@ -163,10 +154,6 @@ def shortest_first(problem: SrufSnapshot) -> Ints:
     return gpus
 
 
-Method = Callable[[SrufSnapshot, int, Deadline], Ints]
-"""From a snapshot, a seed and a deadline to (J,) GPUs."""
-
-
 def by_ones(problem: SrufSnapshot, seed: int, deadline: Deadline) -> Ints:
     """Search with ONES's operators, all jobs predicted and each with its one limit R.
 
@@ -209,14 +196,10 @@ def by_evolve(problem: SrufSnapshot, seed: int, deadline: Deadline) -> Ints:
     pool = genes_of(knapsack.start, knapsack.value, knapsack.use, knapsack.capacity, price)
     srpt = shortest_first(problem)
     filled = pool.genome(np.where(srpt > 0, knapsack.start[:-1] + srpt - 1, -1))
-    found = evolve(
-        pool,
-        np.unique([filled, pool.favourites(pool.surplus)], axis=0),
-        Settings(population=100, exchanges=2, adaptive=True),
-        stopping.first_of(stopping.stagnation(100), stopping.deadline(deadline)),
-        seed=seed,
-        deadline=deadline,
-    )
+    start = np.unique([filled, pool.favourites(pool.surplus)], axis=0)
+    kind = Settings(population=100, exchanges=2, adaptive=True)
+    stop = stopping.first_of(stopping.stagnation(100), stopping.deadline(deadline))
+    found = evolve(pool, start, kind, stop, seed=seed, deadline=deadline)
     return _gpus(knapsack, pool.rows(found.genome))
 
 
@@ -232,23 +215,19 @@ def _gpus(knapsack: Separable, chosen: Ints) -> Ints:
     return np.where(chosen >= 0, chosen - knapsack.start[:-1] + 1, 0)
 
 
-SEARCHES: Mapping[str, Method] = {
+SEARCHES: dict[str, Callable[[SrufSnapshot, int, Deadline], Ints]] = {
     "srpt": lambda problem, seed, deadline: shortest_first(problem),
     "ones": by_ones,
     "evolve": by_evolve,
     "prices": by_prices,
     "dp": lambda problem, seed, deadline: optimum(problem),
 }
-"""All searches by name."""
 
 
 def measure(gpus: int, jobs: int, seed: int, search: str, limit_s: float) -> dict[str, Any]:
     """Return the score that a search of a snapshot ends with, its gap and its seconds.
 
-    Raises
-    ------
-    RuntimeError
-        If the schedule breaks a limit or leaves GPUs idle.
+    A schedule that breaks a limit or leaves GPUs idle is a RuntimeError.
     """
     problem = generate(gpus, jobs, seed)
     began = time.perf_counter()

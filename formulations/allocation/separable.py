@@ -42,6 +42,22 @@ class Separable:
     block_count: Floats
     block_integer: Mask
 
+    @classmethod
+    def without_blocks(
+        cls,
+        start: Rows,
+        value: Floats,
+        use: Floats,
+        capacity: Floats,
+        names: tuple[str, ...],
+        *,
+        must: bool = False,
+    ) -> "Separable":
+        """Return a problem of jobs alone, all of which must run or none."""
+        every, none = np.full(len(start) - 1, must), np.zeros(0)
+        empty = (none, np.zeros((len(names), 0)), none, none.astype(np.bool_))
+        return cls(start, value, use, capacity, names, every, *empty)
+
     @property
     def jobs(self) -> int:
         """Number of jobs."""

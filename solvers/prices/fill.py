@@ -200,8 +200,8 @@ class _Spending:
         problem, has = self.problem, self.now >= 0
         at = np.where(has, self.now, 0)
         value_now = np.where(has, problem.value[at], 0.0)
-        more = value_now + ROUNDING * np.abs(value_now)
-        rows = np.flatnonzero(problem.value > more[self.owner])
+        better = value_now + ROUNDING * np.abs(value_now)  # values may be negative
+        rows = np.flatnonzero(problem.value > better[self.owner])
         for use, left, slack in zip(problem.use, self.left, self.slack, strict=True):
             room = left + slack + np.where(has, use[at], 0.0)
             rows = rows[use[rows] <= room[self.owner[rows]]]

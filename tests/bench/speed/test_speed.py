@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ronda.bench.speed import policy
+from ronda.bench.speed import decision
 from ronda.bench.speed.__main__ import main
 from ronda.bench.speed.cases import CASES, FIELDS
 from ronda.bench.speed.placement import LARGEST, drawn_sizes
@@ -66,7 +66,7 @@ def test_every_case_teaches_itself(case, capsys):
 @pytest.mark.parametrize("case", ["powerflow", "powerflow-prices", "milp-energy"])
 def test_policies_are_timed_on_what_they_decide(case, capsys, monkeypatch):
     """A small round; the parts are within the whole."""
-    monkeypatch.setattr(policy, "REPEATS", 1)
+    monkeypatch.setattr(decision, "REPEATS", 1)
     assert main([case, "--jobs", "12", "--here"]) == 0
     line = json.loads(capsys.readouterr().out)
     assert set(FIELDS) <= line.keys()

@@ -16,7 +16,7 @@ from ronda.bench.study.calibration import (
     judge,
     sampling_loss,
 )
-from ronda.bench.study.learning_curves import Curve, life, logs, packaged, read
+from ronda.bench.study.learning_curves import Curve, life, logs, read
 from ronda.formulations.prediction.progress import BetaProgress
 from ronda.instances.errors import InputError
 
@@ -41,7 +41,7 @@ def test_logs_hold_a_row_an_epoch_but_the_last():
 
 def test_the_packaged_curves_are_six_tasks_of_sixty_configurations():
     """The packaged curves are six tasks of sixty configurations."""
-    curves = packaged()
+    curves = read()
     assert len(curves) == 360
     assert len({curve.task for curve in curves}) == 6
     assert {len(curve.accuracies) for curve in curves} == {52}
@@ -50,7 +50,7 @@ def test_the_packaged_curves_are_six_tasks_of_sixty_configurations():
 @pytest.mark.parametrize("split", SPLITS)
 def test_no_job_is_on_both_sides(split):
     """No job is on both sides."""
-    train, test = divide(logs(packaged()), split, seed=0)
+    train, test = divide(logs(read()), split, seed=0)
     assert not set(train.job) & set(test.job)
     assert bool(set(train.task) & set(test.task)) == (split == SPLITS[0])
     assert test.rows[:, 2].min() >= 2
@@ -86,7 +86,7 @@ def test_command_writes_picture_numbers_and_table(tmp_path, capsys, monkeypatch)
 def test_schedules_by_sampled_progress_score_worse_than_by_the_true_one(monkeypatch):
     """Every way to guess loses something, and a sample more than an average of 64."""
     monkeypatch.setattr(calibration, "ROUNDS", 5)
-    train, test = divide(logs(packaged()), SPLITS[0], seed=0)
+    train, test = divide(logs(read()), SPLITS[0], seed=0)
     losses = sampling_loss(believe(SAME, train, test, 0), test, 0)
     assert min(losses.values()) > 0
     assert losses["1 sample"] > losses["64 samples"]

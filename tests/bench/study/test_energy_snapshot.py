@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ronda.bench.study.energy_snapshot import (
+from ronda.bench.study.one_round import (
     by_relative_rule,
     by_two_prices,
     energy_snapshot,

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ronda.bench.study.evolve_quality import settled
-from ronda.bench.study.moving_bound import bound_with_moves
+from ronda.bench.study.evolve_quality import bound_with_moves, settled
 from ronda.formulations.allocation.limits import limits
 from ronda.formulations.genes.building import genes, genes_of
 from ronda.formulations.genes.neighbourhood import move_losses, settle
