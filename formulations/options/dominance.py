@@ -59,13 +59,14 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     order = np.lexsort((*costs[::-1], -value, group))  # who beats an option comes before it
     if not len(order):
         return np.ones(0, dtype=bool)
-    ranks = np.array([np.unique(cost, return_inverse=True)[1] for cost in costs])[:, order]
-    sizes = ranks.max(axis=1) + 1
-    widest = int(sizes.argmax())
+    distinct = [np.unique(cost) for cost in costs]
+    ranks = np.array([d.searchsorted(c) for d, c in zip(distinct, costs, strict=True)])[:, order]
+    sizes = [len(different) for different in distinct]
+    widest = sizes.index(max(sizes))
     cost, others = ranks[widest], np.delete(ranks, widest, axis=0)
     level, levels = np.zeros(len(order), dtype=np.int64), np.zeros(1, dtype=np.int64)
     for rank in others:
-        both = level * (rank.max() + 1) + rank
+        both = level * len(order) + rank
         _, levels, level = np.unique(both, return_index=True, return_inverse=True)
     # Every group lies below all those before, so that what is least so far begins again with it.
     key, depth = group[order], np.zeros(len(order), dtype=np.int64)
