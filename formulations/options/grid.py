@@ -34,12 +34,8 @@ FEW = 32
 class Terms(NamedTuple):
     """What jobs that choose from a grid together have in common.
 
-    Attributes
-    ----------
-    clocks, batches
-        Clock fractions (ascending) and global batch sizes.
-    prune, mind_power
-        Whether dominated rows are dropped, and whether watts matter in that.
+    Clock fractions (ascending), global batches, and whether dominated rows are dropped (`prune`)
+    and watts matter in that (`mind_power`).
     """
 
     clocks: tuple[float, ...]
