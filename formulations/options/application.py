@@ -15,15 +15,7 @@ from ronda.instances.round import Round
 
 
 class Application:
-    """A profile in a pool; it must have a throughput model of the pool's GPU type.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    shape
-        The pool.
-    """
+    """A profile in a pool; it must have a throughput model of the pool's GPU type."""
 
     def __init__(self, profile: Profile, shape: PoolShape) -> None:
         self.profile, self.shape = profile, shape

@@ -27,17 +27,15 @@ from ronda.instances.profile import NoiseScale
 
 # Requests worked on together: their temporary arrays of a few MiB stay in the cache.
 TOGETHER = 128
+# Up to this many requests are answered one by one, and the answers remembered for later rounds.
+FEW = 32
 
 
 class Terms(NamedTuple):
     """What jobs that choose from a grid together have in common.
 
-    Attributes
-    ----------
-    clocks, batches
-        Clock fractions (ascending) and global batch sizes.
-    prune, mind_power
-        Whether dominated rows are dropped, and whether watts matter in that.
+    Clock fractions (ascending), global batches, and whether dominated rows are dropped (`prune`)
+    and watts matter in that (`mind_power`).
     """
 
     clocks: tuple[float, ...]
@@ -73,28 +71,40 @@ class Grid(NamedTuple):
 
 def offers(of: Application, terms: Terms, requests: Sequence[Request]) -> tuple[Rows, Floats]:
     """Return (K,) the requests that rows answer, ascending, and (COLUMNS, K) the rows."""
+    distinct = dict.fromkeys(requests)
+    if len(distinct) <= FEW:
+        parts = [_offer(of, terms, request) for request in distinct]
+    else:
+        parts = []
+        chosen = list(distinct)
+        for at in range(0, len(chosen), TOGETHER):
+            parts += _offers(of, terms, chosen[at : at + TOGETHER])
+    if len(distinct) < len(requests):
+        known = dict(zip(distinct, parts, strict=True))
+        parts = [known[request] for request in requests]
+    counts = [part.shape[1] for part in parts]
+    return np.arange(len(parts)).repeat(counts), np.concatenate(parts, axis=1)
+
+
+@lru_cache(maxsize=512)
+def _offer(of: Application, terms: Terms, request: Request) -> Floats:
+    """Return (COLUMNS, K) the rows that answer one request."""
+    return _offers(of, terms, [request])[0]
+
+
+def _offers(of: Application, terms: Terms, requests: Sequence[Request]) -> list[Floats]:
+    """Return (COLUMNS, K) the rows that answer each request."""
     asked = {r.asked for r in requests if r.asked <= of.shape.pool.gpus}
-    every_clock = terms.mind_power or not terms.prune
     counts = tuple(sorted({*of.shape.ladder, *asked}))
+    every_clock = terms.mind_power or not terms.prune
     grid = _grid(of, terms.clocks, terms.batches, counts, every_clock)
-    distinct = {(*request[:3], id(request.noise)): request for request in requests}
-    number = {key: x for x, key in enumerate(distinct)}
-    which = np.array([number[*request[:3], id(request.noise)] for request in requests])
-    chosen = list(distinct.values())
-    parts = [
-        _choose(of, terms, grid, chosen[at : at + TOGETHER])
-        for at in range(0, len(chosen), TOGETHER)
-    ]
-    kept, rate, way = parts[0]
-    if len(parts) > 1:
-        kept, rate, way = (np.concatenate(part) for part in zip(*parts, strict=True))
-    request, row = kept[which].nonzero()
-    x = which[request]
+    kept, rate, way = _choose(of, terms, grid, requests)
+    request, row = kept.nonzero()
     rows = np.empty((COLUMNS, len(row)))
     rows[:FLOATS_FROM] = grid.whole[:, row]
-    rows[FLOATS_FROM:] = grid.ways[:, row, way[x, row]]
-    rows[RATE] = rate[x, row]
-    return request, rows
+    rows[FLOATS_FROM:] = grid.ways[:, row, way[request, row]]
+    rows[RATE] = rate[request, row]
+    return np.split(rows, request.searchsorted(np.arange(1, len(requests))), axis=1)
 
 
 @lru_cache(maxsize=256)
@@ -159,9 +169,7 @@ def _choose(
     kept = (grid.on_ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked)
     kept &= rate > 0
     if terms.prune:
-        drawn_w = np.zeros_like(rate)
-        if terms.mind_power:
-            drawn_w = power_w[np.arange(len(gpus)), way]
+        drawn_w = power_w[np.arange(len(gpus)), way] if terms.mind_power else None
         kept = undominated(kept, rate, drawn_w, gpus, grid.whole[SPAN])
     return kept, rate, way
 

@@ -14,20 +14,9 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """GPU counts of one job in one pool; parallel columns, ascending in GPUs.
+    """GPU counts at which one job has a speed in one pool, ascending; parallel columns.
 
-    Attributes
-    ----------
-    state
-        The job.
-    pool
-        Index of the pool.
-    gpus
-        GPU counts at which the job has a speed.
-    batch
-        Global batch size at each of them.
-    rate
-        Expected work per second at each of them, at full clock on the fewest nodes.
+    `rate` is the expected work per second at full clock on the fewest nodes.
     """
 
     state: JobState
@@ -66,19 +55,9 @@ def movable(round: Round) -> list[JobState]:
 def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     """Return the ladders of all movable jobs at their own batch, in order of submission.
 
-    Parameters
-    ----------
-    round
-        The snapshot.
-    every
-        Whether a job may take any count within its limits; else powers of two (the pool's ladder),
-        or, where none of these lies within the limits, what the user asked for. A rigid profile
-        has its requested count only.
-
-    Returns
-    -------
-    list of Ladder
-        Jobs that no pool suits are left out.
+    Jobs that no pool suits are left out. With `every` a job may take any count within its limits;
+    else powers of two (the pool's ladder), or, where none of these lies within the limits, what
+    the user asked for. A rigid profile has its requested count only.
     """
     homes, found = Homes(round), []
     for state in movable(round):

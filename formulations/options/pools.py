@@ -11,17 +11,7 @@ from ronda.instances.cluster import Cluster, Pool
 
 @dataclass(frozen=True)
 class PoolShape:
-    """A pool and how its GPUs are grouped.
-
-    Attributes
-    ----------
-    index
-        Index of the pool in ``cluster.topology.pools``.
-    pool
-        The pool.
-    rack_gpus
-        GPUs of the pool in that rack which has most of them.
-    """
+    """A pool, its index in ``cluster.topology.pools``, and its GPUs in the rack with most."""
 
     index: int
     pool: Pool

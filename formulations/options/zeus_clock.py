@@ -38,14 +38,8 @@ def at_least_cost(
 ) -> Option:
     """Return an option at the clock of least Zeus cost; of equally cheap ones at the highest.
 
-    Parameters
-    ----------
-    round, state, option
-        The job's option at full clock.
-    eta
-        Weight of energy, 0 to 1; the rest is the weight of time.
-    most_w
-        MAXPOWER by GPU type.
+    `eta` is the weight of energy, 0 to 1; the rest is the weight of time. `most_w` is MAXPOWER by
+    GPU type.
     """
     of = application_of(round, state, option.pool)
     if of is None or of.rigid:

@@ -12,7 +12,7 @@ from ronda.instances.plan import StopReason
 from ronda.solvers.prices.answer import ALONE, CORES, LABELS, Decided
 from ronda.solvers.prices.core import solve_core
 from ronda.solvers.prices.dual import Dual
-from ronda.solvers.prices.fill import fill, is_feasible, without_excess
+from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.labels import best_within
 from ronda.solvers.prices.search import Search
@@ -91,10 +91,11 @@ class CoreSearch:
         prices, blocks = self.dual.prices, self.dual.blocks
         best = self.jobs.losses(prices, np.inf, 0).best
         self._offer(best, blocks)
-        if self.chosen is None:
-            self._offer(without_excess(self.problem, best, blocks), blocks)
+        if self.chosen is None or not self._certified():
+            best = without_excess(self.problem, best, blocks)
+            self._offer(best, blocks)
         if not self._certified():
-            self._offer(*fill(self.problem, self.jobs, prices, blocks, exchanges=0))
+            self._offer(spend(self.problem, prices, best, blocks), blocks)
             # Few jobs are decided exactly even so: plans of later rounds are better for it.
             if self.problem.jobs <= FEW_JOBS and self._near():
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE

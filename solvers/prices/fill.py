@@ -56,7 +56,7 @@ def fill(
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
         chosen = without_excess(problem, best, blocks)
-        return _filled(problem, prices, chosen, blocks, exchanges), blocks
+        return spend(problem, prices, chosen, blocks, exchanges), blocks
     asked = needed_blocks(problem, prices, best)
     fewest = needed_blocks(problem, prices, without_excess(problem, best, asked))
     every = np.where(problem.block_integer, problem.block_count, asked)
@@ -66,7 +66,7 @@ def fill(
     ]
     feasible = [answer for answer in answers if is_feasible(problem, *answer)]
     chosen, counts = max(feasible or answers[:1], key=lambda answer: problem.objective(*answer))
-    return _filled(problem, prices, chosen, counts, exchanges), counts
+    return spend(problem, prices, chosen, counts, exchanges), counts
 
 
 def is_feasible(
@@ -140,8 +140,8 @@ def _earned(problem: Separable) -> Floats:
     )
 
 
-def _filled(
-    problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int
+def spend(
+    problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int = 0
 ) -> Ints:
     """Spend what a choice leaves of the capacities, by single steps and by pairs."""
     if not len(problem.value):

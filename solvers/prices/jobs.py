@@ -107,7 +107,10 @@ def _joined(parts: list[Losses], most: int) -> Losses:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Consecutive jobs of a problem, from `first_job` and `first_row` on; offsets begin at 0."""
+    """Consecutive jobs of a problem, from `first_job` and `first_row` on; offsets begin at 0.
+
+    `counts` are the options of each job, `filled` the jobs that have any.
+    """
 
     first_job: int
     first_row: int
@@ -115,11 +118,14 @@ class _Block:
     value: Floats
     use: Floats
     must: NDArray[np.bool_]
+    counts: Ints
+    filled: Ints
 
     @classmethod
     def cut(cls, problem: Separable, begin: int, end: int) -> "_Block":
         """Return the jobs ``begin:end`` of a problem."""
         rows = slice(int(problem.start[begin]), int(problem.start[end]))
+        counts = np.diff(problem.start[begin : end + 1])
         return cls(
             begin,
             rows.start,
@@ -127,6 +133,8 @@ class _Block:
             problem.value[rows],
             np.ascontiguousarray(problem.use[:, rows]),
             problem.must[begin:end],
+            counts,
+            counts.nonzero()[0],
         )
 
     def _reduced(self, prices: Floats) -> Floats:
@@ -141,13 +149,12 @@ class _Block:
         """Return the best option of each job (-1: none) and its surplus."""
         jobs = len(self.start) - 1
         best, surplus = np.full(jobs, -1), np.zeros(jobs)
-        counts = self.start[1:] - self.start[:-1]
-        filled = counts.nonzero()[0]
+        filled = self.filled
         if not len(filled):
             return best, surplus
         starts = self.start[filled]
         top = np.maximum.reduceat(reduced, starts)
-        hits = (reduced == top.repeat(counts[filled])).nonzero()[0]
+        hits = (reduced == top.repeat(self.counts[filled])).nonzero()[0]
         rows = hits[hits.searchsorted(starts)]  # the first of equals
         take = (top > 0) | self.must[filled]
         best[filled[take]] = rows[take]
@@ -162,7 +169,7 @@ class _Block:
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) what each option loses against its job's best one."""
         reduced = self._reduced(prices)
-        return np.asarray(np.repeat(self._best(reduced)[1], np.diff(self.start)) - reduced)
+        return np.asarray(self._best(reduced)[1].repeat(self.counts) - reduced)
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss in the block, none above `limit`."""
@@ -173,7 +180,7 @@ class _Block:
             none_at_all = np.zeros(0, dtype=np.int64)
             rows = np.where(taken, best + self.first_row, -1)
             return Losses(rows, none_at_all, none_at_all, np.zeros(0), 0.0)
-        option_loss = np.repeat(surplus, np.diff(self.start)) - reduced
+        option_loss = surplus.repeat(self.counts) - reduced
         option_loss[best[taken]] = np.inf
         none = np.flatnonzero(taken & ~self.must)
         loss = np.concatenate([option_loss, surplus[none]])
@@ -189,11 +196,13 @@ class _Block:
         )
         row = np.where(rows < options, rows + self.first_row, -1)
         order = np.lexsort((row, job, loss[rows]))[:most]
-        outside = np.setdiff1d(np.arange(len(loss)), rows[order], assume_unique=True)
+        inside = rows[order]
+        outside = np.ones(len(loss), dtype=bool)
+        outside[inside] = False
         return Losses(
             np.where(taken, best + self.first_row, -1),
             job[order] + self.first_job,
             row[order],
-            loss[rows[order]],
+            loss[inside],
             float(loss[outside].min(initial=np.inf)),
         )

@@ -161,11 +161,11 @@ def _finest(stages: list[_Stage]) -> int:
 def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
     """Return the labels that no other one beats with the same use of all resources but `last`."""
     worth = prices @ use - loss
-    others = np.delete(use, last, axis=0)
+    others = [row for r, row in enumerate(use) if r != last]
     order = np.lexsort((-worth, use[last], *others))
     group = np.zeros(len(order))
-    if len(others):
-        group[1:] = np.cumsum((np.diff(others[:, order], axis=1) != 0).any(axis=0))
+    if others:
+        group[1:] = np.cumsum(np.any([np.diff(row[order]) != 0 for row in others], axis=0))
     span = float(np.ptp(worth)) + 1.0 if len(worth) else 1.0
     level = worth[order] + group * (2.0 * span)  # every group lies above all those before
     above = np.maximum.accumulate(level)

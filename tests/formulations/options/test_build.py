@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
+from ronda.formulations.options import grid
 from ronda.formulations.options.build import build
 from ronda.formulations.options.columns import CLUSTER, NODE, RACK
 from ronda.formulations.options.dominance import undominated
 from ronda.formulations.options.grid import TOGETHER
 from ronda.formulations.options.pools import pool_shapes
 from ronda.formulations.options.table import option
+from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
@@ -425,3 +427,16 @@ def test_dominance_against_brute_force(data, jobs, clocks):
         keys = list(zip(r, -gpus, -p, strict=True))
         expected = survivors(mask.nonzero()[0].tolist(), keys, span)
         assert found.nonzero()[0].tolist() == expected
+
+
+def test_requests_one_by_one_have_the_rows_of_requests_together(monkeypatch):
+    """Whether requests are answered together, one by one or from memory, rows are the same."""
+    round_ = generate.round(60, severity="tight", seed=3)
+    tables = []
+    for few in (0, 60, 60):  # together, one by one, from memory
+        monkeypatch.setattr(grid, "FEW", few)
+        tables.append(build(round_))
+    for name in ("start", "gpus", "clock", "batch", "rate", "power_w"):
+        together, single, known = (getattr(table, name) for table in tables)
+        assert np.array_equal(together, single)
+        assert np.array_equal(single, known)
