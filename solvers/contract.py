@@ -12,12 +12,7 @@ from ronda.instances.round import Round
 class Deadline:
     """The time that one decision may take: building, solving and extraction together.
 
-    Parameters
-    ----------
-    limit_s
-        Seconds from `started`; None: no limit.
-    started
-        ``time.perf_counter()`` at entry; None: now.
+    `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
     """
 
     def __init__(self, limit_s: float | None = None, *, started: float | None = None) -> None:
@@ -90,15 +85,7 @@ class Policy(Protocol):
     ) -> Plan:
         """Decide a round.
 
-        Parameters
-        ----------
-        round
-            What is known now.
-        deadline
-            By when to return.
-        seed
-            Same round, seed and initial: same plan (unless the clock cut the search).
-        initial
-            The previous plan, or any other to start from.
+        The same round, seed and initial give the same plan, unless the clock cut the search.
+        `initial` is the previous plan, or any other to start from.
         """
         ...

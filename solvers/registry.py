@@ -41,14 +41,7 @@ _SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def policy(spec: str, **parameters: Any) -> Policy:
-    """Make a policy from its name and parameters.
-
-    Parameters
-    ----------
-    spec
-        ``"fifo"`` or ``"milp(objective=rank, gap=1e-4)"``; words need no quotes.
-    parameters
-        The same, as keyword arguments.
+    """Make a policy from its name and parameters, ``"milp(objective=rank, gap=1e-4)"`` or keywords.
 
     Raises
     ------

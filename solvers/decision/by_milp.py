@@ -43,16 +43,9 @@ PROOF = 1e-10
 def allocate(
     round: Round, table: OptionTable, values: Floats, search: Search, starts: Sequence[Rows] = ()
 ) -> Choice:
-    """Choose every job's option.
+    """Choose every job's option; `values` (K,) are the options' worth, not to run is worth 0.
 
-    Parameters
-    ----------
-    round, table, values
-        The round, its options and (K,) what they are worth; not to run is worth 0.
-    search
-        How to search.
-    starts
-        (J,) choices to start from, besides the greedy one.
+    `starts` are (J,) choices to start from, besides the greedy one.
     """
     case = make_case(round, table, values)
     conflicts = shortages(case)

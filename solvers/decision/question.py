@@ -13,28 +13,16 @@ from ronda.solvers.contract import Deadline
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
-    """A round with its options and their values: the same for policies, models and explanations.
-
-    Attributes
-    ----------
-    round, objective
-        The round, and the name of the objective.
-    table, values
-        The round's options, and (K,) what they are worth.
-    policy, packages, seed
-        Who asks, and on which packages and seed the answer depends: for the plan's record.
-    options_s
-        Seconds since entry when the options and values were there.
-    """
+    """A round with its options and their values: the same for policies, models and explanations."""
 
     round: Round
     objective: str
     table: OptionTable
-    values: Floats
-    policy: str = ""
+    values: Floats  # (K,) what the options are worth
+    policy: str = ""  # it, `packages` and `seed` go into the plan's record
     packages: tuple[str, ...] = ()
     seed: int = 0
-    options_s: float = 0.0
+    options_s: float = 0.0  # seconds since entry when the options and values were there
 
     @classmethod
     def of(

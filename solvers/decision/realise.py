@@ -27,31 +27,15 @@ OVER = "the nodes that must be awake leave too little of the power limit"
 
 
 class Realised(NamedTuple):
-    """A choice on nodes.
-
-    Attributes
-    ----------
-    allocations, asleep
-        For the plan.
-    objective
-        Value of what is placed.
-    lost
-        Value of what was chosen but is not placed, or not as chosen.
-    unplaced
-        Jobs that were chosen but found no room, on nodes or in the power limit, and why.
-    widened
-        Jobs that were to be in one rack and are in several, for lack of room.
-    moved, moved_gpus
-        Jobs that keep their option but change nodes, and how many of their GPUs do.
-    """
+    """A choice on nodes."""
 
     allocations: dict[str, Allocation]
     asleep: tuple[int, ...] | None
-    objective: float
-    lost: float
-    unplaced: dict[str, str]
-    widened: tuple[str, ...]
-    moved: tuple[str, ...]
+    objective: float  # value of what is placed
+    lost: float  # value of what was chosen but is not placed, or not as chosen
+    unplaced: dict[str, str]  # chosen, but without room on nodes or in the power limit; and why
+    widened: tuple[str, ...]  # jobs that were meant for one rack and are in several
+    moved: tuple[str, ...]  # jobs that keep their option but change nodes
     moved_gpus: int
 
 
@@ -78,15 +62,12 @@ def realise(
 
     Parameters
     ----------
-    round, table, values
-        The round, its options and (K,) what they are worth.
-    chosen
-        (J,) row of each job, -1 for none.
+    values, chosen
+        (K,) what options are worth, and (J,) the row of each job, -1 for none.
     watt_value
         Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
     yielding
-        Running jobs that give up their nodes first (see
-        `ronda.formulations.placement.placer.place`).
+        Running jobs that give up their nodes first.
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
@@ -149,10 +130,7 @@ def _within_limits(
 ) -> tuple[Rows, Rows, Placed]:
     """Change or leave out rows until what is placed keeps the power limit.
 
-    Returns
-    -------
-    kept, there, placed
-        The rows that are tried last, those of them that found room, and where.
+    Returns the rows that are tried last, those of them that found room, and where.
     """
     kept, extra = rows, table.extra_w
     while True:

@@ -31,23 +31,8 @@ class GpuLadderClimb:
 
     Running jobs that may not be stopped have taken theirs. Watts are those of the round's limit
     (the tighter of the power cap and what the energy budget gives for the window) with every node
-    awake.
-
-    Parameters
-    ----------
-    round
-        The snapshot.
-    ladders
-        (L,) what the jobs may climb.
-    clocks
-        How jobs are clocked that do not go on as they run.
-
-    Attributes
-    ----------
-    step
-        (L,) index into each ladder's counts; -1: the job has no GPUs.
-    left
-        (P,) GPUs left in each pool.
+    awake. `step` (L,) is the index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs
+    left in each pool; `clocks` sets the clock of jobs that do not go on as they run.
     """
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
@@ -89,14 +74,9 @@ class GpuLadderClimb:
         return True
 
     def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
-        """Let jobs climb single steps while GPUs last.
+        """Let jobs climb single steps while GPUs last, the next step of least `cost` first.
 
-        Parameters
-        ----------
-        jobs
-            Who may climb; a job whose step finds no room climbs no more.
-        cost
-            Of a job's next step: the least goes first; None: the job takes none.
+        A job whose step finds no room, or whose cost is None, climbs no more.
         """
         steps = [(known, j) for j in jobs if (known := cost(j)) is not None]
         heapq.heapify(steps)

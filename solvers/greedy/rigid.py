@@ -15,16 +15,7 @@ def start_in_order(
 ) -> dict[str, Allocation]:
     """Return allocations of waiting jobs in order, as far as there is room.
 
-    Parameters
-    ----------
-    room
-        What is free; used up by what is started.
-    waiting
-        Jobs to start, the first one first.
-    blocking
-        Whether the first job without room ends it; else those behind it are tried.
-    teardown_s
-        Seconds that the jobs will hold their GPUs after their last work.
+    If `blocking` the first job without room ends it; else those behind it are tried.
     """
     started = {}
     for state in waiting:

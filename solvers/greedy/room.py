@@ -29,8 +29,8 @@ class Room:
 
     Parameters
     ----------
-    round, running
-        The round, and those of its running jobs that keep what they hold.
+    running
+        Those of the running jobs that keep what they hold.
     clocks
         How jobs that start here are clocked.
     most_free
@@ -143,12 +143,7 @@ def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Op
 def spare_w(round: Round, *, sleeping: bool = False) -> float:
     """Return the watts that jobs may add to a cluster without jobs, indefinitely; may be negative.
 
-    Parameters
-    ----------
-    round
-        Its power cap and its energy budget limit.
-    sleeping
-        Whether nodes without jobs sleep; else all are awake.
+    Nodes are awake, or asleep if `sleeping`.
     """
     limits = [w for w in (round.watts, round.sustained_w) if w is not None]
     if not limits:

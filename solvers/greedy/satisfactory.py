@@ -16,15 +16,8 @@ Counts = NDArray[np.int64]
 class FutureGpus:
     """Free GPUs of one pool over time, until the last deadline.
 
-    Parameters
-    ----------
-    gpus
-        GPUs that are free now and stay free.
-    due_s
-        Deadlines, in seconds from now, above 0. Time is cut at them; at so many quantiles of them
-        if there are more than `most_slots`.
-    most_slots
-        Upper limit on the number of slots.
+    Time is cut at the deadlines `due_s` (seconds from now, above 0), or at quantiles of them if
+    there are more than `most_slots`.
     """
 
     def __init__(self, gpus: int, due_s: list[float], most_slots: int = 64) -> None:
@@ -41,19 +34,8 @@ class FutureGpus:
     ) -> int | None:
         """Book GPUs for a job; return the step that it gets now (-1: none yet).
 
-        Parameters
-        ----------
-        due_s
-            Seconds until its deadline.
-        work
-            Its work left.
-        gpus, rate
-            (L,) its GPU counts, ascending, and work per second at each of them.
-
-        Returns
-        -------
-        int or None
-            None if no level meets the deadline: nothing is booked.
+        None if no level meets the deadline: nothing is booked. `gpus` and `rate` (L,) are the
+        job's GPU counts, ascending, and its work per second at each of them.
         """
         slots = bisect_right(self._ends, due_s)
         if not slots or work > max(rate) * due_s:

@@ -46,8 +46,6 @@ def run(
 
     Parameters
     ----------
-    instance
-        What arrives when, on which cluster.
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank)"``.
     seed
@@ -61,11 +59,6 @@ def run(
         unfinished run of the same kind they are replayed and the run goes on from there.
     progress
         Called after every round with (completed jobs, jobs, time in the horizon).
-
-    Returns
-    -------
-    Schedule
-        What ran where and when, the energy, and a record of every round.
 
     Raises
     ------

@@ -8,13 +8,7 @@ from ronda.instances.schedule import Energy, Segment
 
 
 class Meter:
-    """Joules used so far, kept per finished segment and sleep; open ones are added on reading.
-
-    Parameters
-    ----------
-    topology
-        The cluster's nodes.
-    """
+    """Joules used so far, kept per finished segment and sleep; open ones are added on reading."""
 
     def __init__(self, topology: Topology) -> None:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
@@ -71,16 +65,8 @@ class Meter:
     ) -> float:
         """Return the joules that the cluster has used by `now_s`.
 
-        Parameters
-        ----------
-        now_s
-            Time.
-        running
-            Of each running job: the watts it adds to its idle GPUs, and when it began to progress.
-        sleeping
-            Of each sleeping node: its index and since when.
-        waking
-            Of each node that wakes: its index, since when, and when it is awake.
+        `running` are pairs (watts that a job adds to its idle GPUs, when it began to progress),
+        `sleeping` pairs (node, since when), `waking` triples (node, since when, when it is awake).
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
@@ -102,13 +88,7 @@ class Meter:
 
 
 class Tally:
-    """The integral of cluster power times a step series: what the energy costs, or its carbon.
-
-    Parameters
-    ----------
-    series
-        Per joule.
-    """
+    """The integral of cluster power times a series per joule: the cost of energy, or its carbon."""
 
     def __init__(self, series: StepSeries) -> None:
         self.series = series

@@ -18,17 +18,7 @@ Steps = Sequence[tuple[str, Option]]
 
 
 class Relief(NamedTuple):
-    """A plan, and what was done to it to keep to the limits.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    slowed, stopped
-        Jobs that got a lower clock, and jobs that were stopped.
-    restored
-        Jobs that got back the clock that they had before they were slowed.
-    """
+    """A plan, and the jobs that were slowed, stopped, or given their clock back."""
 
     plan: Plan
     slowed: tuple[str, ...] = ()
@@ -37,22 +27,14 @@ class Relief(NamedTuple):
 
 
 def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -> Relief:
-    """Return a valid plan that starts nothing.
+    """Return a valid plan that starts nothing, with the record of the rejected one.
 
     Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
     budget that is spent), jobs are slowed down, then stopped, until it holds: clocks are lowered
     in order of the GPU time lost per watt (see `ronda.solvers.horizon.slowing`); those jobs are
     stopped first that lose the least GPU time since they began to run here, jobs that must not be
-    stopped last. No more is slowed than is needed beside what is stopped.
-
-    Parameters
-    ----------
-    round, ledger
-        The round, and the ledger that checks plans for it.
-    rejected
-        The plan that could not be used; its stop reason and record are kept.
-    may_sleep
-        Whether nodes without jobs may be put to sleep where stopping is not enough.
+    stopped last. No more is slowed than is needed beside what is stopped. If `may_sleep`, nodes
+    without jobs are put to sleep where stopping is not enough.
 
     Raises
     ------
@@ -80,16 +62,9 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
 
 
 def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float]) -> Relief:
-    """Give jobs that were slowed down their clocks back, as far as the limits let them.
+    """Give jobs that were slowed down their earlier clocks back, as far as the limits let them.
 
-    Parameters
-    ----------
-    round, ledger
-        The round, and the ledger that checks plans for it.
-    plan
-        A valid plan.
-    clocks
-        What the jobs ran at, by job; those that the plan stops or changes are left alone.
+    Jobs that the (valid) plan stops or changes are left alone.
     """
     restored = []
     for state in round.running:

@@ -33,21 +33,11 @@ class Header(Record, frozen=True, kw_only=True):
 
 
 class Change(Record, frozen=True, kw_only=True):
-    """The difference that a plan makes.
+    """The difference that a plan makes."""
 
-    Attributes
-    ----------
-    held
-        Jobs that start or change, with what they now hold.
-    stopped
-        Jobs that stop.
-    asleep
-        All nodes that sleep from now on.
-    """
-
-    held: dict[str, Allocation] = {}
+    held: dict[str, Allocation] = {}  # jobs that start or change, with what they now hold
     stopped: tuple[str, ...] = ()
-    asleep: tuple[int, ...] = ()
+    asleep: tuple[int, ...] = ()  # all nodes that sleep from now on
 
 
 class Decision(Record, frozen=True, kw_only=True):
@@ -66,17 +56,10 @@ class Decision(Record, frozen=True, kw_only=True):
 class Journal:
     """Decisions of a run on disk: first replay what is there, then append.
 
-    Parameters
-    ----------
-    path
-        The file; made if it is not there.
-    header
-        Of the run that wants to use it.
-
     Raises
     ------
     InputError
-        If the file holds the decisions of another run.
+        If the file holds the decisions of another run than the header's.
     """
 
     def __init__(self, path: Path, header: Header) -> None:

@@ -22,18 +22,10 @@ INFINITY = float("inf")
 
 @dataclass(slots=True)
 class Stages:
-    """How fast a job progresses on its allocation, stage by stage of its own progress.
+    """How fast a job progresses on its allocation, stage by stage of its own progress."""
 
-    Attributes
-    ----------
-    until
-        Work at which each stage ends, ascending, the last one infinite.
-    rates
-        True work per second in each stage.
-    """
-
-    until: tuple[float, ...]
-    rates: tuple[float, ...]
+    until: tuple[float, ...]  # work at which each stage ends, ascending, the last one infinite
+    rates: tuple[float, ...]  # true work per second in each stage
 
     def seconds(self, done: float, target: float) -> float:
         """Return how long it takes to get from `done` to `target`."""
@@ -94,27 +86,12 @@ class TrueRates:
 class Live:
     """One live job.
 
-    Attributes
-    ----------
-    index
-        Its place in the instance (order of submission).
-    job
-        The job without its truth.
-    work, curve, learning
-        Its truth.
-    done, since_s
-        True work done by `since_s` (when the running allocation began to progress, or the last
-        time that the state was refreshed).
-    stages
-        Rates of the running allocation.
-    end_s
-        When it will complete if nothing changes.
-    next_stage_s
-        When its noise scale changes next, or the next epoch is logged.
+    It has done `done` by `since_s`: when the running allocation began to progress, or the last time
+    that the state was refreshed.
     """
 
-    index: int
-    job: Job
+    index: int  # its place in the instance (order of submission)
+    job: Job  # without its truth
     work: float
     curve_name: str | None
     curve: NoiseCurve | None
@@ -122,13 +99,13 @@ class Live:
     learning: LearningCurve | None = None
     done: float = 0.0
     since_s: float = 0.0
-    stages: Stages | None = None
+    stages: Stages | None = None  # rates of the running allocation
     start_s: float = 0.0
     pause_s: float = 0.0
     resume_s: float = 0.0
     start_done: float = 0.0
-    end_s: float = INFINITY
-    next_stage_s: float = INFINITY
+    end_s: float = INFINITY  # when it will complete if nothing changes
+    next_stage_s: float = INFINITY  # when its noise scale changes next, or an epoch is logged
     segments: list[Segment] = field(default_factory=list)
 
     @classmethod

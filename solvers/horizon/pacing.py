@@ -21,28 +21,14 @@ from ronda.instances.instance import Instance
 
 
 class Spending(NamedTuple):
-    """What a round may spend.
+    """What a round may spend."""
 
-    Attributes
-    ----------
-    energy_j
-        In the next window.
-    sustained_w
-        Power that can be drawn from now on for ever.
-    """
-
-    energy_j: float
-    sustained_w: float
+    energy_j: float  # in the next window
+    sustained_w: float  # power that can be drawn from now on indefinitely
 
 
 class Pacer:
-    """Paces an instance's energy budget.
-
-    Parameters
-    ----------
-    instance
-        With an energy budget.
-    """
+    """Paces the energy budget that an instance has."""
 
     def __init__(self, instance: Instance) -> None:
         energy = instance.budget.energy
@@ -60,14 +46,9 @@ class Pacer:
         self._since_s = now_s
 
     def spending(self, now_s: float, used_j: float, live: float) -> Spending:
-        """Return what a round may spend.
+        """Return what a round may spend, given what has been used, or is bound to be, by now.
 
-        Parameters
-        ----------
-        now_s, used_j
-            Now, and what has been used (or is bound to be) by now.
-        live
-            Summed weights of the live jobs.
+        `live` are the summed weights of the live jobs.
         """
         window_s = self.energy.window_s
         watts = self._accrual.bearable_w(now_s, used_j, now_s + window_s)

@@ -19,17 +19,8 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
 
     From each clock a job's next step is the one with the least loss per watt saved, so that a
     job's steps follow its lower convex hull and their order among all jobs is that of a greedy
-    fractional knapsack.
-
-    Parameters
-    ----------
-    round
-        The round; jobs that must not be changed, and rigid ones, have no steps.
-
-    Returns
-    -------
-    list of (job id, Option)
-        A later step of a job takes the place of its earlier ones.
+    fractional knapsack. A later step of a job takes the place of its earlier ones; jobs that must
+    not be changed, and rigid ones, have no steps.
     """
     found: list[tuple[float, str, Option]] = []
     for state in round.running:

@@ -16,13 +16,7 @@ from ronda.solvers.horizon.pacing import Pacer
 
 
 class ClusterState:
-    """Everything that changes while a horizon is driven.
-
-    Parameters
-    ----------
-    instance
-        A validated instance.
-    """
+    """Everything that changes while a validated instance is driven."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance

@@ -51,19 +51,7 @@ class _Part:
 class WholeBlocks:
     """Branch and bound on the counts of blocks, with a `CoreSearch` for each part that needs one.
 
-    Parameters
-    ----------
-    problem, jobs, dual
-        A normalised problem, what answers for its jobs, and its dual.
-    search
-        How to search.
-
-    Attributes
-    ----------
-    chosen, blocks, objective, bound
-        The best answer, what it is worth, and what no answer is worth more than.
-    decided_by, cores, columns, nodes
-        See `ronda.solvers.prices.answer.Answer`; what decided is that of the best answer.
+    The problem is normalised. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs, dual: Dual, search: Search) -> None:

@@ -46,25 +46,9 @@ ROUNDING = 1e-7
 class CoreSearch:
     """The search for the best answer to a normalised problem at its dual prices.
 
-    Parameters
-    ----------
-    problem, jobs, dual
-        The problem, what answers for its jobs, and its dual.
-    search
-        How to search.
-    known
-        Value of an answer that is known already: only better ones are looked for.
-    offset
-        Value that is not in the problem, but in what the gap is a share of.
-
-    Attributes
-    ----------
-    chosen, blocks
-        The best answer, if it is better than what was known.
-    objective, bound
-        Value of the best answer known, and what no answer is worth more than.
-    decided_by, cores, columns, nodes
-        See `ronda.solvers.prices.answer.Answer`.
+    Only answers better than `known`, the value of one that is known already, are looked for;
+    `chosen` and `blocks` stay None without one. `offset` is value that is not in the problem, but
+    in what the gap is a share of. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
     """
 
     def __init__(

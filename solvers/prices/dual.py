@@ -34,25 +34,14 @@ for low ones a share of what all jobs are worth together, over the number of res
 class Dual:
     """What the dual found.
 
-    Attributes
-    ----------
-    prices
-        (R,) best prices.
-    bound
-        D at these prices: no plan is worth more.
-    evaluations
-        How often all jobs were asked.
-    blocks
-        (B,) how many of each block are worth their price.
-    replies
-        What the jobs took at all prices that were tried, zero first: they say the same of a problem
-        that differs in its capacities and blocks only.
+    `replies` are what the jobs took at all prices that were tried, zero first: they say the same of
+    a problem that differs in its capacities and blocks only.
     """
 
-    prices: Floats
-    bound: float
-    evaluations: int
-    blocks: Floats
+    prices: Floats  # (R,) the best
+    bound: float  # D at these prices: no plan is worth more
+    evaluations: int  # how often all jobs were asked
+    blocks: Floats  # (B,) how many of each block are worth their price
     replies: tuple[tuple[Floats, Reply], ...] = ()
 
 
@@ -113,10 +102,6 @@ def solve_dual(
 
     Parameters
     ----------
-    problem, jobs
-        The problem, and what answers for its jobs.
-    search
-        Its tolerance, and by when to stop with the best prices so far.
     start
         (R,) prices to start from, per unit; NaN where there is none.
     known

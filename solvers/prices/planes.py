@@ -61,14 +61,8 @@ class Line:
 class Planes:
     """The lower model of a function of several variables, as a small LP in HiGHS.
 
-    Values are divided by the ceiling, so that the LP is well scaled whatever the unit of value.
-
-    Parameters
-    ----------
-    variables
-        How many.
-    ceiling
-        The greatest value that any variable may take, and the unit of all.
+    Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
+    is well scaled whatever the unit of value.
     """
 
     def __init__(self, variables: int, ceiling: float) -> None:

@@ -141,12 +141,7 @@ def _worth(
 ) -> Worth:
     """Return what each GPU count is worth, at the best batch or, where that is better, its own.
 
-    Parameters
-    ----------
-    rows
-        (Pool, GPUs, batch, rate at full clock).
-    fair
-        GPUs of a fair share.
+    `rows` are (pool, GPUs, batch, rate at full clock), `fair` the GPUs of a fair share.
     """
     steps = {gpus: (batch, rate, False) for _, gpus, batch, rate in rows}
     where = round.cluster.topology.pools[pool]

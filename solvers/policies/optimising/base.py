@@ -19,15 +19,6 @@ class Optimising(ABC):
 
     What the choice cannot realise on nodes is left out, and the plan's objective and gap are
     those of what is placed.
-
-    Parameters
-    ----------
-    objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
-    gap
-        Relative gap to the bound at which the search stops.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
     """
 
     name: ClassVar[str]
