@@ -55,18 +55,8 @@ class Capability(Flag):
     PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
 
 
-OPTIMISING = (
-    Capability.BOUND
-    | Capability.WARM_START
-    | Capability.DEADLINE
-    | Capability.RANDOM
-    | Capability.ELASTIC
-    | Capability.PREEMPTS
-    | Capability.ENERGY
-    | Capability.OBJECTIVE
-    | Capability.PRICES
-)
-"""What policies can do that optimise an objective over all options of a round, by its prices."""
+OPTIMISING = ~Capability.NONE
+"""Policies that optimise an objective over all options of a round, by its prices, can do it all."""
 
 
 @runtime_checkable

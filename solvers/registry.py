@@ -14,15 +14,15 @@ from ronda.solvers.contract import Policy
 
 POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
-    "sjf": "ronda.solvers.policies.rigid.sjf:Sjf",
-    "srtf": "ronda.solvers.policies.rigid.srtf:Srtf",
+    "sjf": "ronda.solvers.policies.rigid.shortest:Sjf",
+    "srtf": "ronda.solvers.policies.rigid.shortest:Srtf",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
     "ones": "ronda.solvers.policies.systems.ones:Ones",
     "evolve": "ronda.solvers.policies.optimising.evolve:Evolve",
     "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
-    "powerflow-prices": "ronda.solvers.policies.energy.powerflow_prices:PowerflowPrices",
+    "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
     "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",

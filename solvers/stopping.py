@@ -27,11 +27,6 @@ def generations(limit: int) -> Criterion:
     return lambda status: (min(1.0, status.generations / limit), StopReason.GENERATION_LIMIT)
 
 
-def evaluations(limit: int) -> Criterion:
-    """Stop once at least `limit` individuals have been evaluated."""
-    return lambda status: (min(1.0, status.evaluations / limit), StopReason.NODE_LIMIT)
-
-
 def stagnation(limit: int) -> Criterion:
     """Stop when `limit` generations in a row have not improved the incumbent."""
     return lambda status: (min(1.0, status.stagnant / limit), StopReason.STAGNATION)

@@ -19,8 +19,7 @@ from ronda.formulations.watts.racks import capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks
-from ronda.solvers.greedy.room import free_nodes, spread_over
+from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
 
 ROUNDING = 1e-9
 """Relative rounding allowed against the power limit."""

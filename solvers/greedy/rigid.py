@@ -6,8 +6,7 @@ from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.requested import requested_options
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks, full_clock
-from ronda.solvers.greedy.room import ROUNDING, Room, spare_w
+from ronda.solvers.greedy.room import ROUNDING, Clocks, Room, full_clock, spare_w
 
 
 def start_in_order(

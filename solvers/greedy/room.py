@@ -1,6 +1,7 @@
 """Room: free GPUs and watts of a cluster while a policy fills it with jobs as requested."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -15,10 +16,31 @@ from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks, full_clock
 
 ROUNDING = 1e-12
 """Relative rounding allowed against the watts that are left."""
+
+
+Clocks = Callable[[JobState, Option], Option]
+"""From a job and its option at full clock to the option that it is to run with."""
+
+
+def full_clock(state: JobState, option: Option) -> Option:
+    """Return the option as it is."""
+    return option
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A policy that decides GPUs (and batch) at full clock and leaves the clock to a setting.
+
+    Whatever such a policy gives a job afresh goes through `clocks`, which is what the suffix
+    ``+zeus`` replaces (`ronda.solvers.policies.energy.zeus`); what runs on keeps its clock.
+    """
+
+    def clocks(self, round: Round) -> Clocks:
+        """Return the setting for a round."""
+        return full_clock
 
 
 class Room:

@@ -7,6 +7,7 @@ ledger before it is carried out; a plan with a violation never runs.
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def run(
     driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence)
     if journal is None:
         return driver.drive(None, progress)
-    with Journal(journal, driver.header()) as kept:
+    with closing(Journal(journal, driver.header())) as kept:
         return driver.drive(kept, progress)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ronda.instances.budget import StepSeries
 from ronda.instances.cluster import Topology
+from ronda.instances.job import Option
 from ronda.instances.schedule import Energy, Segment
 
 
@@ -43,9 +44,9 @@ class Meter:
         """Return what a waking node draws on top of its idle power."""
         return self._wake_w[node]
 
-    def extra_w(self, pool: int, gpus: int, power_w: float) -> float:
+    def extra_w(self, option: Option) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
-        return power_w - gpus * self._idle_w[pool]
+        return option.power_w - option.gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
         """Return what a sleeping node saves."""

@@ -1,6 +1,8 @@
 """When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -43,9 +45,10 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     """
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
-    steps = slowings(round) if broken and _is_power(broken) else []
+    slowing_helps = broken and all(v.code in ("power", "energy") for v in broken)
+    steps = slowings(round) if slowing_helps else []
     firm = {s.job.id for s in round.running if not s.job.preemptible}
-    victims = [state.job.id for state in sorted(round.running, key=_loss_of(round))]
+    victims = [state.job.id for state in sorted(round.running, key=partial(_loss, round))]
     attempts = [(victims, False)]
     if may_sleep:
         attempts = [([v for v in victims if v not in firm], False), (victims, True)]
@@ -133,30 +136,12 @@ class _Shed:
         return tuple(sorted(asleep))
 
 
-def _is_power(violations: Sequence[Violation]) -> bool:
-    """Tell whether slowing any job down helps against all violations."""
-    return all(v.code in ("power", "energy") for v in violations)
-
-
-def _loss_of(round: Round) -> Callable[[JobState], tuple[bool, float]]:
-    """Return the order in which jobs are stopped: by GPU time since they began to run here."""
-
-    def loss(state: JobState) -> tuple[bool, float]:
-        gpus = state.allocation.option.gpus if state.allocation is not None else 0
-        return not state.job.preemptible, gpus * (round.now_s - state.held_s)
-
-    return loss
+def _loss(round: Round, state: JobState) -> tuple[bool, float]:
+    """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
+    gpus = state.allocation.option.gpus if state.allocation is not None else 0
+    return not state.job.preemptible, gpus * (round.now_s - state.held_s)
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:
     """Return the least n from 0 to `most` that is enough, as every larger one is; None if none."""
-    if not enough(most):
-        return None
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(range(most), True, key=enough) if enough(most) else None

@@ -7,7 +7,6 @@ what changed. A line that a kill cut in half is dropped.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import msgspec
@@ -136,15 +135,8 @@ class Journal:
         self._file.write(self._encoder.encode(record) + b"\n")
         self._file.flush()
 
-    def __enter__(self) -> "Journal":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Write everything to the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

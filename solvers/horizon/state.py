@@ -139,14 +139,12 @@ class ClusterState:
 
     def used_j(self, time_s: float) -> float:
         """Return the energy used by a time from now on up to the next event."""
-        extra_w = self.meter.extra_w
         running = []
         for job_id in self.running:
             live = self.lives[job_id]
             held = live.state.allocation
             assert held is not None
-            option = held.option
-            running.append((extra_w(option.pool, option.gpus, option.power_w), live.resume_s))
+            running.append((self.meter.extra_w(held.option), live.resume_s))
         waking = [(node, *times) for node, times in self.waking.items()]
         return self.meter.used_j(time_s, running, self.asleep.items(), waking)
 
@@ -207,8 +205,7 @@ class ClusterState:
             last = next(reversed(self.running))
             self._out_of_order |= self.lives[last].index > live.index
         self.running[job_id] = live.state
-        option = allocation.option
-        self._watts += self.meter.extra_w(option.pool, option.gpus, option.power_w)
+        self._watts += self.meter.extra_w(allocation.option)
         heapq.heappush(self._ends, (live.end_s, live.index, live.state.restarts, live))
         if live.curve is not None or live.learning is not None:
             self._observed.add(job_id)
@@ -217,8 +214,7 @@ class ClusterState:
         """End a job's segment, in its own record and on the meter."""
         segment = live.release(now_s, complete=complete)
         self.meter.segment(segment)
-        option = segment.option
-        self._watts -= self.meter.extra_w(option.pool, option.gpus, option.power_w)
+        self._watts -= self.meter.extra_w(segment.option)
         self._observed.discard(live.job.id)
 
     def _set_asleep(self, target: set[int]) -> None:

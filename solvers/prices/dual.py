@@ -19,7 +19,7 @@ import numpy as np
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats
 from ronda.solvers.prices.jobs import Jobs, Reply
-from ronda.solvers.prices.planes import Line, Model, Planes
+from ronda.solvers.prices.planes import Line, Planes
 from ronda.solvers.prices.search import Search
 
 PATIENCE = 15
@@ -59,10 +59,6 @@ class Prices:
         self.scale = np.where(scale > 0, scale, 1.0)
         self.replies: list[tuple[Floats, Reply]] = []
 
-    def unscaled(self, scaled: Floats) -> Floats:
-        """Return prices per unit of each resource."""
-        return np.asarray(scaled / self.scale)
-
     def blocks_at(self, prices: Floats) -> Floats:
         """Return how many of each block are worth their price."""
         problem = self.problem
@@ -73,7 +69,7 @@ class Prices:
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         """Return D and a subgradient (what is left of each resource) at scaled prices."""
-        prices = self.unscaled(scaled)
+        prices = scaled / self.scale
         self.replies.append((prices, self.jobs.reply(prices)))
         return self.given(*self.replies[-1])
 
@@ -121,7 +117,7 @@ def solve_dual(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
     ceiling = max(abs(value), float(worth)) or 1.0
-    model: Model = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
+    model: Line | Planes = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
     model.add(np.zeros_like(slope), value, slope)
     best, at = value, np.zeros_like(slope)
     radius = np.full_like(slope, ceiling)
@@ -155,7 +151,7 @@ def solve_dual(
         stalled = 0 if best - value > 0.01 * tolerance * abs(best) else stalled + 1
         if value < best:
             best, at = value, point
-    prices = ask.unscaled(at)
+    prices = at / ask.scale
     replies = (*known, *ask.replies)
     return Dual(prices, best, len(ask.replies), ask.blocks_at(prices), replies)
 

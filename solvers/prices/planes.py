@@ -4,24 +4,10 @@ With one variable two planes say all: those at the ends of the bracket around th
 more a small LP in HiGHS finds the lowest point.
 """
 
-from typing import Protocol
-
 import highspy
 import numpy as np
 
 from ronda.instances.arrays import Floats
-
-
-class Model(Protocol):
-    """What all lower models can do."""
-
-    def add(self, point: Floats, value: float, slope: Floats) -> None:
-        """Add the plane ``value + slope . (p - point)``."""
-        ...
-
-    def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
-        """Return the least value of the model in a box, and where."""
-        ...
 
 
 class Line:

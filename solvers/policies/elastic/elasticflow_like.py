@@ -9,8 +9,8 @@ from ronda.formulations.options.ladders import own_batch_ladders
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.greedy.satisfactory import FutureGpus
 from ronda.solvers.policies.elastic.optimus import remaining
 

@@ -13,8 +13,8 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.room import Clocked
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
