@@ -57,7 +57,8 @@ def policy(spec: str, **parameters: Any) -> Policy:
     try:
         made: Policy = msgspec.convert(given, type=policy_class(name), strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"--policy {spec}", str(error), f"{name}({_signature(known)})") from None
+        signature = ", ".join(f"{key}={value}" for key, value in known.items())
+        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
     return made
 
 
@@ -110,7 +111,3 @@ def _one_of(word: str, known: dict[str, Any]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return "one of " + ", ".join(sorted(known)) + hint
-
-
-def _signature(known: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in known.items())

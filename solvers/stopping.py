@@ -12,7 +12,6 @@ class Status:
     """How far a search is."""
 
     generations: int
-    evaluations: int
     stagnant: int  # generations since the incumbent last improved
     best: float  # objective of the incumbent
     generation_s: float  # seconds that the last generation took

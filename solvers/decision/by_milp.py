@@ -136,11 +136,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
     model = build_case(core)
     warm_start(model, best.chosen)
     outcome = exact.solve(
-        model,
-        deadline=deadline,
-        gap=search.gap,
-        seed=search.seed,
-        reserve_s=search.reserve_s,
+        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
     )
     done = replace(
         best,

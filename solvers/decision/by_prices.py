@@ -79,12 +79,9 @@ def allocate_by_prices(
     return replace(tied, bound=bound, details=tied.details | {JOINT: True})
 
 
-def allocate_by_fill(
-    round: Round, table: OptionTable, values: Floats, search: Search | None = None
-) -> Choice:
+def allocate_by_fill(round: Round, table: OptionTable, values: Floats) -> Choice:
     """Choose by the greedy fill at the dual's prices, without a search; the bound is proven."""
-    search = search or Search()
-    case = make_case(round, table, values)
+    search, case = Search(), make_case(round, table, values)
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)

@@ -1,6 +1,6 @@
 """The options chosen for a round, however they were found, and the plan that they make."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -66,15 +66,13 @@ def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
     return prices.get("energy_window", 0.0) * round.window_s
 
 
-def to_plan(
-    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
-) -> Plan:
+def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     """Place a choice on nodes; the plan's objective and gap are those of what is placed.
 
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": question.objective, **choice.details, **(details or {})}
+    more = {"objective": question.objective, **choice.details}
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
@@ -94,8 +92,10 @@ def to_plan(
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.regret is not None:
-        got = _got(question.table, choice.chosen, placed.unplaced)
-        lost = zip(question.table.jobs, choice.regret(got), strict=True)
+        jobs, got = question.table.jobs, choice.chosen
+        if placed.unplaced:
+            got = np.where([state.job.id in placed.unplaced for state in jobs], -1, got)
+        lost = zip(jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
@@ -110,13 +110,6 @@ def to_plan(
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
-
-
-def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
-    """Return (J,) the rows that were chosen, -1 for jobs that found no place."""
-    if not unplaced:
-        return chosen
-    return np.where([state.job.id in unplaced for state in table.jobs], -1, chosen)
 
 
 def _fallback(

@@ -31,7 +31,6 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         objective: str,
         *,
         elastic: bool = True,
-        mind_power: bool = False,
         parameters: Mapping[str, float] | None = None,
         policy: str = "",
         packages: tuple[str, ...] = (),
@@ -40,11 +39,9 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     ) -> "Question":
         """Build the options of a round and what they are worth, by the objective's parameters.
 
-        Watts matter among options if the objective or the caller (`mind_power`) minds them, or the
-        round limits them.
+        Watts matter among options if the objective minds them or the round limits them.
         """
-        minds = mind_power or minds_power(objective) or None
-        table = build(round, elastic=elastic, mind_power=minds)
+        table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
         worth = values(round, table, objective, **(parameters or {}))
         options_s = deadline.elapsed() if deadline else 0.0
         return cls(round, objective, table, worth, policy, ("ronda", *packages), seed, options_s)

@@ -90,7 +90,6 @@ class _Diary:
         """How far the search is."""
         return Status(
             generations=len(self.logbook) - 1,
-            evaluations=self.evolution.evaluations,
             stagnant=self.stagnant,
             best=self.incumbents[-1][1],
             generation_s=self.generation_s,

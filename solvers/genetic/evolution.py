@@ -16,7 +16,7 @@ from ronda.formulations.genes.genome import Genes, Population
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 from ronda.solvers.genetic import operators
-from ronda.solvers.genetic.local import Core, core, exchange, push
+from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.repair import fill, repair
 
 SPREAD = 0.2
@@ -156,9 +156,7 @@ class Evolution:
         self.genes, self.settings = genes, settings
         self.rng = np.random.default_rng(seed)
         self.box = toolbox(genes, settings, self.rng)
-        self.core: Core | None = None
-        if settings.adaptive or settings.exchanges:
-            self.core = core(genes)
+        self.core = core(genes)
         self.mating, self.mutating = Rates(2), Rates(3)
         self.population: Population = np.empty((0, len(genes)), dtype=np.int64)
         self.worth: Floats = np.empty(0)
@@ -197,7 +195,6 @@ class Evolution:
 
     def _mutate(self, children: Population) -> tuple[Population, Rows]:
         """Mutate children, each by one kind of mutation; also return the kinds (-1: none)."""
-        assert self.core is not None
         kinds = self._kinds(self.mutating, self.settings.mutation, len(children))
         mutants = children.copy()
         redrawn = kinds == 0
@@ -216,10 +213,8 @@ class Evolution:
         """Let repaired children grow and compete with the living; return what they are worth."""
         children = self.box.improve(children)
         for _ in range(self.settings.exchanges):
-            assert self.core is not None
             children = exchange(self.genes, self.core, children, self.rng)
         if self.settings.exchanges:
-            assert self.core is not None
             children = push(self.genes, self.core, children, self.rng)
         worth: Floats = self.box.evaluate(children)
         population = np.concatenate([self.population, children])

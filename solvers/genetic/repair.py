@@ -41,11 +41,7 @@ def repair(genes: Genes, population: Population, keep: Mask | None = None) -> Po
 
 
 def _shrink(
-    genes: Genes,
-    chosen: Population,
-    resource: Rows,
-    excess: Floats,
-    keep: Mask | None,
+    genes: Genes, chosen: Population, resource: Rows, excess: Floats, keep: Mask | None
 ) -> Population:
     """Take each individual's mildest steps down until `excess` of its `resource` is freed."""
     which = resource[:, None]

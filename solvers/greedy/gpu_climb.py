@@ -84,10 +84,6 @@ class GpuLadderClimb:
             if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
                 heapq.heappush(steps, (known, j))
 
-    def option(self, j: int) -> Option:
-        """Return what job j is to run with: what it runs with, if GPUs and batch are the same."""
-        return self._option(j, self.step[j])
-
     def plan(self, policy: str) -> Plan:
         """Place all jobs that have GPUs.
 
@@ -96,7 +92,7 @@ class GpuLadderClimb:
         fewer GPUs.
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
-        chosen = self._pinned | {job: self.option(j) for job, j in served.items()}
+        chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
         placed = place(self.round, chosen)
         allocations = placed.allocations
         for job in placed.moved:
@@ -134,6 +130,7 @@ class GpuLadderClimb:
         return of.option(option.gpus, option.batch, state.noise, clock=option.clock) or option
 
     def _option(self, j: int, step: int) -> Option:
+        """Return what a step stands for: what the job runs with, if GPUs and batch are the same."""
         ladder, state = self.ladders[j], self.ladders[j].state
         pool, gpus, batch = ladder.pool, ladder.gpus[step], ladder.batch[step]
         if state.allocation is not None:

@@ -13,7 +13,6 @@ from ronda.formulations.placement import orders
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.watts.nodes import node_w
 from ronda.formulations.watts.racks import RackPower, capped
-from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 
@@ -77,7 +76,7 @@ class Room:
         self.pools = topology.pools
         self._free = free_nodes(round, sleeping=sleeping)
         self._order = orders.most_free if most_free else orders.consolidate
-        self._waking_w = _waking_w(round.cluster) if sleeping else None
+        self._waking_w = (topology.awake_w - topology.sleep_w).tolist() if sleeping else None
         self.used: set[int] = set()
         self.watts = spare_w(round, sleeping=sleeping)
         self._racks = None
@@ -173,13 +172,6 @@ def spare_w(round: Round, *, sleeping: bool = False) -> float:
     topology = round.cluster.topology
     asleep = range(len(topology.node_gpus)) if sleeping else ()
     return min(limits) - float(node_w(topology, asleep).sum())
-
-
-def _waking_w(cluster: Cluster) -> list[float]:
-    """Return by how many watts each node draws more when it is awake."""
-    topology = cluster.topology
-    waking_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
-    return waking_w
 
 
 def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:

@@ -198,7 +198,10 @@ class Driver:
         round_ = state.snapshot(self.cadence.period_s or 60.0)
         deadline = Deadline(self.time_limit_s)
         plan = self.policy.plan(
-            round_, deadline=deadline, seed=self._round_seed(), initial=self.previous
+            round_,
+            deadline=deadline,
+            seed=(self.seed * 1_000_003 + len(self.records)) % 2**31,
+            initial=self.previous,
         )
         solve_s = deadline.elapsed()
         violations = state.ledger.check(round_, plan)
@@ -262,9 +265,6 @@ class Driver:
     def _remember(self, plan: Plan) -> None:
         """Keep the plan for the next round, with the allocations as they are held."""
         self.previous = msgspec.structs.replace(plan, allocations=self.state.held())
-
-    def _round_seed(self) -> int:
-        return (self.seed * 1_000_003 + len(self.records)) % 2**31
 
     def _schedule(self) -> Schedule:
         state = self.state

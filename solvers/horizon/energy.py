@@ -15,10 +15,11 @@ class Meter:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
         self._host_w: list[float] = topology.host_idle_w.tolist()
         self._sleep_w: list[float] = topology.sleep_w.tolist()
-        self._wake_w: list[float] = topology.wake_w.tolist()
+        self.wake_w: list[float] = topology.wake_w.tolist()  # on top of idle power
         self._node_gpus_w: list[float] = (topology.node_gpus * topology.gpu_idle_w).tolist()
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
+        self.awake_w = self._all_host_w + self._all_gpus_w  # all nodes awake, all GPUs idle
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
         self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
@@ -37,12 +38,8 @@ class Meter:
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
 
     def wake(self, node: int, seconds: float) -> None:
-        """Account for a wake-up of a node that is over after so many seconds."""
-        self.wake_j += self._wake_w[node] * seconds
-
-    def waking_w(self, node: int) -> float:
-        """Return what a waking node draws on top of its idle power."""
-        return self._wake_w[node]
+        """Account for a wake-up of a node that lasted `seconds`."""
+        self.wake_j += self.wake_w[node] * seconds
 
     def extra_w(self, option: Option) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
@@ -51,11 +48,6 @@ class Meter:
     def saved_w(self, node: int) -> float:
         """Return what a sleeping node saves."""
         return self._host_w[node] + self._node_gpus_w[node] - self._sleep_w[node]
-
-    @property
-    def awake_w(self) -> float:
-        """Power of the cluster with all nodes awake and all GPUs idle."""
-        return self._all_host_w + self._all_gpus_w
 
     def used_j(
         self,
@@ -73,7 +65,7 @@ class Meter:
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
         extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
-        woken = sum(self._wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
+        woken = sum(self.wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
         return float(self.awake_w * now_s + closed + self.wake_j + extra - saved + woken)
 
     def total(self, end_s: float) -> Energy:

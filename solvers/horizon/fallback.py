@@ -114,18 +114,14 @@ class _Shed:
         found = self.ledger.check(self.round, self.plan(steps, stopped))
         return [v for v in found if v.code != "must-run"] if stopped else found
 
-    def holds(self, steps: Steps, stopped: Sequence[str]) -> bool:
-        """Tell whether the plan is valid."""
-        return not self.violations(steps, stopped)
-
     def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
         """Return the first so many jobs that must be stopped beside all steps; None: too few."""
-        count = _fewest(len(candidates), lambda n: self.holds(steps, candidates[:n]))
+        count = _fewest(len(candidates), lambda n: not self.violations(steps, candidates[:n]))
         return None if count is None else candidates[:count]
 
     def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
         """Return the first so many steps that must be taken if some jobs are stopped."""
-        return steps[: _fewest(len(steps), lambda n: self.holds(steps[:n], stopped))]
+        return steps[: _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))]
 
     def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:
         """Return the nodes that sleep when all that save power by it do, but those in use."""

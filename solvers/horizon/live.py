@@ -12,7 +12,7 @@ from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.job import Allocation, Costs, Job, JobState
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import JobOutcome, Segment
@@ -67,19 +67,15 @@ class TrueRates:
         way = (option.gpus, nodes, option.batch, option.clock, racks)
         key = (job.profile, curve, option.pool, *way)
         if key not in self._known:
-            self._known[key] = self._make(job.profile, curve, option, way)
+            profile, gpu_type = self.profiles[job.profile], self.pools[option.pool].gpu_type
+            speed = float(samples_per_s(profile, gpu_type, *way))
+            until: tuple[float, ...] = (INFINITY,)
+            rates: tuple[float, ...] = (speed,)
+            if curve is not None:
+                until, noise = zip(*stages(self.curves[curve]), strict=True)
+                rates = tuple(speed * worth(n, option.batch, profile.base_batch) for n in noise)
+            self._known[key] = Stages(until, rates)
         return self._known[key]
-
-    def _make(
-        self, name: str, curve: str | None, option: Option, way: tuple[int, int, float, float, int]
-    ) -> Stages:
-        profile, gpu_type = self.profiles[name], self.pools[option.pool].gpu_type
-        speed = float(samples_per_s(profile, gpu_type, *way))
-        if curve is None:
-            return Stages((INFINITY,), (speed,))
-        steps = stages(self.curves[curve])
-        rates = [speed * worth(noise, option.batch, profile.base_batch) for _, noise in steps]
-        return Stages(tuple(until for until, _ in steps), tuple(rates))
 
 
 @dataclass(slots=True)
@@ -117,9 +113,7 @@ class Live:
         name = job.truth.curve
         curve = instance.curves[name] if name is not None else None
         state = JobState(
-            job=public,
-            since_s=job.submit_s,
-            noise=None if curve is None else noise_at(curve, 0.0),
+            job=public, since_s=job.submit_s, noise=None if curve is None else noise_at(curve, 0.0)
         )
         return cls(index, public, job.truth.work, name, curve, state, job.truth.learning)
 
@@ -225,8 +219,5 @@ class Live:
     def outcome(self, end_s: float | None) -> JobOutcome:
         """Return the job's history."""
         return JobOutcome(
-            id=self.job.id,
-            submit_s=self.job.submit_s,
-            end_s=end_s,
-            segments=tuple(self.segments),
+            id=self.job.id, submit_s=self.job.submit_s, end_s=end_s, segments=tuple(self.segments)
         )

@@ -14,17 +14,8 @@ jobs", which is 3-competitive for flow time plus energy on one speed-scaled proc
 and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
 """
 
-from typing import NamedTuple
-
 from ronda.instances.accrual import accrual
 from ronda.instances.instance import Instance
-
-
-class Spending(NamedTuple):
-    """What a round may spend."""
-
-    energy_j: float  # in the next window
-    sustained_w: float  # power that can be drawn from now on indefinitely
 
 
 class Pacer:
@@ -45,9 +36,10 @@ class Pacer:
         self._job_seconds += live * (now_s - self._since_s)
         self._since_s = now_s
 
-    def spending(self, now_s: float, used_j: float, live: float) -> Spending:
-        """Return what a round may spend, given what has been used, or is bound to be, by now.
+    def spending(self, now_s: float, used_j: float, live: float) -> tuple[float, float]:
+        """Return the joules for the next window, and the watts that can be drawn indefinitely.
 
+        `used_j` is what has been used, or is bound to be, by now.
         `live` are the summed weights of the live jobs.
         """
         window_s = self.energy.window_s
@@ -55,7 +47,7 @@ class Pacer:
         if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
             watts = min(watts, self._by_demand(now_s, used_j, live))
         sustained_w = self._accrual.bearable_w(now_s, used_j, float("inf"))
-        return Spending(watts * window_s, sustained_w)
+        return watts * window_s, sustained_w
 
     def _by_demand(self, now_s: float, used_j: float, live: float) -> float:
         """Return the watts that the number of live jobs asks for (see the module)."""

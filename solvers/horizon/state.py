@@ -41,7 +41,7 @@ class ClusterState:
         self.cost = None if price is None else Tally(price)
         self.carbon = None if carbon is None else Tally(carbon)
         self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
-        self._watts = self.meter.awake_w
+        self.power_w = self.meter.awake_w  # once every pause is over
         self._observed: set[str] = set()
         self._out_of_order = False
 
@@ -106,14 +106,15 @@ class ClusterState:
         instance, budget = self.instance, self.instance.budget
         cap = budget.power_cap_w
         cap_w = None if cap is None else cap.at(self.now_s)
-        waking_w = sum(self.meter.waking_w(node) for node in self.waking)
-        pacer, spending = self.pacer, None
-        if pacer is not None:
+        waking_w = sum(self.meter.wake_w[node] for node in self.waking)
+        energy_j = sustained_w = None
+        if self.pacer is not None:
             owed_j = sum(
-                self.meter.waking_w(node) * (ready_s - self.now_s)
+                self.meter.wake_w[node] * (ready_s - self.now_s)
                 for node, (_, ready_s) in self.waking.items()
             )
-            spending = pacer.spending(self.now_s, self.used_j(self.now_s) + owed_j, self._live())
+            used_j = self.used_j(self.now_s) + owed_j
+            energy_j, sustained_w = self.pacer.spending(self.now_s, used_j, self._live())
         return Round(
             name=instance.name,
             now_s=self.now_s,
@@ -124,9 +125,9 @@ class ClusterState:
             running=tuple(self.running.values()),
             costs=instance.costs,
             power_cap_w=None if cap_w is None else max(0.0, cap_w - waking_w),
-            energy_j=None if spending is None else spending.energy_j,
+            energy_j=energy_j,
             window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
-            sustained_w=None if spending is None else spending.sustained_w,
+            sustained_w=sustained_w,
             asleep=tuple(sorted(self.asleep)),
             waking=tuple(sorted(self.waking)),
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
@@ -151,11 +152,6 @@ class ClusterState:
     def held(self) -> dict[str, Allocation]:
         """Return what every running job holds."""
         return {i: s.allocation for i, s in self.running.items() if s.allocation is not None}
-
-    @property
-    def power_w(self) -> float:
-        """Power of the cluster once every pause is over."""
-        return self._watts
 
     # -- what plans do ------------------------------------------------------------------------
 
@@ -205,7 +201,7 @@ class ClusterState:
             last = next(reversed(self.running))
             self._out_of_order |= self.lives[last].index > live.index
         self.running[job_id] = live.state
-        self._watts += self.meter.extra_w(allocation.option)
+        self.power_w += self.meter.extra_w(allocation.option)
         heapq.heappush(self._ends, (live.end_s, live.index, live.state.restarts, live))
         if live.curve is not None or live.learning is not None:
             self._observed.add(job_id)
@@ -214,24 +210,24 @@ class ClusterState:
         """End a job's segment, in its own record and on the meter."""
         segment = live.release(now_s, complete=complete)
         self.meter.segment(segment)
-        self._watts -= self.meter.extra_w(segment.option)
+        self.power_w -= self.meter.extra_w(segment.option)
         self._observed.discard(live.job.id)
 
     def _set_asleep(self, target: set[int]) -> None:
         for node in sorted(self.asleep.keys() - target):
             self._end_sleep(node)
             self.ready_s[node] = self.now_s + float(self.topology.wake_s[node])
-            if self.ready_s[node] > self.now_s and self.meter.waking_w(node):
+            if self.ready_s[node] > self.now_s and self.meter.wake_w[node]:
                 self.waking[node] = (self.now_s, self.ready_s[node])
         for node in sorted(target - self.asleep.keys()):
             if node in self.waking:
                 self._end_waking(node)
             self.asleep[node] = self.now_s
-            self._watts -= self.meter.saved_w(node)
+            self.power_w -= self.meter.saved_w(node)
 
     def _end_sleep(self, node: int) -> None:
         since = self.asleep.pop(node)
-        self._watts += self.meter.saved_w(node)
+        self.power_w += self.meter.saved_w(node)
         if self.now_s > since:
             self.meter.sleep(node, since, self.now_s)
             self.sleeps.append((node, since, self.now_s))

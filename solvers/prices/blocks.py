@@ -1,10 +1,8 @@
 """Whole numbers of blocks first: nodes that are awake, before the jobs on them.
 
-The dual may wake half a node, and its bound is then above what any plan is worth by up to half a
-node's worth: far more than what undecided jobs cost. So the range of such a block is cut in two,
-and each part has a dual of its own, in which that block is at an end of its range. The part with
-the best bound comes first; a part whose bound is not better than the best answer by more than the
-gap needs no search. (Branch and bound by the Lagrangian dual.)
+Branch and bound by the Lagrangian dual. The dual may wake half a node, and its bound is then above
+what any plan is worth by up to half a node's worth: far more than what undecided jobs cost. So the
+range of such a block is cut in two, and each part has a dual of its own.
 """
 
 import heapq
@@ -78,8 +76,10 @@ class WholeBlocks:
             if block is not None and not self.search.deadline.over():
                 self._cut(part, block)
                 continue
-            if block is not None:  # no time to cut
-                part = self._guessed(part, block)
+            if block is not None:  # no time to cut: as many as the jobs ask for
+                blocks = part.dual.blocks.copy()
+                blocks[block] = self._asked(part, block)
+                part = replace(part, dual=replace(part.dual, blocks=blocks))
             stop, bound = self._search(part)
             closed = max(closed, bound)
             if stop is StopReason.TIME_LIMIT:
@@ -139,12 +139,6 @@ class WholeBlocks:
         rows = np.flatnonzero((given > 0) & (prices > 0))
         asked = float((used[rows] / given[rows]).max()) if len(rows) else 0.0
         return float(np.clip(np.floor(asked), 0.0, problem.block_count[block] - 1.0))
-
-    def _guessed(self, part: _Part, block: int) -> _Part:
-        """Return a part whose dual takes as many of a block as the jobs ask for."""
-        blocks = part.dual.blocks.copy()
-        blocks[block] = self._asked(part, block)
-        return replace(part, dual=replace(part.dual, blocks=blocks))
 
     def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
         """Open a part of a part, unless its dual shows that it does not matter."""

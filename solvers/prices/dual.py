@@ -75,14 +75,12 @@ class Prices:
 
     def given(self, prices: Floats, reply: Reply) -> tuple[float, Floats]:
         """Return D and a subgradient at prices per unit, given what the jobs take there."""
-        problem = self.problem
-        if not len(problem.block_value):
-            value = float(prices @ problem.capacity) + reply.value
-            return value, (problem.capacity - reply.use) / self.scale
-        blocks = self.blocks_at(prices)
-        gain = problem.block_value - prices @ problem.block_use
-        left = problem.capacity - reply.use - problem.block_use @ blocks
-        value = float(prices @ problem.capacity) + reply.value + float(gain @ blocks)
+        problem, left = self.problem, self.problem.capacity - reply.use
+        value = float(prices @ problem.capacity) + reply.value
+        if len(problem.block_value):
+            blocks = self.blocks_at(prices)
+            left = left - problem.block_use @ blocks
+            value += float((problem.block_value - prices @ problem.block_use) @ blocks)
         return value, np.asarray(left / self.scale)
 
 

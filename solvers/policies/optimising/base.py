@@ -44,7 +44,7 @@ class Optimising(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        setting = Question.of(
+        question = Question.of(
             round,
             self.objective,
             policy=self.name,
@@ -54,13 +54,13 @@ class Optimising(ABC):
             elastic=self.elastic,
             parameters=self.parameters,
         )
-        choice = self.choose(setting, deadline, initial)
-        return self.finish(round, choice, to_plan(setting, choice, deadline), initial)
+        choice = self.choose(question, deadline, initial)
+        return self.finish(round, choice, to_plan(question, choice, deadline), initial)
 
     def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
         return plan
 
     @abstractmethod
-    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose every job's option."""

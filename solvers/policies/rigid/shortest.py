@@ -60,10 +60,8 @@ class Srtf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Admit jobs, shortest remaining time first."""
-        order = sorted(
-            (*round.waiting, *round.running),
-            key=lambda state: remaining_s(round, state),
-        )
+        live = (*round.waiting, *round.running)
+        order = sorted(live, key=lambda state: remaining_s(round, state))
         allocations = preempt_in_order(
             round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
         )
