@@ -30,7 +30,7 @@ class Deadline:
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
     def sooner(self, seconds: float) -> "Deadline":
-        """Return a deadline of the same entry that ends so many seconds before this one."""
+        """Return a deadline of the same entry that ends `seconds` before this one."""
         if self.limit_s is None:
             return self
         return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)

@@ -198,7 +198,8 @@ class _Scales:
         regret, must = self._regret(j, own, surplus), bool(table.must_run[j])
         shown = [self._weighed(k, int(self.rows[k]) == self.chosen[j]) for k in self._shown(own, j)]
         if not must:
-            shown.append(_not_to_run(chosen=self.chosen[j] < 0))
+            waits = bool(self.chosen[j] < 0)
+            shown.append(Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, waits, False, False))
         used = (self.problem.use[:, own] != 0).any(axis=1)
         return Explanation(
             job=job,
@@ -296,10 +297,6 @@ def _cheapest(case: Case, plan: Plan) -> Case:
     kept = np.zeros(len(case.rows), dtype=bool)
     kept[order[first]] = True
     return restrict(case, kept)
-
-
-def _not_to_run(*, chosen: bool) -> Weighed:
-    return Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bool(chosen), False, False)
 
 
 def _in_order(problem: Separable, plan: Plan) -> Floats:

@@ -130,8 +130,7 @@ class Rates:
     @property
     def probability(self) -> Floats:
         """Return (K,) how often each operator is used, none below `FLOOR`."""
-        total = float(self.credit.sum())
-        kinds = len(self.credit)
+        total, kinds = float(self.credit.sum()), len(self.credit)
         share = self.credit / total if total > 0 else np.full(kinds, 1.0 / kinds)
         return FLOOR + (1.0 - FLOOR * kinds) * share
 

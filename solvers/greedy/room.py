@@ -156,7 +156,7 @@ class Room:
 
 
 def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
-    """Return an option as it runs on so many nodes, or None if its profile has no speed there."""
+    """Return an option as it runs on some number of nodes; None if it has no speed there."""
     of = application_of(round, state, option.pool)
     return of.spread(option, nodes) if of is not None else None
 

@@ -142,8 +142,6 @@ class Driver:
                 progress(state.completed, len(self.instance.jobs), now_s)
         return self._schedule()
 
-    # -- when ---------------------------------------------------------------------------------
-
     def _next_event_s(self) -> float:
         """Return the time of the next event of any kind."""
         state = self.state
@@ -189,8 +187,6 @@ class Driver:
         """Count the rounds in a row that only wait: nothing runs and nothing will arrive."""
         idle = not self.state.running and self.state.next_submit_s() == float("inf")
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
-
-    # -- what ---------------------------------------------------------------------------------
 
     def _decide(self, began: float) -> Decision:
         """Ask the policy, check its plan, carry it out and record it."""

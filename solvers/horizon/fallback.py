@@ -115,12 +115,12 @@ class _Shed:
         return [v for v in found if v.code != "must-run"] if stopped else found
 
     def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
-        """Return the first so many jobs that must be stopped beside all steps; None: too few."""
+        """Return the fewest first jobs that must be stopped beside all steps; None: too few."""
         count = _fewest(len(candidates), lambda n: not self.violations(steps, candidates[:n]))
         return None if count is None else candidates[:count]
 
     def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
-        """Return the first so many steps that must be taken if some jobs are stopped."""
+        """Return the fewest first steps that must be taken if some jobs are stopped."""
         return steps[: _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))]
 
     def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:

@@ -179,7 +179,7 @@ class Live:
         return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
 
     def observe(self, now_s: float) -> None:
-        """Measure progress, noise scale and rate anew once a stage, or an epoch, is over."""
+        """Measure progress, noise scale and rate once a stage, or an epoch, is over."""
         assert self.state.allocation is not None
         assert self.stages is not None
         self.done, self.since_s = self.done_at(now_s), now_s

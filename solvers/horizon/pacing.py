@@ -26,7 +26,7 @@ class Pacer:
         if energy is None:
             raise ValueError("there is no energy budget to pace")
         self.energy = energy
-        # What an awake cluster draws, or at least what the budget can bear for ever.
+        # What an awake cluster draws, or at least what the budget can bear indefinitely.
         self._reserved_w = min(instance.cluster.topology.idle_w, energy.sustained_w)
         self._accrual = accrual(instance.budget, self._reserved_w)
         self._job_seconds, self._since_s = 0.0, 0.0

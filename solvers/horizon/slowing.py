@@ -38,11 +38,9 @@ def at_clock(round: Round, state: JobState, clock: float) -> Option:
     of = application_of(round, state, held.pool)
     assert of is not None, "the profile of a running job that may be slowed knows its GPUs"
     slower = of.option(held.gpus, held.batch, state.noise, clock=clock, span=held.span)
-    return (
-        held
-        if slower is None
-        else msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)
-    )
+    if slower is None:
+        return held
+    return msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)
 
 
 def _steps(round: Round, state: JobState) -> list[tuple[float, Option]]:

@@ -45,8 +45,6 @@ class ClusterState:
         self._observed: set[str] = set()
         self._out_of_order = False
 
-    # -- time ---------------------------------------------------------------------------------
-
     def next_submit_s(self) -> float:
         """Return when the next job arrives."""
         jobs = self.instance.jobs
@@ -93,8 +91,6 @@ class ClusterState:
         del self.running[job_id], self.lives[job_id]
         self.outcomes[live.index] = live.outcome(end_s)
         self.completed += 1
-
-    # -- what policies see --------------------------------------------------------------------
 
     def snapshot(self, length_s: float) -> Round:
         """Return the round to decide now."""
@@ -153,19 +149,10 @@ class ClusterState:
         """Return what every running job holds."""
         return {i: s.allocation for i, s in self.running.items() if s.allocation is not None}
 
-    # -- what plans do ------------------------------------------------------------------------
-
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""
-        held: dict[str, Allocation] = {}
-        for job_id, allocation in plan.allocations.items():
-            state = self.running.get(job_id)
-            if (
-                state is None
-                or state.allocation is None
-                or not state.allocation.goes_on(allocation)
-            ):
-                held[job_id] = allocation
+        now, new = self.held(), plan.allocations
+        held = {i: a for i, a in new.items() if i not in now or not now[i].goes_on(a)}
         stopped = tuple(i for i in self.running if i not in plan.allocations)
         asleep = tuple(sorted(self.asleep)) if plan.asleep is None else tuple(sorted(plan.asleep))
         return Change(held=held, stopped=stopped, asleep=asleep)
@@ -243,8 +230,6 @@ class ClusterState:
             jobs.clear()
             jobs.update(ordered)
         self._out_of_order = False
-
-    # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> tuple[JobOutcome, ...]:
         """End the sleeps and wake-ups that are open and return every job's history."""

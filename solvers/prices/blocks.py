@@ -93,11 +93,9 @@ class WholeBlocks:
         return StopReason.GAP if self._certified(self.bound) else StopReason.COMPLETE
 
     def _certified(self, bound: float) -> bool:
-        """Tell whether a bound is near enough to the best answer."""
         return bound - self.objective <= self.search.gap * abs(bound)
 
     def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
-        """Open a part."""
         self._number += 1
         part = _Part(-(dual.bound + offset), self._number, problem, dual, low, offset)
         heapq.heappush(self._parts, part)

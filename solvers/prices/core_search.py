@@ -37,7 +37,7 @@ MOST_CARRIED = 0.02
 """Shortfall of an earlier problem above which it says nothing about this one."""
 
 FEW_LABELS, QUICKLY = 500, 10.0
-"""After so few labels the next shortfall may be larger by this factor."""
+"""After fewer labels the next shortfall may be larger by this factor."""
 
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
@@ -164,5 +164,4 @@ class CoreSearch:
         return self.dual.bound - self.objective
 
     def _certified(self) -> bool:
-        """Tell whether the gap that was asked for is proven."""
         return self.bound - self.objective <= self.search.gap * abs(self.bound + self.offset)
