@@ -12,12 +12,7 @@ from ronda.instances.round import Round
 class Deadline:
     """The time that one decision may take: building, solving and extraction together.
 
-    Parameters
-    ----------
-    limit_s
-        Seconds from `started`; None: no limit.
-    started
-        ``time.perf_counter()`` at entry; None: now.
+    `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
     """
 
     def __init__(self, limit_s: float | None = None, *, started: float | None = None) -> None:
@@ -35,7 +30,7 @@ class Deadline:
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
     def sooner(self, seconds: float) -> "Deadline":
-        """Return a deadline of the same entry that ends so many seconds before this one."""
+        """Return a deadline of the same entry that ends `seconds` before this one."""
         if self.limit_s is None:
             return self
         return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
@@ -60,18 +55,8 @@ class Capability(Flag):
     PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
 
 
-OPTIMISING = (
-    Capability.BOUND
-    | Capability.WARM_START
-    | Capability.DEADLINE
-    | Capability.RANDOM
-    | Capability.ELASTIC
-    | Capability.PREEMPTS
-    | Capability.ENERGY
-    | Capability.OBJECTIVE
-    | Capability.PRICES
-)
-"""What policies can do that optimise an objective over all options of a round, by its prices."""
+OPTIMISING = ~Capability.NONE
+"""Policies that optimise an objective over all options of a round, by its prices, can do it all."""
 
 
 @runtime_checkable
@@ -90,15 +75,7 @@ class Policy(Protocol):
     ) -> Plan:
         """Decide a round.
 
-        Parameters
-        ----------
-        round
-            What is known now.
-        deadline
-            By when to return.
-        seed
-            Same round, seed and initial: same plan (unless the clock cut the search).
-        initial
-            The previous plan, or any other to start from.
+        The same round, seed and initial give the same plan, unless the clock cut the search.
+        `initial` is the previous plan, or any other to start from.
         """
         ...

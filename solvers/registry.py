@@ -14,15 +14,15 @@ from ronda.solvers.contract import Policy
 
 POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
-    "sjf": "ronda.solvers.policies.rigid.sjf:Sjf",
-    "srtf": "ronda.solvers.policies.rigid.srtf:Srtf",
+    "sjf": "ronda.solvers.policies.rigid.shortest:Sjf",
+    "srtf": "ronda.solvers.policies.rigid.shortest:Srtf",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
     "ones": "ronda.solvers.policies.systems.ones:Ones",
     "evolve": "ronda.solvers.policies.optimising.evolve:Evolve",
     "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
-    "powerflow-prices": "ronda.solvers.policies.energy.powerflow_prices:PowerflowPrices",
+    "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
     "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
@@ -41,14 +41,7 @@ _SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def policy(spec: str, **parameters: Any) -> Policy:
-    """Make a policy from its name and parameters.
-
-    Parameters
-    ----------
-    spec
-        ``"fifo"`` or ``"milp(objective=rank, gap=1e-4)"``; words need no quotes.
-    parameters
-        The same, as keyword arguments.
+    """Make a policy from its name and parameters, ``"milp(objective=rank, gap=1e-4)"`` or keywords.
 
     Raises
     ------
@@ -64,7 +57,8 @@ def policy(spec: str, **parameters: Any) -> Policy:
     try:
         made: Policy = msgspec.convert(given, type=policy_class(name), strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"--policy {spec}", str(error), f"{name}({_signature(known)})") from None
+        signature = ", ".join(f"{key}={value}" for key, value in known.items())
+        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
     return made
 
 
@@ -117,7 +111,3 @@ def _one_of(word: str, known: dict[str, Any]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return "one of " + ", ".join(sorted(known)) + hint
-
-
-def _signature(known: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in known.items())

@@ -15,25 +15,19 @@ def solve(
     deadline: Deadline | None = None,
     initial: Plan | None = None,
 ) -> Plan:
-    """Decide one round with one policy.
+    """Decide one round, which is validated first, with one policy.
+
+    The plan is unchecked: `ronda.check(round, plan)` lists what is wrong with it, if anything. The
+    same round, seed and initial give the same plan, unless the clock cut the search.
 
     Parameters
     ----------
-    round
-        What is known now; it is validated first.
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank, gap=1e-4)"``.
-    seed
-        Same round, seed and initial: same plan, unless the clock cut the search.
     deadline
         By when to return, ``Deadline(5.0)`` for five seconds; None: no limit.
     initial
         A plan to start the search from.
-
-    Returns
-    -------
-    Plan
-        Unchecked: `ronda.check(round, plan)` lists what is wrong with it, if anything.
     """
     validate(round)
     made = make_policy(policy) if isinstance(policy, str) else policy

@@ -9,25 +9,12 @@ from ronda.solvers.contract import Deadline
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a search is.
-
-    Attributes
-    ----------
-    generations, evaluations
-        Done so far.
-    stagnant
-        Generations since the incumbent last improved.
-    best
-        Objective of the incumbent.
-    generation_s
-        Seconds that the last generation took.
-    """
+    """How far a search is."""
 
     generations: int
-    evaluations: int
-    stagnant: int
-    best: float
-    generation_s: float
+    stagnant: int  # generations since the incumbent last improved
+    best: float  # objective of the incumbent
+    generation_s: float  # seconds that the last generation took
 
 
 Criterion = Callable[[Status], tuple[float, StopReason]]
@@ -37,11 +24,6 @@ Criterion = Callable[[Status], tuple[float, StopReason]]
 def generations(limit: int) -> Criterion:
     """Stop after `limit` generations."""
     return lambda status: (min(1.0, status.generations / limit), StopReason.GENERATION_LIMIT)
-
-
-def evaluations(limit: int) -> Criterion:
-    """Stop once at least `limit` individuals have been evaluated."""
-    return lambda status: (min(1.0, status.evaluations / limit), StopReason.NODE_LIMIT)
 
 
 def stagnation(limit: int) -> Criterion:

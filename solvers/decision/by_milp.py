@@ -43,16 +43,9 @@ PROOF = 1e-10
 def allocate(
     round: Round, table: OptionTable, values: Floats, search: Search, starts: Sequence[Rows] = ()
 ) -> Choice:
-    """Choose every job's option.
+    """Choose every job's option; `values` (K,) are the options' worth, not to run is worth 0.
 
-    Parameters
-    ----------
-    round, table, values
-        The round, its options and (K,) what they are worth; not to run is worth 0.
-    search
-        How to search.
-    starts
-        (J,) choices to start from, besides the greedy one.
+    `starts` are (J,) choices to start from, besides the greedy one.
     """
     case = make_case(round, table, values)
     conflicts = shortages(case)
@@ -144,11 +137,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
     model = build_case(core)
     warm_start(model, best.chosen)
     outcome = solve(
-        model,
-        deadline=deadline,
-        gap=search.gap,
-        seed=search.seed,
-        reserve_s=search.reserve_s,
+        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
     )
     done = replace(
         best,

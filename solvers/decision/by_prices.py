@@ -51,13 +51,13 @@ def allocate_by_prices(
     round, table, values
         The round, its options and (K,) what they are worth; not to run is worth 0.
     search
-        How to search. Prices of watts and joules to start from take each other's place.
+        Prices of watts and joules to start from take each other's place.
     joint
         Whether options within a rack compete by the price of GPUs in each rack where they do not
         all find a rack without; otherwise they are chosen as if any rack had room.
     ready
-        Which nodes can run jobs now, if options are to compete for them; the choice then waits
-        for others to wake where that is worth it. None: as if waking took no time.
+        The nodes that can run jobs now, if options compete for them and may wait for others to
+        wake. None: as if waking took no time.
     """
     case = make_case(round, table, values)
     if ready is not None:
@@ -79,20 +79,9 @@ def allocate_by_prices(
     return replace(tied, bound=bound, details=tied.details | {JOINT: True})
 
 
-def allocate_by_fill(
-    round: Round, table: OptionTable, values: Floats, search: Search | None = None
-) -> Choice:
-    """Choose by the greedy fill at the dual's prices, without a search; the bound is proven.
-
-    Parameters
-    ----------
-    round, table, values
-        As for `allocate_by_prices`.
-    search
-        By when to return; None: no limit.
-    """
-    search = search or Search()
-    case = make_case(round, table, values)
+def allocate_by_fill(round: Round, table: OptionTable, values: Floats) -> Choice:
+    """Choose by the greedy fill at the dual's prices, without a search; the bound is proven."""
+    search, case = Search(), make_case(round, table, values)
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
@@ -169,13 +158,6 @@ def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
     """Return the price of a GPU of each pool (``gpus[POOL]``) and of a watt (``watts``).
 
     The GPU's share of a whole node counts with it; the watts that keep its node awake do not.
-
-    Parameters
-    ----------
-    round
-        The round.
-    prices
-        By constraint name.
     """
     watt = prices.get("power_cap", 0.0) + prices.get("energy_window", 0.0) * round.window_s
     found, classes = {"watts": watt}, node_classes(round.cluster)

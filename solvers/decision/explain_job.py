@@ -80,32 +80,16 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job got what it got.
-
-    Attributes
-    ----------
-    job, objective
-        Of which job, and what its options' worth means (`ronda.formulations.objectives.forms`).
-    runs, reason
-        Whether it runs, and why.
-    moved
-        Whether it keeps its option but had to change nodes.
-    regret
-        Surplus of what it got less that of its next best; None if it has no other choice.
-    prices
-        Of the resources that its options use.
-    options
-        The most interesting ones, best first; not to run is one of them unless it must run.
-    """
+    """Why a job got what it got: the most interesting of its options, best first."""
 
     job: str
-    objective: str
+    objective: str  # what the options' worth means
     runs: bool
     reason: Reason
-    moved: bool
-    regret: float | None
-    prices: tuple[Price, ...]
-    options: tuple[Weighed, ...]
+    moved: bool  # it keeps its option but had to change nodes
+    regret: float | None  # surplus less that of its next best choice, if it has one
+    prices: tuple[Price, ...]  # of the resources that its options use
+    options: tuple[Weighed, ...]  # not to run is one of them unless it must run
 
     @property
     def chosen(self) -> Weighed | None:
@@ -121,17 +105,10 @@ def explain_jobs(
     elastic: bool = True,
     parameters: Mapping[str, float] | None = None,
 ) -> list[Explanation]:
-    """Explain the lots of some jobs of a plan by its prices.
+    """Explain the lots of some jobs of a plan by its prices and the name of its objective.
 
-    Parameters
-    ----------
-    round, plan
-        The round and a plan of it that carries prices and the name of its objective.
-    jobs
-        Ids of the jobs.
-    elastic, parameters
-        As the policy had them, the latter those of its objective. Of a policy that minds how long
-        waking takes, the plan must be its first: nodes that sleep now are all that are not ready.
+    `elastic` and `parameters` (of the objective) are as the policy had them. Of a policy that minds
+    how long waking takes, the plan must be its first: only nodes that sleep now are not ready.
 
     Raises
     ------
@@ -221,7 +198,8 @@ class _Scales:
         regret, must = self._regret(j, own, surplus), bool(table.must_run[j])
         shown = [self._weighed(k, int(self.rows[k]) == self.chosen[j]) for k in self._shown(own, j)]
         if not must:
-            shown.append(_not_to_run(chosen=self.chosen[j] < 0))
+            waits = bool(self.chosen[j] < 0)
+            shown.append(Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, waits, False, False))
         used = (self.problem.use[:, own] != 0).any(axis=1)
         return Explanation(
             job=job,
@@ -319,10 +297,6 @@ def _cheapest(case: Case, plan: Plan) -> Case:
     kept = np.zeros(len(case.rows), dtype=bool)
     kept[order[first]] = True
     return restrict(case, kept)
-
-
-def _not_to_run(*, chosen: bool) -> Weighed:
-    return Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bool(chosen), False, False)
 
 
 def _in_order(problem: Separable, plan: Plan) -> Floats:

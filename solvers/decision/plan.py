@@ -1,6 +1,6 @@
 """The options chosen for a round, however they were found, and the plan that they make."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -27,69 +27,34 @@ def reserve_s(table: OptionTable) -> float:
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The options chosen for a round.
+    """The options chosen for a round, however they were found.
 
-    Attributes
-    ----------
-    chosen
-        (J,) row of each job, -1 for none.
-    objective, bound
-        In the unit of the values.
-    prices
-        Value of one more GPU, watt or joule, by constraint name.
-    stop, status
-        Why the search stopped, and what it has.
-    build_s, solve_s
-        Seconds for prices and models, and in HiGHS.
-    variables, constraints, nodes
-        Size of the largest MILP; search-tree nodes of all. 0 if none was solved.
-    incumbents
-        Pairs (seconds since entry, objective).
-    solver, message
-        Who chose, and its own words.
-    regret
-        From (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices with
-        its next best (`ronda.formulations.allocation.regret`); None if the prices do not say.
-    conflicts
-        Why there is no solution, if there is none.
-    details
-        What else the plan is to remember (plain JSON values).
-    yielding
-        Running jobs that give up their nodes first (see
-        `ronda.formulations.placement.placer.place`).
-    racks
-        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
-    watt_value
-        What a watt less is worth at least, whether or not the energy of the window has a price.
-    worth
-        (K,) what options are worth as they were chosen (a job may have to wait for nodes); None:
-        the question's values.
-    awake
-        (P,) how many nodes are to be awake at least; None: as many as jobs need.
+    `regret` maps (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices
+    with its next best (`ronda.formulations.allocation.regret`); None if the prices do not say.
     """
 
-    chosen: Rows
+    chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
     bound: float = 0.0
-    prices: dict[str, float] = {}
+    prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
     status: SolutionStatus = SolutionStatus.FEASIBLE
-    build_s: float = 0.0
-    solve_s: float = 0.0
-    variables: int = 0
+    build_s: float = 0.0  # for prices and models
+    solve_s: float = 0.0  # in the solver
+    variables: int = 0  # of the largest MILP
     constraints: int = 0
-    nodes: int = 0
-    incumbents: tuple[tuple[float, float], ...] = ()
+    nodes: int = 0  # search-tree nodes of all MILPs
+    incumbents: tuple[tuple[float, float], ...] = ()  # (seconds since entry, objective)
     solver: str = ""
-    message: str = ""
+    message: str = ""  # in the solver's own words
     regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
-    details: dict[str, Any] = {}
-    yielding: tuple[str, ...] = ()
-    racks: Rows | None = None
-    watt_value: float = 0.0
-    worth: Floats | None = None
-    awake: tuple[int, ...] | None = None
+    details: dict[str, Any] = {}  # what else the plan remembers
+    yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
+    racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
+    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
+    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
+    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
 
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
@@ -101,15 +66,13 @@ def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
     return prices.get("energy_window", 0.0) * round.window_s
 
 
-def to_plan(
-    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any] | None = None
-) -> Plan:
+def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     """Place a choice on nodes; the plan's objective and gap are those of what is placed.
 
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": question.objective, **choice.details, **(details or {})}
+    more = {"objective": question.objective, **choice.details}
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
@@ -129,8 +92,10 @@ def to_plan(
     if placed.moved:
         more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
     if choice.regret is not None:
-        got = _got(question.table, choice.chosen, placed.unplaced)
-        lost = zip(question.table.jobs, choice.regret(got), strict=True)
+        jobs, got = question.table.jobs, choice.chosen
+        if placed.unplaced:
+            got = np.where([state.job.id in placed.unplaced for state in jobs], -1, got)
+        lost = zip(jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
     return Plan(
@@ -145,13 +110,6 @@ def to_plan(
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
-
-
-def _got(table: OptionTable, chosen: Rows, unplaced: Collection[str]) -> Rows:
-    """Return (J,) the rows that were chosen, -1 for jobs that found no place."""
-    if not unplaced:
-        return chosen
-    return np.where([state.job.id in unplaced for state in table.jobs], -1, chosen)
 
 
 def _fallback(

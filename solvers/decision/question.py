@@ -13,28 +13,16 @@ from ronda.solvers.contract import Deadline
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
-    """A round with its options and their values: the same for policies, models and explanations.
-
-    Attributes
-    ----------
-    round, objective
-        The round, and the name of the objective.
-    table, values
-        The round's options, and (K,) what they are worth.
-    policy, packages, seed
-        Who asks, and on which packages and seed the answer depends: for the plan's record.
-    options_s
-        Seconds since entry when the options and values were there.
-    """
+    """A round with its options and their values: the same for policies, models and explanations."""
 
     round: Round
     objective: str
     table: OptionTable
-    values: Floats
-    policy: str = ""
+    values: Floats  # (K,) what the options are worth
+    policy: str = ""  # it, `packages` and `seed` go into the plan's record
     packages: tuple[str, ...] = ()
     seed: int = 0
-    options_s: float = 0.0
+    options_s: float = 0.0  # seconds since entry when the options and values were there
 
     @classmethod
     def of(
@@ -43,7 +31,6 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         objective: str,
         *,
         elastic: bool = True,
-        mind_power: bool = False,
         parameters: Mapping[str, float] | None = None,
         policy: str = "",
         packages: tuple[str, ...] = (),
@@ -52,11 +39,9 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     ) -> "Question":
         """Build the options of a round and what they are worth, by the objective's parameters.
 
-        Watts matter among options if the objective or the caller (`mind_power`) minds them, or the
-        round limits them.
+        Watts matter among options if the objective minds them or the round limits them.
         """
-        minds = mind_power or minds_power(objective) or None
-        table = build(round, elastic=elastic, mind_power=minds)
+        table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
         worth = values(round, table, objective, **(parameters or {}))
         options_s = deadline.elapsed() if deadline else 0.0
         return cls(round, objective, table, worth, policy, ("ronda", *packages), seed, options_s)

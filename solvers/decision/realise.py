@@ -1,6 +1,7 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -27,31 +28,15 @@ OVER = "the nodes that must be awake leave too little of the power limit"
 
 
 class Realised(NamedTuple):
-    """A choice on nodes.
-
-    Attributes
-    ----------
-    allocations, asleep
-        For the plan.
-    objective
-        Value of what is placed.
-    lost
-        Value of what was chosen but is not placed, or not as chosen.
-    unplaced
-        Jobs that were chosen but found no room, on nodes or in the power limit, and why.
-    widened
-        Jobs that were to be in one rack and are in several, for lack of room.
-    moved, moved_gpus
-        Jobs that keep their option but change nodes, and how many of their GPUs do.
-    """
+    """A choice on nodes."""
 
     allocations: dict[str, Allocation]
     asleep: tuple[int, ...] | None
-    objective: float
-    lost: float
-    unplaced: dict[str, str]
-    widened: tuple[str, ...]
-    moved: tuple[str, ...]
+    objective: float  # value of what is placed
+    lost: float  # value of what was chosen but is not placed, or not as chosen
+    unplaced: dict[str, str]  # chosen, but without room on nodes or in the power limit; and why
+    widened: tuple[str, ...]  # jobs that were meant for one rack and are in several
+    moved: tuple[str, ...]  # jobs that keep their option but change nodes
     moved_gpus: int
 
 
@@ -78,31 +63,30 @@ def realise(
 
     Parameters
     ----------
-    round, table, values
-        The round, its options and (K,) what they are worth.
-    chosen
-        (J,) row of each job, -1 for none.
+    values, chosen
+        (K,) what options are worth, and (J,) the row of each job, -1 for none.
     watt_value
         Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
     yielding
-        Running jobs that give up their nodes first (see
-        `ronda.formulations.placement.placer.place`).
+        Running jobs that give up their nodes first.
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
     """
-    rows = _ranked(table, values, chosen[chosen >= 0])
-    meant = {} if racks is None else _meant(table, rows, racks)
-    put = partial(place, round, yielding=yielding, racks=meant)
-    on_nodes = partial(_place, round, table, values, watt_value=watt_value, put=put)
-    kept = there = rows
-    placed = on_nodes(rows)
+    run = _Placing(round, table, values, watt_value, yielding, racks)
+    kept = there = rows = run.ranked(chosen[chosen >= 0])
+    placed = run.place(rows)
     if placed.unplaced or round.watts is not None:
-        kept, there, placed = _within_limits(round, table, values, rows, placed, on_nodes)
+        kept, there, placed = run.within_limits(rows, placed)
     lost = 0.0
     unplaced: dict[str, str] = {}
     widened: tuple[str, ...] = ()
     if kept is not rows or len(there) < len(rows):
-        lost, unplaced, widened = _losses(round, table, values, rows, kept, there, placed)
+        gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
+        out = gone[~np.isin(table.job[gone], table.job[instead])]
+        why = why_unplaced(round, run.options(kept), placed) if placed.unplaced else {}
+        lost = float(values[gone].sum() - values[instead].sum())
+        unplaced = {job: why.get(job, OVER) for job in run.ids(out)}
+        widened = tuple(run.ids(instead))
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
@@ -115,119 +99,107 @@ def realise(
     )
 
 
-def _ranked(table: OptionTable, values: Floats, rows: Rows) -> Rows:
-    """Return rows, one a job, the most important first: jobs that must run, then by value."""
-    if np.count_nonzero(table.must_run):
-        return rows[np.lexsort((-values[rows], ~table.must_run[table.job[rows]]))]
-    return rows[(-values[rows]).argsort(kind="stable")]
+@dataclass(frozen=True)
+class _Placing:
+    """Puts rows of a table, one a job, on nodes: the arguments of `realise`."""
 
+    round: Round
+    table: OptionTable
+    values: Floats
+    watt_value: float
+    yielding: Collection[str]
+    racks: Rows | None
 
-def _ids(table: OptionTable, rows: Rows) -> list[str]:
-    return [table.jobs[j].job.id for j in table.job[rows].tolist()]
+    def ids(self, rows: Rows) -> list[str]:
+        """Return the jobs of rows."""
+        return [self.table.jobs[j].job.id for j in self.table.job[rows].tolist()]
 
+    def options(self, rows: Rows) -> dict[str, Option]:
+        """Return rows as options, by job."""
+        return {
+            job: option(self.table, k) for job, k in zip(self.ids(rows), rows.tolist(), strict=True)
+        }
 
-def _options(table: OptionTable, rows: Rows) -> dict[str, Option]:
-    """Return rows as options, by job."""
-    return dict(zip(_ids(table, rows), [option(table, k) for k in rows.tolist()], strict=True))
+    def ranked(self, rows: Rows) -> Rows:
+        """Return rows, the most important first: jobs that must run, then by value."""
+        worst, table = -self.values[rows], self.table
+        if np.count_nonzero(table.must_run):
+            return rows[np.lexsort((worst, ~table.must_run[table.job[rows]]))]
+        return rows[worst.argsort(kind="stable")]
 
+    def within_limits(self, rows: Rows, placed: Placed) -> tuple[Rows, Rows, Placed]:
+        """Change or leave out rows until what is placed keeps the power limit.
 
-def _meant(table: OptionTable, rows: Rows, racks: Rows) -> dict[str, int]:
-    """Return the rack that rows are meant for, by job."""
-    if not np.count_nonzero(racks >= 0):
-        return {}
-    tied = rows[racks[table.job[rows]] >= 0]
-    return dict(zip(_ids(table, tied), racks[table.job[tied]].tolist(), strict=True))
+        Returns the rows that are tried last, those of them that found room, and where.
+        """
+        kept = rows
+        while True:
+            done = np.array([job in placed.allocations for job in self.ids(kept)], dtype=bool)
+            there = kept[done]
+            spread = self._spread(kept, done)
+            if not np.array_equal(spread, kept):
+                kept = spread
+            else:
+                over_w = self._over_w(placed, float(self.table.extra_w[there].sum()))
+                fewer = self._shed(there, over_w)
+                if len(fewer) == len(there):
+                    return kept, there, placed
+                kept = fewer
+            placed = self.place(kept)
 
+    def place(self, rows: Rows) -> Placed:
+        """Place rows, the most important first; jobs move if nodes must sleep or it pays."""
+        round, table, chosen = self.round, self.table, self.options(rows)
+        put = partial(place, round, chosen, yielding=self.yielding, racks=self._meant(rows))
+        if not may_sleep(round):
+            return put()
+        gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+        extra = float(table.extra_w[rows].sum())
+        awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=self.watt_value > 0)
+        packed = put(may_sleep=True, awake=awake)
+        if packed.unplaced and (table.span[rows] == RACK).any():  # nodes were counted, not racks
+            packed = min(packed, put(may_sleep=True), key=lambda placed: len(placed.unplaced))
+        if self.watt_value <= 0 or not packed.moved:
+            return packed
+        loose = put(may_sleep=True)
+        if loose.unplaced or self._over_w(loose, extra) > 0:
+            return packed
+        more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
+        loss = loss_of_moves(round, table, self.values, rows, packed.moved)
+        loss -= loss_of_moves(round, table, self.values, rows, loose.moved)
+        return packed if self.watt_value * more_w > loss else loose
 
-def _within_limits(
-    round: Round,
-    table: OptionTable,
-    values: Floats,
-    rows: Rows,
-    placed: Placed,
-    on_nodes: Callable[[Rows], Placed],
-) -> tuple[Rows, Rows, Placed]:
-    """Change or leave out rows until what is placed keeps the power limit.
+    def _meant(self, rows: Rows) -> dict[str, int]:
+        """Return the rack that rows are meant for, by job."""
+        if self.racks is None:
+            return {}
+        racks = self.racks[self.table.job[rows]].tolist()
+        return {job: rack for job, rack in zip(self.ids(rows), racks, strict=True) if rack >= 0}
 
-    Returns
-    -------
-    kept, there, placed
-        The rows that are tried last, those of them that found room, and where.
-    """
-    kept, extra = rows, table.extra_w
-    while True:
-        done = np.array([job in placed.allocations for job in _ids(table, kept)], dtype=bool)
-        there = kept[done]
-        spread = _spread(table, values, kept, done)
-        if not np.array_equal(spread, kept):
-            kept = spread
-        else:
-            over_w = _over_w(round, placed, float(extra[there].sum()))
-            fewer = _shed(table, values, extra, there, over_w)
-            if len(fewer) == len(there):
-                return kept, there, placed
-            kept = fewer
-        placed = on_nodes(kept)
+    def _spread(self, rows: Rows, done: NDArray[np.bool_]) -> Rows:
+        """Return rows where those within a rack that found no room have their like over racks."""
+        instead = rows.copy()
+        for i in np.flatnonzero(~done & (self.table.span[rows] == RACK)).tolist():
+            row = wider(self.table, self.values, int(rows[i]))
+            instead[i] = rows[i] if row is None else row
+        return instead
 
+    def _over_w(self, placed: Placed, extra: float) -> float:
+        """Return by how many watts the placed jobs exceed the round's limit."""
+        if self.round.watts is None:
+            return 0.0
+        return idle_w(self.round, placed.asleep) + extra - self.round.watts * (1 + ROUNDING)
 
-def _losses(
-    round: Round,
-    table: OptionTable,
-    values: Floats,
-    rows: Rows,
-    kept: Rows,
-    there: Rows,
-    placed: Placed,
-) -> tuple[float, dict[str, str], tuple[str, ...]]:
-    """Return the value that is lost, the jobs that are left out and why, and those widened."""
-    gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
-    out = gone[~np.isin(table.job[gone], table.job[instead])]
-    why = why_unplaced(round, _options(table, kept), placed) if placed.unplaced else {}
-    return (
-        float(values[gone].sum() - values[instead].sum()),
-        {job: why.get(job, OVER) for job in _ids(table, out)},
-        tuple(_ids(table, instead)),
-    )
-
-
-def _spread(table: OptionTable, values: Floats, rows: Rows, done: NDArray[np.bool_]) -> Rows:
-    """Return rows where those within a rack that found no room have their like over racks."""
-    instead = rows.copy()
-    for i in np.flatnonzero(~done & (table.span[rows] == RACK)).tolist():
-        row = wider(table, values, int(rows[i]))
-        instead[i] = rows[i] if row is None else row
-    return instead
-
-
-def _place(
-    round: Round,
-    table: OptionTable,
-    values: Floats,
-    rows: Rows,
-    *,
-    watt_value: float,
-    put: Callable[..., Placed],
-) -> Placed:
-    """Place rows, the most important first; jobs move together if nodes must sleep or it pays."""
-    chosen = _options(table, rows)
-    if not may_sleep(round):
-        return put(chosen)
-    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-    extra = float(table.extra_w[rows].sum())
-    awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=watt_value > 0)
-    packed = put(chosen, may_sleep=True, awake=awake)
-    if packed.unplaced and (table.span[rows] == RACK).any():  # the nodes were counted, not racks
-        free = put(chosen, may_sleep=True)
-        packed = min(packed, free, key=lambda placed: len(placed.unplaced))
-    if watt_value <= 0 or not packed.moved:
-        return packed
-    loose = put(chosen, may_sleep=True)
-    if loose.unplaced or _over_w(round, loose, extra) > 0:
-        return packed
-    more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
-    loss = loss_of_moves(round, table, values, rows, packed.moved)
-    loss -= loss_of_moves(round, table, values, rows, loose.moved)
-    return packed if watt_value * more_w > loss else loose
+    def _shed(self, rows: Rows, over_w: float) -> Rows:
+        """Return rows without those of least value per watt that together free `over_w`."""
+        table, extra = self.table, self.table.extra_w
+        free = np.flatnonzero(~table.must_run[table.job[rows]] & (extra[rows] > 0))
+        if over_w <= 0 or not len(free):
+            return rows
+        at = rows[free]
+        ranked = np.argsort(self.values[at] / extra[at], kind="stable")
+        enough = int(np.searchsorted(np.cumsum(extra[at][ranked]), over_w)) + 1
+        return np.delete(rows, free[ranked[:enough]])
 
 
 def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) -> dict[int, int]:
@@ -256,21 +228,3 @@ def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) ->
             awake[pool] += idle
             spare_w -= idle * each_w
     return awake
-
-
-def _over_w(round: Round, placed: Placed, extra: float) -> float:
-    """Return by how many watts the placed jobs exceed the round's limit."""
-    if round.watts is None:
-        return 0.0
-    return idle_w(round, placed.asleep) + extra - round.watts * (1 + ROUNDING)
-
-
-def _shed(table: OptionTable, values: Floats, extra: Floats, rows: Rows, over_w: float) -> Rows:
-    """Return rows without those of least value per watt that together free `over_w`."""
-    free = np.flatnonzero(~table.must_run[table.job[rows]] & (extra[rows] > 0))
-    if over_w <= 0 or not len(free):
-        return rows
-    at = rows[free]
-    ranked = np.argsort(values[at] / extra[at], kind="stable")
-    enough = int(np.searchsorted(np.cumsum(extra[at][ranked]), over_w)) + 1
-    return np.delete(rows, free[ranked[:enough]])

@@ -19,32 +19,16 @@ from ronda.solvers.stopping import Criterion, Status
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    genome, objective
-        (n,) the best individual, within all limits, and its worth (values less moves).
-    population
-        (P, n) the last generation, the best first.
-    generations, evaluations
-        How long it searched.
-    stop
-        Why it stopped.
-    incumbents
-        Pairs (seconds since entry, objective), each better than the one before.
-    logbook
-        One record per generation: ``generation, evaluations, best, mean, distinct``.
-    """
-
-    genome: Rows
-    objective: float
-    population: Population
+    genome: Rows  # (n,) the best individual, within all limits
+    objective: float  # its worth (values less moves)
+    population: Population  # (P, n) the last generation, the best first
     generations: int
     evaluations: int
     stop: StopReason
-    incumbents: tuple[tuple[float, float], ...]
-    logbook: tools.Logbook
+    incumbents: tuple[tuple[float, float], ...]  # (seconds since entry, objective)
+    logbook: tools.Logbook  # generation, evaluations, best, mean, distinct
 
 
 def evolve(
@@ -57,21 +41,15 @@ def evolve(
     deadline: Deadline,
     on_generation: Callable[[Status], None] | None = None,
 ) -> Outcome:
-    """Search for the genome of the greatest worth within all limits.
+    """Search for the genome of the greatest worth within all limits; there is at least one gene.
 
     The same arguments give the same trajectory, unless `stop` looks at the clock. The caller's
     global `random` is neither used nor changed.
 
     Parameters
     ----------
-    genes
-        What is searched; at least one gene.
     seeds
         (S, n) genomes to start from; they are repaired. The result is never worse than any.
-    settings, stop
-        How to search, and for how long.
-    seed
-        Of all randomness.
     deadline
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
     on_generation
@@ -112,7 +90,6 @@ class _Diary:
         """How far the search is."""
         return Status(
             generations=len(self.logbook) - 1,
-            evaluations=self.evolution.evaluations,
             stagnant=self.stagnant,
             best=self.incumbents[-1][1],
             generation_s=self.generation_s,

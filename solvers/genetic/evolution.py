@@ -16,7 +16,7 @@ from ronda.formulations.genes.genome import Genes, Population
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 from ronda.solvers.genetic import operators
-from ronda.solvers.genetic.local import Core, core, exchange, push
+from ronda.solvers.genetic.local import core, exchange, push
 from ronda.solvers.genetic.repair import fill, repair
 
 SPREAD = 0.2
@@ -31,29 +31,14 @@ FLOOR = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Parameters of the evolution.
+    """Parameters of the evolution."""
 
-    Attributes
-    ----------
-    population
-        Individuals in each generation, and children of it; at least 4.
-    crossover, mutation
-        Probability of a child to have two parents, and to mutate.
-    tournament
-        Individuals among which the best becomes a parent.
-    exchanges
-        Exchanges of two jobs tried for each child, before one push if there are any
-        (`ronda.solvers.genetic.local`).
-    adaptive
-        Whether several kinds of crossover and mutation compete by their success.
-    """
-
-    population: int = 64
-    crossover: float = 0.9
-    mutation: float = 0.6
-    tournament: int = 2
-    exchanges: int = 0
-    adaptive: bool = False
+    population: int = 64  # individuals in each generation, and children of it; at least 4
+    crossover: float = 0.9  # probability of a child to have two parents
+    mutation: float = 0.6  # probability of a child to mutate
+    tournament: int = 2  # individuals among which the best becomes a parent
+    exchanges: int = 0  # of two jobs, tried for each child; before one push if there are any
+    adaptive: bool = False  # whether kinds of crossover and mutation compete by their success
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -61,13 +46,7 @@ class Settings:
 
 
 def check_settings(place: str, given: Any) -> None:
-    """Refuse parameters of an evolution that make no sense; `given` has them as attributes.
-
-    Raises
-    ------
-    InputError
-        Naming the parameter, its value and what is possible.
-    """
+    """Refuse parameters of an evolution that make no sense; `given` has them as attributes."""
     leasts = {"population": 4, "tournament": 1, "exchanges": 0}
     for name, least in leasts.items():
         value = getattr(given, name, least)
@@ -123,12 +102,8 @@ def shortest_first(genes: Genes, left_s: Floats) -> Rows:
     """Return (n,) the genome that serves jobs of the shortest remaining time first (SRPT).
 
     The longest prefix of jobs that fits gets its cheapest row; of these, again the longest prefix
-    that fits gets its most valuable one.
-
-    Parameters
-    ----------
-    left_s
-        (n,) expected seconds until completion of each gene's job at its best.
+    that fits gets its most valuable one. `left_s` (n,) are the expected seconds until completion
+    of each gene's job at its best.
     """
     order = np.argsort(left_s, kind="stable")
     genome = genes.first.copy()
@@ -146,10 +121,7 @@ def shortest_first(genes: Genes, left_s: Floats) -> Rows:
 class Rates:
     """How often each of several operators is used: probability matching (Goldberg 1990).
 
-    Parameters
-    ----------
-    kinds
-        Number of operators; they begin with equal credit, their share of successes of late.
+    Operators begin with equal credit, their share of successes of late.
     """
 
     def __init__(self, kinds: int) -> None:
@@ -158,8 +130,7 @@ class Rates:
     @property
     def probability(self) -> Floats:
         """Return (K,) how often each operator is used, none below `FLOOR`."""
-        total = float(self.credit.sum())
-        kinds = len(self.credit)
+        total, kinds = float(self.credit.sum()), len(self.credit)
         share = self.credit / total if total > 0 else np.full(kinds, 1.0 / kinds)
         return FLOOR + (1.0 - FLOOR * kinds) * share
 
@@ -178,28 +149,13 @@ class Rates:
 
 
 class Evolution:
-    """A population between generations; individuals are kept best first.
-
-    Parameters
-    ----------
-    genes, settings, seed
-        What is searched, how, and the seed of all randomness.
-
-    Attributes
-    ----------
-    population, worth
-        (P, n) and (P,): empty until `begin`.
-    evaluations
-        Individuals evaluated so far.
-    """
+    """A population (P, n) between generations; individuals are kept best first."""
 
     def __init__(self, genes: Genes, settings: Settings, seed: int) -> None:
         self.genes, self.settings = genes, settings
         self.rng = np.random.default_rng(seed)
         self.box = toolbox(genes, settings, self.rng)
-        self.core: Core | None = None
-        if settings.adaptive or settings.exchanges:
-            self.core = core(genes)
+        self.core = core(genes)
         self.mating, self.mutating = Rates(2), Rates(3)
         self.population: Population = np.empty((0, len(genes)), dtype=np.int64)
         self.worth: Floats = np.empty(0)
@@ -238,7 +194,6 @@ class Evolution:
 
     def _mutate(self, children: Population) -> tuple[Population, Rows]:
         """Mutate children, each by one kind of mutation; also return the kinds (-1: none)."""
-        assert self.core is not None
         kinds = self._kinds(self.mutating, self.settings.mutation, len(children))
         mutants = children.copy()
         redrawn = kinds == 0
@@ -257,10 +212,8 @@ class Evolution:
         """Let repaired children grow and compete with the living; return what they are worth."""
         children = self.box.improve(children)
         for _ in range(self.settings.exchanges):
-            assert self.core is not None
             children = exchange(self.genes, self.core, children, self.rng)
         if self.settings.exchanges:
-            assert self.core is not None
             children = push(self.genes, self.core, children, self.rng)
         worth: Floats = self.box.evaluate(children)
         population = np.concatenate([self.population, children])

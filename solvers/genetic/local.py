@@ -21,19 +21,11 @@ WORTHWHILE = 1e-12  # gains below this share of the greatest value are rounding
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The rows that exchanges use.
+    """The rows that exchanges use."""
 
-    Attributes
-    ----------
-    row, job
-        (C,) rows of least loss, ascending, and the gene that each belongs to.
-    favourite
-        (n,) each gene's row without loss: its best response to the prices.
-    """
-
-    row: Population
-    job: Population
-    favourite: Population
+    row: Population  # (C,) rows of least loss, ascending
+    job: Population  # (C,) the gene that each belongs to
+    favourite: Population  # (n,) each gene's row without loss: its best response to the prices
 
 
 def core(genes: Genes) -> Core:

@@ -52,13 +52,7 @@ def _best_response(genes: Genes, size: int, spread: float, rng: Generator) -> Po
 def crossover(
     mothers: Population, fathers: Population, probability: float, rng: Generator
 ) -> Population:
-    """Return children that take each gene from either parent; a pair not crossed, its mother's.
-
-    Parameters
-    ----------
-    probability
-        Of a pair to be crossed at all.
-    """
+    """Return children that take each gene from either parent; a pair not crossed, its mother's."""
     size, n = mothers.shape
     crossed = rng.random((size, 1)) < probability
     return np.where(crossed & (rng.random((size, n), dtype=np.float32) < 0.5), fathers, mothers)
@@ -133,12 +127,8 @@ def survivors(population: Population, worth: Floats, keys: Rows, size: int) -> R
     """Return the indices of the `size` best individuals, best first, equal ones counted once.
 
     Equal ones follow only where there are too few different ones. So the best is never lost.
-
-    Parameters
-    ----------
-    keys
-        (k,) a random number for each row: two genomes are taken as equal if the numbers of their
-        rows have the same sum (Zobrist hashing; 64 bits, so a mistake is next to impossible).
+    `keys` (k,) is a random number for each row: two genomes are taken as equal if the numbers of
+    their rows have the same sum (Zobrist hashing; 64 bits, so a mistake is next to impossible).
     """
     order = np.argsort(-worth, kind="stable")
     _, first = np.unique(keys.take(population[order]).sum(axis=1), return_index=True)

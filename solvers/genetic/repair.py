@@ -18,12 +18,8 @@ def repair(genes: Genes, population: Population, keep: Mask | None = None) -> Po
     over-used the most, least value lost per unit freed first, until the excess is gone. No step
     uses more of any resource, and every job's steps end at "waits", so this ends.
 
-    Parameters
-    ----------
-    keep
-        (P, n) genes that shrink only once all others of the individual wait. A mutation that
-        gives a job much more would be taken back immediately without it: what one job lost for
-        another to grow is often worth less per unit than the growth.
+    Genes to `keep` (P, n) shrink only once all others of the individual wait: what one job lost for
+    another to grow is often worth less per unit than the growth, which would be taken back.
     """
     population = population.copy()
     over = np.arange(len(population))
@@ -45,11 +41,7 @@ def repair(genes: Genes, population: Population, keep: Mask | None = None) -> Po
 
 
 def _shrink(
-    genes: Genes,
-    chosen: Population,
-    resource: Rows,
-    excess: Floats,
-    keep: Mask | None,
+    genes: Genes, chosen: Population, resource: Rows, excess: Floats, keep: Mask | None
 ) -> Population:
     """Take each individual's mildest steps down until `excess` of its `resource` is freed."""
     which = resource[:, None]

@@ -1,5 +1,5 @@
 """Rules that build a plan step by step.
 
-Here stand PowerFlow's marginal steps, climbs over GPU counts, shares for deadlines, and the list of
-jobs that rigid policies share. Which rule a policy follows is in `ronda.solvers.policies`.
+Here stand PowerFlow's marginal steps, climbs over GPU counts, and the list of jobs that rigid
+policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 """

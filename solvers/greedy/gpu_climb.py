@@ -1,7 +1,7 @@
 """Climbing GPU counts job by job, clocks left aside: Optimus, ElasticFlow-like, Pollux-like.
 
 Jobs climb their `ladders`, in whatever order the policy takes them, while there is room. What
-climbs rows of an option table, clocks included, is `marginal_greedy`.
+climbs rows of an option table, clocks included, is `ronda.solvers.greedy.marginal`.
 """
 
 import heapq
@@ -19,8 +19,7 @@ from ronda.formulations.watts.racks import capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks
-from ronda.solvers.greedy.room import free_nodes, spread_over
+from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
 
 ROUNDING = 1e-9
 """Relative rounding allowed against the power limit."""
@@ -31,23 +30,8 @@ class GpuLadderClimb:
 
     Running jobs that may not be stopped have taken theirs. Watts are those of the round's limit
     (the tighter of the power cap and what the energy budget gives for the window) with every node
-    awake.
-
-    Parameters
-    ----------
-    round
-        The snapshot.
-    ladders
-        (L,) what the jobs may climb.
-    clocks
-        How jobs are clocked that do not go on as they run.
-
-    Attributes
-    ----------
-    step
-        (L,) index into each ladder's counts; -1: the job has no GPUs.
-    left
-        (P,) GPUs left in each pool.
+    awake. `step` (L,) is the index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs
+    left in each pool; `clocks` sets the clock of jobs that do not go on as they run.
     """
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
@@ -89,14 +73,9 @@ class GpuLadderClimb:
         return True
 
     def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
-        """Let jobs climb single steps while GPUs last.
+        """Let jobs climb single steps while GPUs last, the next step of least `cost` first.
 
-        Parameters
-        ----------
-        jobs
-            Who may climb; a job whose step finds no room climbs no more.
-        cost
-            Of a job's next step: the least goes first; None: the job takes none.
+        A job whose step finds no room, or whose cost is None, climbs no more.
         """
         steps = [(known, j) for j in jobs if (known := cost(j)) is not None]
         heapq.heapify(steps)
@@ -104,10 +83,6 @@ class GpuLadderClimb:
             _, j = heapq.heappop(steps)
             if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
                 heapq.heappush(steps, (known, j))
-
-    def option(self, j: int) -> Option:
-        """Return what job j is to run with: what it runs with, if GPUs and batch are the same."""
-        return self._option(j, self.step[j])
 
     def plan(self, policy: str) -> Plan:
         """Place all jobs that have GPUs.
@@ -117,7 +92,7 @@ class GpuLadderClimb:
         fewer GPUs.
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
-        chosen = self._pinned | {job: self.option(j) for job, j in served.items()}
+        chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
         placed = place(self.round, chosen)
         allocations = placed.allocations
         for job in placed.moved:
@@ -155,6 +130,7 @@ class GpuLadderClimb:
         return of.option(option.gpus, option.batch, state.noise, clock=option.clock) or option
 
     def _option(self, j: int, step: int) -> Option:
+        """Return what a step stands for: what the job runs with, if GPUs and batch are the same."""
         ladder, state = self.ladders[j], self.ladders[j].state
         pool, gpus, batch = ladder.pool, ladder.gpus[step], ladder.batch[step]
         if state.allocation is not None:

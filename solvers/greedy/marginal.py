@@ -21,22 +21,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps that jobs can climb.
+    """The steps that jobs can climb; -1 for none."""
 
-    Attributes
-    ----------
-    start
-        (J,) row at which each job starts; -1 for a job without options.
-    frugal
-        (J,) the row of least watts with as few GPUs, for a job that cannot afford to start.
-    up
-        (2, K) the row that a step leads to from each row, -1 for none: first to the next number
-        of GPUs at the same clock, then to the next clock on the same GPUs; both in the same pool.
-    """
-
-    start: Rows
-    frugal: Rows
-    up: Rows
+    start: Rows  # (J,) row at which each job starts
+    frugal: Rows  # (J,) the row of least watts with as few GPUs, for a job that cannot afford it
+    up: Rows  # (2, K) row one step up in the same pool: first by GPUs, then by clock
 
 
 def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
@@ -47,12 +36,8 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     A job starts on its fewest GPUs, in the pool that it is in or else where it needs least energy,
     at the clock of least energy: below it a lower clock costs time and energy.
 
-    Parameters
-    ----------
-    table
-        The options, best built without pruning: a step then leads to the very next level.
-    left_s, energy_j
-        (K,) seconds and joules until the job is complete.
+    The table is best built without pruning: a step then leads to the very next level. `left_s` and
+    `energy_j` (K,) are seconds and joules until the job is complete.
     """
     two = (table.gpus & (table.gpus - 1)) == 0
     some = np.zeros(len(table.jobs), dtype=bool)
@@ -155,17 +140,7 @@ class _Load:
 
 
 def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
-    """Return the rows of a queue that fit beside what is there, each that does in its turn.
-
-    Parameters
-    ----------
-    limits
-        What rows may use together.
-    now
-        Rows that are there.
-    queue
-        (Q,) rows of other jobs, the most urgent first.
-    """
+    """Return the rows of a queue that fit beside the rows `now`, each in its turn."""
     load = _Load(limits, now)
     return queue[[load.take(limits.demand[:, row]) for row in queue.tolist()]]
 
@@ -173,14 +148,8 @@ def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
 def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
     """Return (J,) the rows to which jobs climb from `start` (-1: not admitted, stays out).
 
-    Parameters
-    ----------
-    limits
-        What rows may use together; rows that `start` holds are within it, or no step is taken.
-    start
-        (J,) rows to start from.
-    up, worth
-        (2, K) rows that steps lead to, and their priority; -infinite: never.
+    `up` and `worth` (2, K) are the rows that steps lead to, and their priority (-infinite: never).
+    If `start` is not within the limits no step is taken.
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
     load = _Load(limits, now[now >= 0])

@@ -6,8 +6,7 @@ from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.requested import requested_options
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks, full_clock
-from ronda.solvers.greedy.room import ROUNDING, Room, spare_w
+from ronda.solvers.greedy.room import ROUNDING, Clocks, Room, full_clock, spare_w
 
 
 def start_in_order(
@@ -15,16 +14,7 @@ def start_in_order(
 ) -> dict[str, Allocation]:
     """Return allocations of waiting jobs in order, as far as there is room.
 
-    Parameters
-    ----------
-    room
-        What is free; used up by what is started.
-    waiting
-        Jobs to start, the first one first.
-    blocking
-        Whether the first job without room ends it; else those behind it are tried.
-    teardown_s
-        Seconds that the jobs will hold their GPUs after their last work.
+    If `blocking` the first job without room ends it; else those behind it are tried.
     """
     started = {}
     for state in waiting:

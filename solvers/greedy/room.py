@@ -1,6 +1,7 @@
 """Room: free GPUs and watts of a cluster while a policy fills it with jobs as requested."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -12,13 +13,33 @@ from ronda.formulations.placement import orders
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.watts.nodes import node_w
 from ronda.formulations.watts.racks import RackPower, capped
-from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-from ronda.solvers.greedy.clocked import Clocks, full_clock
 
 ROUNDING = 1e-12
 """Relative rounding allowed against the watts that are left."""
+
+
+Clocks = Callable[[JobState, Option], Option]
+"""From a job and its option at full clock to the option that it is to run with."""
+
+
+def full_clock(state: JobState, option: Option) -> Option:
+    """Return the option as it is."""
+    return option
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A policy that decides GPUs (and batch) at full clock and leaves the clock to a setting.
+
+    Whatever such a policy gives a job afresh goes through `clocks`, which is what the suffix
+    ``+zeus`` replaces (`ronda.solvers.policies.energy.zeus`); what runs on keeps its clock.
+    """
+
+    def clocks(self, round: Round) -> Clocks:
+        """Return the setting for a round."""
+        return full_clock
 
 
 class Room:
@@ -29,8 +50,8 @@ class Room:
 
     Parameters
     ----------
-    round, running
-        The round, and those of its running jobs that keep what they hold.
+    running
+        Those of the running jobs that keep what they hold.
     clocks
         How jobs that start here are clocked.
     most_free
@@ -55,7 +76,7 @@ class Room:
         self.pools = topology.pools
         self._free = free_nodes(round, sleeping=sleeping)
         self._order = orders.most_free if most_free else orders.consolidate
-        self._waking_w = _waking_w(round.cluster) if sleeping else None
+        self._waking_w = (topology.awake_w - topology.sleep_w).tolist() if sleeping else None
         self.used: set[int] = set()
         self.watts = spare_w(round, sleeping=sleeping)
         self._racks = None
@@ -135,7 +156,7 @@ class Room:
 
 
 def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
-    """Return an option as it runs on so many nodes, or None if its profile has no speed there."""
+    """Return an option as it runs on some number of nodes; None if it has no speed there."""
     of = application_of(round, state, option.pool)
     return of.spread(option, nodes) if of is not None else None
 
@@ -143,12 +164,7 @@ def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Op
 def spare_w(round: Round, *, sleeping: bool = False) -> float:
     """Return the watts that jobs may add to a cluster without jobs, indefinitely; may be negative.
 
-    Parameters
-    ----------
-    round
-        Its power cap and its energy budget limit.
-    sleeping
-        Whether nodes without jobs sleep; else all are awake.
+    Nodes are awake, or asleep if `sleeping`.
     """
     limits = [w for w in (round.watts, round.sustained_w) if w is not None]
     if not limits:
@@ -156,13 +172,6 @@ def spare_w(round: Round, *, sleeping: bool = False) -> float:
     topology = round.cluster.topology
     asleep = range(len(topology.node_gpus)) if sleeping else ()
     return min(limits) - float(node_w(topology, asleep).sum())
-
-
-def _waking_w(cluster: Cluster) -> list[float]:
-    """Return by how many watts each node draws more when it is awake."""
-    topology = cluster.topology
-    waking_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
-    return waking_w
 
 
 def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:

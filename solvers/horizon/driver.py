@@ -7,6 +7,7 @@ ledger before it is carried out; a plan with a violation never runs.
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,6 @@ def run(
 
     Parameters
     ----------
-    instance
-        What arrives when, on which cluster.
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank)"``.
     seed
@@ -62,11 +61,6 @@ def run(
     progress
         Called after every round with (completed jobs, jobs, time in the horizon).
 
-    Returns
-    -------
-    Schedule
-        What ran where and when, the energy, and a record of every round.
-
     Raises
     ------
     InputError
@@ -79,7 +73,7 @@ def run(
     driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence)
     if journal is None:
         return driver.drive(None, progress)
-    with Journal(journal, driver.header()) as kept:
+    with closing(Journal(journal, driver.header())) as kept:
         return driver.drive(kept, progress)
 
 
@@ -148,8 +142,6 @@ class Driver:
                 progress(state.completed, len(self.instance.jobs), now_s)
         return self._schedule()
 
-    # -- when ---------------------------------------------------------------------------------
-
     def _next_event_s(self) -> float:
         """Return the time of the next event of any kind."""
         state = self.state
@@ -196,15 +188,16 @@ class Driver:
         idle = not self.state.running and self.state.next_submit_s() == float("inf")
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
 
-    # -- what ---------------------------------------------------------------------------------
-
     def _decide(self, began: float) -> Decision:
         """Ask the policy, check its plan, carry it out and record it."""
         state = self.state
         round_ = state.snapshot(self.cadence.period_s or 60.0)
         deadline = Deadline(self.time_limit_s)
         plan = self.policy.plan(
-            round_, deadline=deadline, seed=self._round_seed(), initial=self.previous
+            round_,
+            deadline=deadline,
+            seed=(self.seed * 1_000_003 + len(self.records)) % 2**31,
+            initial=self.previous,
         )
         solve_s = deadline.elapsed()
         violations = state.ledger.check(round_, plan)
@@ -268,9 +261,6 @@ class Driver:
     def _remember(self, plan: Plan) -> None:
         """Keep the plan for the next round, with the allocations as they are held."""
         self.previous = msgspec.structs.replace(plan, allocations=self.state.held())
-
-    def _round_seed(self) -> int:
-        return (self.seed * 1_000_003 + len(self.records)) % 2**31
 
     def _schedule(self) -> Schedule:
         state = self.state

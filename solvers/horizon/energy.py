@@ -4,26 +4,22 @@ from collections.abc import Iterable
 
 from ronda.instances.budget import StepSeries
 from ronda.instances.cluster import Topology
+from ronda.instances.job import Option
 from ronda.instances.schedule import Energy, Segment
 
 
 class Meter:
-    """Joules used so far, kept per finished segment and sleep; open ones are added on reading.
-
-    Parameters
-    ----------
-    topology
-        The cluster's nodes.
-    """
+    """Joules used so far, kept per finished segment and sleep; open ones are added on reading."""
 
     def __init__(self, topology: Topology) -> None:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
         self._host_w: list[float] = topology.host_idle_w.tolist()
         self._sleep_w: list[float] = topology.sleep_w.tolist()
-        self._wake_w: list[float] = topology.wake_w.tolist()
+        self.wake_w: list[float] = topology.wake_w.tolist()  # on top of idle power
         self._node_gpus_w: list[float] = (topology.node_gpus * topology.gpu_idle_w).tolist()
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
+        self.awake_w = self._all_host_w + self._all_gpus_w  # all nodes awake, all GPUs idle
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
         self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
@@ -42,25 +38,16 @@ class Meter:
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
 
     def wake(self, node: int, seconds: float) -> None:
-        """Account for a wake-up of a node that is over after so many seconds."""
-        self.wake_j += self._wake_w[node] * seconds
+        """Account for a wake-up of a node that lasted `seconds`."""
+        self.wake_j += self.wake_w[node] * seconds
 
-    def waking_w(self, node: int) -> float:
-        """Return what a waking node draws on top of its idle power."""
-        return self._wake_w[node]
-
-    def extra_w(self, pool: int, gpus: int, power_w: float) -> float:
+    def extra_w(self, option: Option) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
-        return power_w - gpus * self._idle_w[pool]
+        return option.power_w - option.gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
         """Return what a sleeping node saves."""
         return self._host_w[node] + self._node_gpus_w[node] - self._sleep_w[node]
-
-    @property
-    def awake_w(self) -> float:
-        """Power of the cluster with all nodes awake and all GPUs idle."""
-        return self._all_host_w + self._all_gpus_w
 
     def used_j(
         self,
@@ -71,22 +58,14 @@ class Meter:
     ) -> float:
         """Return the joules that the cluster has used by `now_s`.
 
-        Parameters
-        ----------
-        now_s
-            Time.
-        running
-            Of each running job: the watts it adds to its idle GPUs, and when it began to progress.
-        sleeping
-            Of each sleeping node: its index and since when.
-        waking
-            Of each node that wakes: its index, since when, and when it is awake.
+        `running` are pairs (watts that a job adds to its idle GPUs, when it began to progress),
+        `sleeping` pairs (node, since when), `waking` triples (node, since when, when it is awake).
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
         extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
-        woken = sum(self._wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
+        woken = sum(self.wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
         return float(self.awake_w * now_s + closed + self.wake_j + extra - saved + woken)
 
     def total(self, end_s: float) -> Energy:
@@ -102,13 +81,7 @@ class Meter:
 
 
 class Tally:
-    """The integral of cluster power times a step series: what the energy costs, or its carbon.
-
-    Parameters
-    ----------
-    series
-        Per joule.
-    """
+    """The integral of cluster power times a series per joule: the cost of energy, or its carbon."""
 
     def __init__(self, series: StepSeries) -> None:
         self.series = series

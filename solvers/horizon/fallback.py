@@ -1,6 +1,8 @@
 """When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -18,17 +20,7 @@ Steps = Sequence[tuple[str, Option]]
 
 
 class Relief(NamedTuple):
-    """A plan, and what was done to it to keep to the limits.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    slowed, stopped
-        Jobs that got a lower clock, and jobs that were stopped.
-    restored
-        Jobs that got back the clock that they had before they were slowed.
-    """
+    """A plan, and the jobs that were slowed, stopped, or given their clock back."""
 
     plan: Plan
     slowed: tuple[str, ...] = ()
@@ -37,22 +29,14 @@ class Relief(NamedTuple):
 
 
 def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -> Relief:
-    """Return a valid plan that starts nothing.
+    """Return a valid plan that starts nothing, with the record of the rejected one.
 
     Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
     budget that is spent), jobs are slowed down, then stopped, until it holds: clocks are lowered
     in order of the GPU time lost per watt (see `ronda.solvers.horizon.slowing`); those jobs are
     stopped first that lose the least GPU time since they began to run here, jobs that must not be
-    stopped last. No more is slowed than is needed beside what is stopped.
-
-    Parameters
-    ----------
-    round, ledger
-        The round, and the ledger that checks plans for it.
-    rejected
-        The plan that could not be used; its stop reason and record are kept.
-    may_sleep
-        Whether nodes without jobs may be put to sleep where stopping is not enough.
+    stopped last. No more is slowed than is needed beside what is stopped. If `may_sleep`, nodes
+    without jobs are put to sleep where stopping is not enough.
 
     Raises
     ------
@@ -61,9 +45,10 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     """
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
-    steps = slowings(round) if broken and _is_power(broken) else []
+    slowing_helps = broken and all(v.code in ("power", "energy") for v in broken)
+    steps = slowings(round) if slowing_helps else []
     firm = {s.job.id for s in round.running if not s.job.preemptible}
-    victims = [state.job.id for state in sorted(round.running, key=_loss_of(round))]
+    victims = [state.job.id for state in sorted(round.running, key=partial(_loss, round))]
     attempts = [(victims, False)]
     if may_sleep:
         attempts = [([v for v in victims if v not in firm], False), (victims, True)]
@@ -80,16 +65,9 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
 
 
 def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float]) -> Relief:
-    """Give jobs that were slowed down their clocks back, as far as the limits let them.
+    """Give jobs that were slowed down their earlier clocks back, as far as the limits let them.
 
-    Parameters
-    ----------
-    round, ledger
-        The round, and the ledger that checks plans for it.
-    plan
-        A valid plan.
-    clocks
-        What the jobs ran at, by job; those that the plan stops or changes are left alone.
+    Jobs that the (valid) plan stops or changes are left alone.
     """
     restored = []
     for state in round.running:
@@ -136,18 +114,14 @@ class _Shed:
         found = self.ledger.check(self.round, self.plan(steps, stopped))
         return [v for v in found if v.code != "must-run"] if stopped else found
 
-    def holds(self, steps: Steps, stopped: Sequence[str]) -> bool:
-        """Tell whether the plan is valid."""
-        return not self.violations(steps, stopped)
-
     def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
-        """Return the first so many jobs that must be stopped beside all steps; None: too few."""
-        count = _fewest(len(candidates), lambda n: self.holds(steps, candidates[:n]))
+        """Return the fewest first jobs that must be stopped beside all steps; None: too few."""
+        count = _fewest(len(candidates), lambda n: not self.violations(steps, candidates[:n]))
         return None if count is None else candidates[:count]
 
     def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
-        """Return the first so many steps that must be taken if some jobs are stopped."""
-        return steps[: _fewest(len(steps), lambda n: self.holds(steps[:n], stopped))]
+        """Return the fewest first steps that must be taken if some jobs are stopped."""
+        return steps[: _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))]
 
     def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:
         """Return the nodes that sleep when all that save power by it do, but those in use."""
@@ -158,30 +132,12 @@ class _Shed:
         return tuple(sorted(asleep))
 
 
-def _is_power(violations: Sequence[Violation]) -> bool:
-    """Tell whether slowing any job down helps against all violations."""
-    return all(v.code in ("power", "energy") for v in violations)
-
-
-def _loss_of(round: Round) -> Callable[[JobState], tuple[bool, float]]:
-    """Return the order in which jobs are stopped: by GPU time since they began to run here."""
-
-    def loss(state: JobState) -> tuple[bool, float]:
-        gpus = state.allocation.option.gpus if state.allocation is not None else 0
-        return not state.job.preemptible, gpus * (round.now_s - state.held_s)
-
-    return loss
+def _loss(round: Round, state: JobState) -> tuple[bool, float]:
+    """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
+    gpus = state.allocation.option.gpus if state.allocation is not None else 0
+    return not state.job.preemptible, gpus * (round.now_s - state.held_s)
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:
     """Return the least n from 0 to `most` that is enough, as every larger one is; None if none."""
-    if not enough(most):
-        return None
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(range(most), True, key=enough) if enough(most) else None

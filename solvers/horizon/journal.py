@@ -7,7 +7,6 @@ what changed. A line that a kill cut in half is dropped.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import msgspec
@@ -33,21 +32,11 @@ class Header(Record, frozen=True, kw_only=True):
 
 
 class Change(Record, frozen=True, kw_only=True):
-    """The difference that a plan makes.
+    """The difference that a plan makes."""
 
-    Attributes
-    ----------
-    held
-        Jobs that start or change, with what they now hold.
-    stopped
-        Jobs that stop.
-    asleep
-        All nodes that sleep from now on.
-    """
-
-    held: dict[str, Allocation] = {}
+    held: dict[str, Allocation] = {}  # jobs that start or change, with what they now hold
     stopped: tuple[str, ...] = ()
-    asleep: tuple[int, ...] = ()
+    asleep: tuple[int, ...] = ()  # all nodes that sleep from now on
 
 
 class Decision(Record, frozen=True, kw_only=True):
@@ -66,17 +55,10 @@ class Decision(Record, frozen=True, kw_only=True):
 class Journal:
     """Decisions of a run on disk: first replay what is there, then append.
 
-    Parameters
-    ----------
-    path
-        The file; made if it is not there.
-    header
-        Of the run that wants to use it.
-
     Raises
     ------
     InputError
-        If the file holds the decisions of another run.
+        If the file holds the decisions of another run than the header's.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -153,15 +135,8 @@ class Journal:
         self._file.write(self._encoder.encode(record) + b"\n")
         self._file.flush()
 
-    def __enter__(self) -> "Journal":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Write everything to the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

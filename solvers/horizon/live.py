@@ -12,7 +12,7 @@ from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.job import Allocation, Costs, Job, JobState
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import JobOutcome, Segment
@@ -22,18 +22,10 @@ INFINITY = float("inf")
 
 @dataclass(slots=True)
 class Stages:
-    """How fast a job progresses on its allocation, stage by stage of its own progress.
+    """How fast a job progresses on its allocation, stage by stage of its own progress."""
 
-    Attributes
-    ----------
-    until
-        Work at which each stage ends, ascending, the last one infinite.
-    rates
-        True work per second in each stage.
-    """
-
-    until: tuple[float, ...]
-    rates: tuple[float, ...]
+    until: tuple[float, ...]  # work at which each stage ends, ascending, the last one infinite
+    rates: tuple[float, ...]  # true work per second in each stage
 
     def seconds(self, done: float, target: float) -> float:
         """Return how long it takes to get from `done` to `target`."""
@@ -75,46 +67,27 @@ class TrueRates:
         way = (option.gpus, nodes, option.batch, option.clock, racks)
         key = (job.profile, curve, option.pool, *way)
         if key not in self._known:
-            self._known[key] = self._make(job.profile, curve, option, way)
+            profile, gpu_type = self.profiles[job.profile], self.pools[option.pool].gpu_type
+            speed = float(samples_per_s(profile, gpu_type, *way))
+            until: tuple[float, ...] = (INFINITY,)
+            rates: tuple[float, ...] = (speed,)
+            if curve is not None:
+                until, noise = zip(*stages(self.curves[curve]), strict=True)
+                rates = tuple(speed * worth(n, option.batch, profile.base_batch) for n in noise)
+            self._known[key] = Stages(until, rates)
         return self._known[key]
-
-    def _make(
-        self, name: str, curve: str | None, option: Option, way: tuple[int, int, float, float, int]
-    ) -> Stages:
-        profile, gpu_type = self.profiles[name], self.pools[option.pool].gpu_type
-        speed = float(samples_per_s(profile, gpu_type, *way))
-        if curve is None:
-            return Stages((INFINITY,), (speed,))
-        steps = stages(self.curves[curve])
-        rates = [speed * worth(noise, option.batch, profile.base_batch) for _, noise in steps]
-        return Stages(tuple(until for until, _ in steps), tuple(rates))
 
 
 @dataclass(slots=True)
 class Live:
     """One live job.
 
-    Attributes
-    ----------
-    index
-        Its place in the instance (order of submission).
-    job
-        The job without its truth.
-    work, curve, learning
-        Its truth.
-    done, since_s
-        True work done by `since_s` (when the running allocation began to progress, or the last
-        time that the state was refreshed).
-    stages
-        Rates of the running allocation.
-    end_s
-        When it will complete if nothing changes.
-    next_stage_s
-        When its noise scale changes next, or the next epoch is logged.
+    It has done `done` by `since_s`: when the running allocation began to progress, or the last time
+    that the state was refreshed.
     """
 
-    index: int
-    job: Job
+    index: int  # its place in the instance (order of submission)
+    job: Job  # without its truth
     work: float
     curve_name: str | None
     curve: NoiseCurve | None
@@ -122,13 +95,13 @@ class Live:
     learning: LearningCurve | None = None
     done: float = 0.0
     since_s: float = 0.0
-    stages: Stages | None = None
+    stages: Stages | None = None  # rates of the running allocation
     start_s: float = 0.0
     pause_s: float = 0.0
     resume_s: float = 0.0
     start_done: float = 0.0
-    end_s: float = INFINITY
-    next_stage_s: float = INFINITY
+    end_s: float = INFINITY  # when it will complete if nothing changes
+    next_stage_s: float = INFINITY  # when its noise scale changes next, or an epoch is logged
     segments: list[Segment] = field(default_factory=list)
 
     @classmethod
@@ -140,9 +113,7 @@ class Live:
         name = job.truth.curve
         curve = instance.curves[name] if name is not None else None
         state = JobState(
-            job=public,
-            since_s=job.submit_s,
-            noise=None if curve is None else noise_at(curve, 0.0),
+            job=public, since_s=job.submit_s, noise=None if curve is None else noise_at(curve, 0.0)
         )
         return cls(index, public, job.truth.work, name, curve, state, job.truth.learning)
 
@@ -208,7 +179,7 @@ class Live:
         return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
 
     def observe(self, now_s: float) -> None:
-        """Measure progress, noise scale and rate anew once a stage, or an epoch, is over."""
+        """Measure progress, noise scale and rate once a stage, or an epoch, is over."""
         assert self.state.allocation is not None
         assert self.stages is not None
         self.done, self.since_s = self.done_at(now_s), now_s
@@ -248,8 +219,5 @@ class Live:
     def outcome(self, end_s: float | None) -> JobOutcome:
         """Return the job's history."""
         return JobOutcome(
-            id=self.job.id,
-            submit_s=self.job.submit_s,
-            end_s=end_s,
-            segments=tuple(self.segments),
+            id=self.job.id, submit_s=self.job.submit_s, end_s=end_s, segments=tuple(self.segments)
         )

@@ -14,42 +14,19 @@ jobs", which is 3-competitive for flow time plus energy on one speed-scaled proc
 and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
 """
 
-from typing import NamedTuple
-
 from ronda.instances.accrual import accrual
 from ronda.instances.instance import Instance
 
 
-class Spending(NamedTuple):
-    """What a round may spend.
-
-    Attributes
-    ----------
-    energy_j
-        In the next window.
-    sustained_w
-        Power that can be drawn from now on for ever.
-    """
-
-    energy_j: float
-    sustained_w: float
-
-
 class Pacer:
-    """Paces an instance's energy budget.
-
-    Parameters
-    ----------
-    instance
-        With an energy budget.
-    """
+    """Paces the energy budget that an instance has."""
 
     def __init__(self, instance: Instance) -> None:
         energy = instance.budget.energy
         if energy is None:
             raise ValueError("there is no energy budget to pace")
         self.energy = energy
-        # What an awake cluster draws, or at least what the budget can bear for ever.
+        # What an awake cluster draws, or at least what the budget can bear indefinitely.
         self._reserved_w = min(instance.cluster.topology.idle_w, energy.sustained_w)
         self._accrual = accrual(instance.budget, self._reserved_w)
         self._job_seconds, self._since_s = 0.0, 0.0
@@ -59,22 +36,18 @@ class Pacer:
         self._job_seconds += live * (now_s - self._since_s)
         self._since_s = now_s
 
-    def spending(self, now_s: float, used_j: float, live: float) -> Spending:
-        """Return what a round may spend.
+    def spending(self, now_s: float, used_j: float, live: float) -> tuple[float, float]:
+        """Return the joules for the next window, and the watts that can be drawn indefinitely.
 
-        Parameters
-        ----------
-        now_s, used_j
-            Now, and what has been used (or is bound to be) by now.
-        live
-            Summed weights of the live jobs.
+        `used_j` is what has been used, or is bound to be, by now.
+        `live` are the summed weights of the live jobs.
         """
         window_s = self.energy.window_s
         watts = self._accrual.bearable_w(now_s, used_j, now_s + window_s)
         if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
             watts = min(watts, self._by_demand(now_s, used_j, live))
         sustained_w = self._accrual.bearable_w(now_s, used_j, float("inf"))
-        return Spending(watts * window_s, sustained_w)
+        return watts * window_s, sustained_w
 
     def _by_demand(self, now_s: float, used_j: float, live: float) -> float:
         """Return the watts that the number of live jobs asks for (see the module)."""

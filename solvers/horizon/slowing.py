@@ -19,17 +19,8 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
 
     From each clock a job's next step is the one with the least loss per watt saved, so that a
     job's steps follow its lower convex hull and their order among all jobs is that of a greedy
-    fractional knapsack.
-
-    Parameters
-    ----------
-    round
-        The round; jobs that must not be changed, and rigid ones, have no steps.
-
-    Returns
-    -------
-    list of (job id, Option)
-        A later step of a job takes the place of its earlier ones.
+    fractional knapsack. A later step of a job takes the place of its earlier ones; jobs that must
+    not be changed, and rigid ones, have no steps.
     """
     found: list[tuple[float, str, Option]] = []
     for state in round.running:
@@ -47,11 +38,9 @@ def at_clock(round: Round, state: JobState, clock: float) -> Option:
     of = application_of(round, state, held.pool)
     assert of is not None, "the profile of a running job that may be slowed knows its GPUs"
     slower = of.option(held.gpus, held.batch, state.noise, clock=clock, span=held.span)
-    return (
-        held
-        if slower is None
-        else msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)
-    )
+    if slower is None:
+        return held
+    return msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)
 
 
 def _steps(round: Round, state: JobState) -> list[tuple[float, Option]]:

@@ -16,13 +16,7 @@ from ronda.solvers.horizon.pacing import Pacer
 
 
 class ClusterState:
-    """Everything that changes while a horizon is driven.
-
-    Parameters
-    ----------
-    instance
-        A validated instance.
-    """
+    """Everything that changes while a validated instance is driven."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -47,11 +41,9 @@ class ClusterState:
         self.cost = None if price is None else Tally(price)
         self.carbon = None if carbon is None else Tally(carbon)
         self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
-        self._watts = self.meter.awake_w
+        self.power_w = self.meter.awake_w  # once every pause is over
         self._observed: set[str] = set()
         self._out_of_order = False
-
-    # -- time ---------------------------------------------------------------------------------
 
     def next_submit_s(self) -> float:
         """Return when the next job arrives."""
@@ -100,8 +92,6 @@ class ClusterState:
         self.outcomes[live.index] = live.outcome(end_s)
         self.completed += 1
 
-    # -- what policies see --------------------------------------------------------------------
-
     def snapshot(self, length_s: float) -> Round:
         """Return the round to decide now."""
         for job_id in self._observed:
@@ -112,14 +102,15 @@ class ClusterState:
         instance, budget = self.instance, self.instance.budget
         cap = budget.power_cap_w
         cap_w = None if cap is None else cap.at(self.now_s)
-        waking_w = sum(self.meter.waking_w(node) for node in self.waking)
-        pacer, spending = self.pacer, None
-        if pacer is not None:
+        waking_w = sum(self.meter.wake_w[node] for node in self.waking)
+        energy_j = sustained_w = None
+        if self.pacer is not None:
             owed_j = sum(
-                self.meter.waking_w(node) * (ready_s - self.now_s)
+                self.meter.wake_w[node] * (ready_s - self.now_s)
                 for node, (_, ready_s) in self.waking.items()
             )
-            spending = pacer.spending(self.now_s, self.used_j(self.now_s) + owed_j, self._live())
+            used_j = self.used_j(self.now_s) + owed_j
+            energy_j, sustained_w = self.pacer.spending(self.now_s, used_j, self._live())
         return Round(
             name=instance.name,
             now_s=self.now_s,
@@ -130,9 +121,9 @@ class ClusterState:
             running=tuple(self.running.values()),
             costs=instance.costs,
             power_cap_w=None if cap_w is None else max(0.0, cap_w - waking_w),
-            energy_j=None if spending is None else spending.energy_j,
+            energy_j=energy_j,
             window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
-            sustained_w=None if spending is None else spending.sustained_w,
+            sustained_w=sustained_w,
             asleep=tuple(sorted(self.asleep)),
             waking=tuple(sorted(self.waking)),
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
@@ -145,14 +136,12 @@ class ClusterState:
 
     def used_j(self, time_s: float) -> float:
         """Return the energy used by a time from now on up to the next event."""
-        extra_w = self.meter.extra_w
         running = []
         for job_id in self.running:
             live = self.lives[job_id]
             held = live.state.allocation
             assert held is not None
-            option = held.option
-            running.append((extra_w(option.pool, option.gpus, option.power_w), live.resume_s))
+            running.append((self.meter.extra_w(held.option), live.resume_s))
         waking = [(node, *times) for node, times in self.waking.items()]
         return self.meter.used_j(time_s, running, self.asleep.items(), waking)
 
@@ -160,24 +149,10 @@ class ClusterState:
         """Return what every running job holds."""
         return {i: s.allocation for i, s in self.running.items() if s.allocation is not None}
 
-    @property
-    def power_w(self) -> float:
-        """Power of the cluster once every pause is over."""
-        return self._watts
-
-    # -- what plans do ------------------------------------------------------------------------
-
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""
-        held: dict[str, Allocation] = {}
-        for job_id, allocation in plan.allocations.items():
-            state = self.running.get(job_id)
-            if (
-                state is None
-                or state.allocation is None
-                or not state.allocation.goes_on(allocation)
-            ):
-                held[job_id] = allocation
+        now, new = self.held(), plan.allocations
+        held = {i: a for i, a in new.items() if i not in now or not now[i].goes_on(a)}
         stopped = tuple(i for i in self.running if i not in plan.allocations)
         asleep = tuple(sorted(self.asleep)) if plan.asleep is None else tuple(sorted(plan.asleep))
         return Change(held=held, stopped=stopped, asleep=asleep)
@@ -213,8 +188,7 @@ class ClusterState:
             last = next(reversed(self.running))
             self._out_of_order |= self.lives[last].index > live.index
         self.running[job_id] = live.state
-        option = allocation.option
-        self._watts += self.meter.extra_w(option.pool, option.gpus, option.power_w)
+        self.power_w += self.meter.extra_w(allocation.option)
         heapq.heappush(self._ends, (live.end_s, live.index, live.state.restarts, live))
         if live.curve is not None or live.learning is not None:
             self._observed.add(job_id)
@@ -223,25 +197,24 @@ class ClusterState:
         """End a job's segment, in its own record and on the meter."""
         segment = live.release(now_s, complete=complete)
         self.meter.segment(segment)
-        option = segment.option
-        self._watts -= self.meter.extra_w(option.pool, option.gpus, option.power_w)
+        self.power_w -= self.meter.extra_w(segment.option)
         self._observed.discard(live.job.id)
 
     def _set_asleep(self, target: set[int]) -> None:
         for node in sorted(self.asleep.keys() - target):
             self._end_sleep(node)
             self.ready_s[node] = self.now_s + float(self.topology.wake_s[node])
-            if self.ready_s[node] > self.now_s and self.meter.waking_w(node):
+            if self.ready_s[node] > self.now_s and self.meter.wake_w[node]:
                 self.waking[node] = (self.now_s, self.ready_s[node])
         for node in sorted(target - self.asleep.keys()):
             if node in self.waking:
                 self._end_waking(node)
             self.asleep[node] = self.now_s
-            self._watts -= self.meter.saved_w(node)
+            self.power_w -= self.meter.saved_w(node)
 
     def _end_sleep(self, node: int) -> None:
         since = self.asleep.pop(node)
-        self._watts += self.meter.saved_w(node)
+        self.power_w += self.meter.saved_w(node)
         if self.now_s > since:
             self.meter.sleep(node, since, self.now_s)
             self.sleeps.append((node, since, self.now_s))
@@ -257,8 +230,6 @@ class ClusterState:
             jobs.clear()
             jobs.update(ordered)
         self._out_of_order = False
-
-    # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> tuple[JobOutcome, ...]:
         """End the sleeps and wake-ups that are open and return every job's history."""

@@ -1,9 +1,7 @@
 """A separable problem by prices, with a certificate.
 
-Here stand the Lagrangian dual, the greedy fill at its prices, the core that prices leave undecided,
-and branching on whole nodes. How a round becomes such a problem is in
-`ronda.formulations.allocation`. Entry: `engine.solve_separable` with a `search.Search`; imported by
-module path, as it loads HiGHS.
+How a round becomes such a problem is in `ronda.formulations.allocation`. Entry:
+`engine.solve_separable` with a `search.Search`; imported by module path, as it loads HiGHS.
 """
 
 from ronda.solvers.prices.search import Search

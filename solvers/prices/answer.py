@@ -17,59 +17,32 @@ DUAL_GAP = "dual_gap"
 class Decided:
     """What came of deciding the open jobs together.
 
-    Attributes
-    ----------
-    chosen, blocks
-        (J,) option of every job and (B,) count of every block; None without an answer.
-    least
-        No answer among those weighed falls short of the dual bound by less; infinite if there is
-        none.
-    proven
-        Whether all of them were weighed (or the target reached).
-    columns, nodes
-        Options that were open, and search-tree nodes or labels.
+    No answer among those weighed falls short of the dual bound by less than `least` (infinite if
+    there is none); `proven` if all of them were weighed, or the target reached.
     """
 
-    chosen: Ints | None
-    blocks: Floats | None
+    chosen: Ints | None  # (J,) option of every job; None without an answer
+    blocks: Floats | None  # (B,) count of every block; None without an answer
     least: float
     proven: bool
-    columns: int
-    nodes: int
+    columns: int  # options that were open
+    nodes: int  # search-tree nodes or labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a separable problem.
+    """The answer to a separable problem."""
 
-    Attributes
-    ----------
-    chosen
-        (J,) row of each job's option, -1 for none; None if no feasible answer was found.
-    blocks
-        (B,) how many of each block.
-    objective, bound
-        Value of the answer; no answer is worth more than the bound.
-    dual
-        The prices and the bound that they alone prove.
-    stop
-        Why the engine stopped.
-    search
-        What decided the jobs that prices leave open.
-    cores, columns, nodes
-        How many cores were decided, options in the largest, search-tree nodes in all.
-    """
-
-    chosen: Ints | None
-    blocks: Floats | None
+    chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
+    blocks: Floats | None  # (B,) how many of each block
     objective: float | None
-    bound: float
-    dual: Dual
+    bound: float  # no answer is worth more
+    dual: Dual  # the prices and the bound that they alone prove
     stop: StopReason
-    search: str = ALONE
-    cores: int = 0
-    columns: int = 0
-    nodes: int = 0
+    search: str = ALONE  # what decided the jobs that prices leave open
+    cores: int = 0  # how many were decided
+    columns: int = 0  # options in the largest core
+    nodes: int = 0  # search-tree nodes in all
 
     @property
     def gap(self) -> float | None:

@@ -1,10 +1,8 @@
 """Whole numbers of blocks first: nodes that are awake, before the jobs on them.
 
-The dual may wake half a node, and its bound is then above what any plan is worth by up to half a
-node's worth: far more than what undecided jobs cost. So the range of such a block is cut in two,
-and each part has a dual of its own, in which that block is at an end of its range. The part with
-the best bound comes first; a part whose bound is not better than the best answer by more than the
-gap needs no search. (Branch and bound by the Lagrangian dual.)
+Branch and bound by the Lagrangian dual. The dual may wake half a node, and its bound is then above
+what any plan is worth by up to half a node's worth: far more than what undecided jobs cost. So the
+range of such a block is cut in two, and each part has a dual of its own.
 """
 
 import heapq
@@ -51,19 +49,7 @@ class _Part:
 class WholeBlocks:
     """Branch and bound on the counts of blocks, with a `CoreSearch` for each part that needs one.
 
-    Parameters
-    ----------
-    problem, jobs, dual
-        A normalised problem, what answers for its jobs, and its dual.
-    search
-        How to search.
-
-    Attributes
-    ----------
-    chosen, blocks, objective, bound
-        The best answer, what it is worth, and what no answer is worth more than.
-    decided_by, cores, columns, nodes
-        See `ronda.solvers.prices.answer.Answer`; what decided is that of the best answer.
+    The problem is normalised. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs, dual: Dual, search: Search) -> None:
@@ -90,8 +76,10 @@ class WholeBlocks:
             if block is not None and not self.search.deadline.over():
                 self._cut(part, block)
                 continue
-            if block is not None:  # no time to cut
-                part = self._guessed(part, block)
+            if block is not None:  # no time to cut: as many as the jobs ask for
+                blocks = part.dual.blocks.copy()
+                blocks[block] = self._asked(part, block)
+                part = replace(part, dual=replace(part.dual, blocks=blocks))
             stop, bound = self._search(part)
             closed = max(closed, bound)
             if stop is StopReason.TIME_LIMIT:
@@ -105,11 +93,9 @@ class WholeBlocks:
         return StopReason.GAP if self._certified(self.bound) else StopReason.COMPLETE
 
     def _certified(self, bound: float) -> bool:
-        """Tell whether a bound is near enough to the best answer."""
         return bound - self.objective <= self.search.gap * abs(bound)
 
     def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
-        """Open a part."""
         self._number += 1
         part = _Part(-(dual.bound + offset), self._number, problem, dual, low, offset)
         heapq.heappush(self._parts, part)
@@ -151,12 +137,6 @@ class WholeBlocks:
         rows = np.flatnonzero((given > 0) & (prices > 0))
         asked = float((used[rows] / given[rows]).max()) if len(rows) else 0.0
         return float(np.clip(np.floor(asked), 0.0, problem.block_count[block] - 1.0))
-
-    def _guessed(self, part: _Part, block: int) -> _Part:
-        """Return a part whose dual takes as many of a block as the jobs ask for."""
-        blocks = part.dual.blocks.copy()
-        blocks[block] = self._asked(part, block)
-        return replace(part, dual=replace(part.dual, blocks=blocks))
 
     def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
         """Open a part of a part, unless its dual shows that it does not matter."""

@@ -49,14 +49,12 @@ def solve_core(
 
     Parameters
     ----------
-    problem, bound, losses
-        The problem, its dual bound, and the options of the core.
+    bound, losses
+        The problem's dual bound, and the options of the core.
     target
         Shortfall that is good enough to stop at, in units of value.
     cutoff
         Shortfall of the best answer known: only better ones matter.
-    nodes, seconds, seed
-        Limits and random seed of the search.
     """
     columns = _columns(losses)
     if not len(columns.row) and not len(problem.block_value):  # nothing is open

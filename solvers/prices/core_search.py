@@ -37,7 +37,7 @@ MOST_CARRIED = 0.02
 """Shortfall of an earlier problem above which it says nothing about this one."""
 
 FEW_LABELS, QUICKLY = 500, 10.0
-"""After so few labels the next shortfall may be larger by this factor."""
+"""After fewer labels the next shortfall may be larger by this factor."""
 
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
@@ -46,25 +46,9 @@ ROUNDING = 1e-7
 class CoreSearch:
     """The search for the best answer to a normalised problem at its dual prices.
 
-    Parameters
-    ----------
-    problem, jobs, dual
-        The problem, what answers for its jobs, and its dual.
-    search
-        How to search.
-    known
-        Value of an answer that is known already: only better ones are looked for.
-    offset
-        Value that is not in the problem, but in what the gap is a share of.
-
-    Attributes
-    ----------
-    chosen, blocks
-        The best answer, if it is better than what was known.
-    objective, bound
-        Value of the best answer known, and what no answer is worth more than.
-    decided_by, cores, columns, nodes
-        See `ronda.solvers.prices.answer.Answer`.
+    Only answers better than `known`, the value of one that is known already, are looked for;
+    `chosen` and `blocks` stay None without one. `offset` is value that is not in the problem, but
+    in what the gap is a share of. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
     """
 
     def __init__(
@@ -181,5 +165,4 @@ class CoreSearch:
         return self.dual.bound - self.objective
 
     def _certified(self) -> bool:
-        """Tell whether the gap that was asked for is proven."""
         return self.bound - self.objective <= self.search.gap * abs(self.bound + self.offset)

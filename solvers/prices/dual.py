@@ -19,7 +19,7 @@ import numpy as np
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats
 from ronda.solvers.prices.jobs import Jobs, Reply
-from ronda.solvers.prices.planes import Line, Model, Planes
+from ronda.solvers.prices.planes import Line, Planes
 from ronda.solvers.prices.search import Search
 
 PATIENCE = 15
@@ -34,25 +34,14 @@ for low ones a share of what all jobs are worth together, over the number of res
 class Dual:
     """What the dual found.
 
-    Attributes
-    ----------
-    prices
-        (R,) best prices.
-    bound
-        D at these prices: no plan is worth more.
-    evaluations
-        How often all jobs were asked.
-    blocks
-        (B,) how many of each block are worth their price.
-    replies
-        What the jobs took at all prices that were tried, zero first: they say the same of a problem
-        that differs in its capacities and blocks only.
+    `replies` are what the jobs took at all prices that were tried, zero first: they say the same of
+    a problem that differs in its capacities and blocks only.
     """
 
-    prices: Floats
-    bound: float
-    evaluations: int
-    blocks: Floats
+    prices: Floats  # (R,) the best
+    bound: float  # D at these prices: no plan is worth more
+    evaluations: int  # how often all jobs were asked
+    blocks: Floats  # (B,) how many of each block are worth their price
     replies: tuple[tuple[Floats, Reply], ...] = ()
 
 
@@ -70,10 +59,6 @@ class Prices:
         self.scale = np.where(scale > 0, scale, 1.0)
         self.replies: list[tuple[Floats, Reply]] = []
 
-    def unscaled(self, scaled: Floats) -> Floats:
-        """Return prices per unit of each resource."""
-        return np.asarray(scaled / self.scale)
-
     def blocks_at(self, prices: Floats) -> Floats:
         """Return how many of each block are worth their price."""
         problem = self.problem
@@ -84,20 +69,18 @@ class Prices:
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         """Return D and a subgradient (what is left of each resource) at scaled prices."""
-        prices = self.unscaled(scaled)
+        prices = scaled / self.scale
         self.replies.append((prices, self.jobs.reply(prices)))
         return self.given(*self.replies[-1])
 
     def given(self, prices: Floats, reply: Reply) -> tuple[float, Floats]:
         """Return D and a subgradient at prices per unit, given what the jobs take there."""
-        problem = self.problem
-        if not len(problem.block_value):
-            value = float(prices @ problem.capacity) + reply.value
-            return value, (problem.capacity - reply.use) / self.scale
-        blocks = self.blocks_at(prices)
-        gain = problem.block_value - prices @ problem.block_use
-        left = problem.capacity - reply.use - problem.block_use @ blocks
-        value = float(prices @ problem.capacity) + reply.value + float(gain @ blocks)
+        problem, left = self.problem, self.problem.capacity - reply.use
+        value = float(prices @ problem.capacity) + reply.value
+        if len(problem.block_value):
+            blocks = self.blocks_at(prices)
+            left = left - problem.block_use @ blocks
+            value += float((problem.block_value - prices @ problem.block_use) @ blocks)
         return value, np.asarray(left / self.scale)
 
 
@@ -113,10 +96,6 @@ def solve_dual(
 
     Parameters
     ----------
-    problem, jobs
-        The problem, and what answers for its jobs.
-    search
-        Its tolerance, and by when to stop with the best prices so far.
     start
         (R,) prices to start from, per unit; NaN where there is none.
     known
@@ -136,7 +115,7 @@ def solve_dual(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
     ceiling = max(abs(value), float(worth)) or 1.0
-    model: Model = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
+    model: Line | Planes = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
     model.add(np.zeros_like(slope), value, slope)
     best, at = value, np.zeros_like(slope)
     radius = np.full_like(slope, ceiling)
@@ -170,7 +149,7 @@ def solve_dual(
         stalled = 0 if best - value > 0.01 * tolerance * abs(best) else stalled + 1
         if value < best:
             best, at = value, point
-    prices = ask.unscaled(at)
+    prices = at / ask.scale
     replies = (*known, *ask.replies)
     return Dual(prices, best, len(ask.replies), ask.blocks_at(prices), replies)
 

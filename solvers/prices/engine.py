@@ -31,13 +31,6 @@ from ronda.solvers.prices.search import Search
 def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     """Solve a separable problem to a certified relative gap.
 
-    Parameters
-    ----------
-    problem
-        The problem; validated first.
-    search
-        How to search; None: by the defaults.
-
     Raises
     ------
     InputError
@@ -67,10 +60,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
 def first_answer(problem: Separable, search: Search | None = None) -> Answer:
     """Fill a separable problem at the prices of its dual, and search no further.
 
-    Parameters
-    ----------
-    problem, search
-        As for `solve_separable`; the few evaluations of the dual do not look at the clock.
+    The few evaluations of the dual do not look at the clock.
     """
     search = replace(search or Search(), deadline=Deadline())
     own, units, jobs, dual = _priced(problem, search)

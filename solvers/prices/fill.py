@@ -31,27 +31,18 @@ def fill(
     blocks: Floats | None = None,
     exchanges: int = EXCHANGES,
 ) -> tuple[Ints, Floats]:
-    """Return a good choice at the prices of the dual.
+    """Return a good choice (J,) for a normalised problem, -1 for none, and (B,) counts of blocks.
 
-    It is feasible unless jobs that must run, or least amounts that must be used, forbid it.
+    It is feasible unless jobs that must run, or least amounts that must be used, forbid it. Ties go
+    to the earlier job. At most `exchanges` pairs of steps are taken.
 
     Parameters
     ----------
-    problem, jobs
-        A normalised problem, and what answers for its jobs.
     prices
         (R,) prices with a good dual bound.
     blocks
         (B,) how many of each block are taken; None: as many as the jobs ask for at the prices, as
         those need that fit then, or all, whichever gives most.
-    exchanges
-        Pairs of steps that are taken at most.
-
-    Returns
-    -------
-    tuple
-        (J,) row of each job's option, -1 for none, and (B,) count of each block. The same input
-        gives the same answer; ties go to the earlier job.
     """
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
@@ -106,13 +97,6 @@ def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
     Each job counts by its share of the resources that are over-used; jobs with the least value a
     share go first, only as many as are needed, and jobs that must run stay. The answer may still
     be infeasible (jobs that must run, resources of which a least amount must be used).
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    chosen, blocks
-        The option of each job (-1: none), and the count of each block.
     """
     result = chosen.copy()
     for _ in range(len(problem.capacity)):

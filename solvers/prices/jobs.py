@@ -19,50 +19,28 @@ BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the jobs do at some prices.
+    """What the jobs do at some prices."""
 
-    Attributes
-    ----------
-    value
-        Sum over jobs of value less price of what they take.
-    use
-        (R,) what they take of each resource.
-    """
-
-    value: float
-    use: Floats
+    value: float  # sum over jobs of value less price of what they take
+    use: Floats  # (R,) what they take of each resource
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The options that cost least against each job's best one at some prices.
+    """The C options that cost least against each job's best one at some prices.
 
-    Attributes
-    ----------
-    best
-        (J,) row of each job's best option, -1 for none.
-    job, row, loss
-        (C,) job, row (-1 for none) and loss of alternatives to the best option, sorted by loss
-        and then by job and row.
-    next_loss
-        Every alternative that is not listed costs at least this much.
+    They are sorted by loss and then by job and row.
     """
 
-    best: Ints
-    job: Ints
-    row: Ints
-    loss: Floats
-    next_loss: float
+    best: Ints  # (J,) row of each job's best option, -1 for none
+    job: Ints  # (C,)
+    row: Ints  # (C,) -1 for none
+    loss: Floats  # (C,)
+    next_loss: float  # every alternative that is not listed costs at least this much
 
 
 class Jobs:
-    """The jobs of a separable problem: they answer for themselves at any prices.
-
-    Parameters
-    ----------
-    problem
-        The problem; its arrays are not copied.
-    """
+    """The jobs of a separable problem: they answer for themselves at any prices."""
 
     def __init__(self, problem: Separable) -> None:
         starts = range(0, max(1, problem.jobs), BLOCK)

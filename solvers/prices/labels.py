@@ -47,16 +47,8 @@ def best_within(
 ) -> Decided | None:
     """Return the best answer with at most some shortfall; None if there are too many labels.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    prices
-        (R,) prices of the dual bound.
-    losses
-        All options that lose no more than the shortfall at these prices.
-    shortfall
-        Of the dual bound, in units of value.
+    `prices` (R,) are those of the dual bound, `losses` all options that lose no more than the
+    shortfall of the dual bound at these prices.
     """
     if not problem.block_integer.all() or (problem.block_count > MOST_BLOCKS).any():
         return None

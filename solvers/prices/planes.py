@@ -4,24 +4,10 @@ With one variable two planes say all: those at the ends of the bracket around th
 more a small LP in HiGHS finds the lowest point.
 """
 
-from typing import Protocol
-
 import highspy
 import numpy as np
 
 from ronda.instances.arrays import Floats
-
-
-class Model(Protocol):
-    """What all lower models can do."""
-
-    def add(self, point: Floats, value: float, slope: Floats) -> None:
-        """Add the plane ``value + slope . (p - point)``."""
-        ...
-
-    def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
-        """Return the least value of the model in a box, and where."""
-        ...
 
 
 class Line:
@@ -61,14 +47,8 @@ class Line:
 class Planes:
     """The lower model of a function of several variables, as a small LP in HiGHS.
 
-    Values are divided by the ceiling, so that the LP is well scaled whatever the unit of value.
-
-    Parameters
-    ----------
-    variables
-        How many.
-    ceiling
-        The greatest value that any variable may take, and the unit of all.
+    Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
+    is well scaled whatever the unit of value.
     """
 
     def __init__(self, variables: int, ceiling: float) -> None:

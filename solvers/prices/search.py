@@ -11,33 +11,19 @@ from ronda.solvers.contract import Deadline
 class Search:
     """Where a search begins and when it stops.
 
-    Attributes
-    ----------
-    gap
-        Relative gap between objective and bound at which to stop.
-    deadline
-        By when to return the best answer so far, with its true bound.
-    seed
-        Of HiGHS.
-    start
-        Prices of an earlier, similar problem, by name; none for resources that it did not have.
-    within
-        By how much the answer to that problem fell short of its dual bound, relative: answers so
-        near are looked for first. Like `start`, it may lead to another answer within the gap.
-    tolerance
-        Relative precision of the prices: the finer they are, the fewer jobs they leave undecided,
-        and a further evaluation costs much less than a wider core.
-    reserve_s
-        Seconds that must be left of the deadline on return.
+    `start` are prices of an earlier, similar problem, by name. Answers are looked for first that
+    fall as little short of the dual bound as the answer to that problem did (`within`, relative).
+    Both may lead to another answer within the gap. The finer the prices (`tolerance`), the fewer
+    jobs they leave undecided: an evaluation costs much less than a wider core.
     """
 
-    gap: float = 1e-4
+    gap: float = 1e-4  # relative, between objective and bound, at which to stop
     deadline: Deadline = field(default_factory=Deadline)
-    seed: int = 0
+    seed: int = 0  # of HiGHS
     start: Mapping[str, float] = field(default_factory=dict)
     within: float = 0.0
-    tolerance: float = 1e-8
-    reserve_s: float = 0.0
+    tolerance: float = 1e-8  # of the prices, relative
+    reserve_s: float = 0.0  # seconds of the deadline that are left on return
 
     def __post_init__(self) -> None:
         """Refuse a gap that makes no sense."""

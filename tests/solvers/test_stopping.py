@@ -11,7 +11,7 @@ from ronda.solvers.contract import Deadline
 
 def status(**fields):
     """Return the status of a search that has just begun, but for what is given."""
-    start = {"generations": 0, "evaluations": 0, "stagnant": 0, "best": 0.0, "generation_s": 0.0}
+    start = {"generations": 0, "stagnant": 0, "best": 0.0, "generation_s": 0.0}
     return stopping.Status(**(start | fields))
 
 
@@ -19,7 +19,6 @@ def status(**fields):
     ("criterion", "half", "done", "reason"),
     [
         (stopping.generations(10), {"generations": 5}, {"generations": 10}, "generation_limit"),
-        (stopping.evaluations(10), {"evaluations": 5}, {"evaluations": 12}, "node_limit"),
         (stopping.stagnation(4), {"stagnant": 2}, {"stagnant": 4}, "stagnation"),
         # 1 % of 100 is asked for; at 98 the gap is 2 %: half way.
         (stopping.gap(100.0, 0.01), {"best": 98.0}, {"best": 99.0}, "gap"),

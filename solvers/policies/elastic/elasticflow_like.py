@@ -1,17 +1,20 @@
 """ElasticFlow-like: the fewest GPUs that meet each deadline, then whoever wastes least GPU time."""
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ronda.formulations.options.ladders import own_batch_ladders
+from ronda.instances.arrays import Ints
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
-from ronda.solvers.greedy.satisfactory import FutureGpus
+from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.elastic.optimus import remaining
 
 
@@ -22,7 +25,7 @@ class ElasticFlowLike(Clocked):
     After ElasticFlow (Gu et al., ASPLOS 2023) and its public code, in two steps at the jobs' own
     batches and in powers of two:
 
-    1. minimum satisfactory shares by progressive filling (`ronda.solvers.greedy.satisfactory`),
+    1. minimum satisfactory shares by progressive filling (`FutureGpus`),
        jobs by deadline;
     2. jobs without GPUs get their least count, by deadline and submission; then again and again
        the job whose next step adds the least GPU time ``n R / rate(n)`` per extra GPU takes it,
@@ -108,3 +111,60 @@ def added_gpu_s(climb: GpuLadderClimb, j: int, work: float) -> float:
     ladder, step = climb.ladders[j], climb.step[j]
     few, more = ladder.gpus[step], ladder.gpus[step + 1]
     return (more * work / ladder.rate[step + 1] - few * work / ladder.rate[step]) / (more - few)
+
+
+class FutureGpus:
+    """Free GPUs of one pool over time, until the last deadline: progressive filling.
+
+    Each job takes the smallest level of GPUs at which it can still complete in time on what the
+    jobs before it leave free, as late as possible at that level and at the level below before.
+
+    Time is cut at the deadlines `due_s` (seconds from now, above 0), or at quantiles of them if
+    there are more than `most_slots`.
+    """
+
+    def __init__(self, gpus: int, due_s: list[float], most_slots: int = 64) -> None:
+        ends = np.unique(np.asarray(due_s, dtype=float))
+        if len(ends) > most_slots:
+            ends = ends[np.linspace(0, len(ends) - 1, most_slots).astype(int)]
+        self._ends: list[float] = ends.tolist()
+        self._length = np.diff(ends, prepend=0.0)
+        self.free: Ints = np.full(len(ends), gpus, dtype=np.int64)
+        self._counts: dict[tuple[int, ...], Ints] = {}
+
+    def fill(
+        self, due_s: float, work: float, gpus: tuple[int, ...], rate: tuple[float, ...]
+    ) -> int | None:
+        """Book GPUs for a job; return the step that it gets now (-1: none yet).
+
+        None if no level meets the deadline: nothing is booked. `gpus` and `rate` (L,) are the
+        job's GPU counts, ascending, and its work per second at each of them.
+        """
+        slots = bisect_right(self._ends, due_s)
+        if not slots or work > max(rate) * due_s:
+            return None
+        length, free = self._length[:slots], self.free[:slots]
+        counts, pace = self._of(gpus), np.array((0.0, *rate))  # of step + 1
+        most = counts.searchsorted(free, side="right") - 1
+        if np.add.reduce(pace.take(most) * length) < work:
+            return None
+        for level in range(1, len(counts)):
+            booked = np.minimum(most, level)
+            done = pace.take(booked) * length
+            if np.add.reduce(done) >= work:
+                break
+        late = done[::-1].cumsum()[::-1]  # done from each slot to the deadline
+        first = max(int(np.count_nonzero(late >= work)) - 1, 0)
+        if first:
+            booked[:first] = np.minimum(most[:first], level - 1)
+            done = pace.take(booked) * length
+        before = done.cumsum() - done
+        booked[before >= work] = 0
+        free -= counts.take(booked)
+        return int(booked[0]) - 1
+
+    def _of(self, gpus: tuple[int, ...]) -> Ints:
+        """Return GPU counts after a 0, as an array; many jobs have the same."""
+        if gpus not in self._counts:
+            self._counts[gpus] = np.array((0, *gpus))
+        return self._counts[gpus]

@@ -7,8 +7,8 @@ from ronda.formulations.options.ladders import own_batch_ladders
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.room import Clocked
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.room import Clocked
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
@@ -141,12 +141,7 @@ def _worth(
 ) -> Worth:
     """Return what each GPU count is worth, at the best batch or, where that is better, its own.
 
-    Parameters
-    ----------
-    rows
-        (Pool, GPUs, batch, rate at full clock).
-    fair
-        GPUs of a fair share.
+    `rows` are (pool, GPUs, batch, rate at full clock), `fair` the GPUs of a fair share.
     """
     steps = {gpus: (batch, rate, False) for _, gpus, batch, rate in rows}
     where = round.cluster.topology.pools[pool]

@@ -82,13 +82,13 @@ class MilpEnergy(Prices):
         """Return which nodes are awake, and not still waking."""
         return ready(round, frozenset(waking(round, initial))) if may_sleep(round) else None
 
-    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose; a watt that idle nodes draw costs as much as one that jobs draw."""
-        choice = super().choose(setting, deadline, initial)
-        earned = setting.values if choice.worth is None else choice.worth
-        watt = self.thrift * worth_of_a_watt(setting.table, earned, choice.chosen)
-        gpu = worth_of_a_gpu(setting.table, earned, choice.chosen)
-        price = max(watt, price_of_a_watt(setting.round, choice.prices))
+        choice = super().choose(question, deadline, initial)
+        earned = question.values if choice.worth is None else choice.worth
+        watt = self.thrift * worth_of_a_watt(question.table, earned, choice.chosen)
+        gpu = worth_of_a_gpu(question.table, earned, choice.chosen)
+        price = max(watt, price_of_a_watt(question.round, choice.prices))
         ratio = None if initial is None else initial.details.get(STANDBY)
         if gpu > 0 and price > 0:
             ratio = gpu / price

@@ -1,11 +1,103 @@
-"""PowerFlow's greedy, as far as it is known: relative gain in time over relative cost in energy."""
+"""PowerFlow's greedy, as far as it is known, and the two-price rule: climbs with clocks.
 
+Both start small, climb by the priority of a step (`ronda.solvers.greedy.marginal`), and place.
+"""
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.instances.arrays import Floats
-from ronda.solvers.greedy.marginal import relative
-from ronda.solvers.greedy.marginal_policy import MarginalCase, MarginalGreedy
+import numpy as np
+
+from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.objectives.forms import minds_power, values_of
+from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.thrift import worth_of_a_watt
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.plan import Plan, SolveRecord
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.decision.realise import realise
+from ronda.solvers.greedy.marginal import Ladder, admit, climb, ladder, priced, relative
+from ronda.solvers.versions import versions
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalCase:
+    """A round as the marginal greedy policies see it."""
+
+    outlook: Outlook
+    values: Floats  # (K,) what options are worth
+    energy_j: Floats  # (K,) joules of a job's GPUs until it is complete
+    limits: Limits
+    ladder: Ladder
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalGreedy(ABC):
+    """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
+
+    Power is limited by the round's cap and by what its energy budget allows on average over its
+    window; a node that a job needs counts with its host and idle GPUs. Jobs are admitted by the
+    time that they still need at their smallest option, over weight and time since submission
+    (highest response ratio next): short ones first, but none waits indefinitely.
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capability] = (
+        Capability.ELASTIC | Capability.PREEMPTS | Capability.ENERGY | Capability.OBJECTIVE
+    )
+
+    objective: ClassVar[str] = "snapshot"
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round."""
+        table = build(round, prune=False, mind_power=True)
+        seen = outlook(round, table, horizon_s(round))
+        energy_j = table.power_w * seen.left_s
+        case = MarginalCase(
+            seen,
+            values_of(seen, self.objective),
+            energy_j,
+            limits(round, table),
+            ladder(table, seen.left_s, energy_j),
+        )
+        built_s = deadline.elapsed()
+        chosen = climb(case.limits, _start(case), case.ladder.up, self.worth(case))
+        solved_s = deadline.elapsed()
+        watt_value = worth_of_a_watt(table, case.values, chosen)
+        placed = realise(round, table, case.values, chosen, watt_value=watt_value)
+        record = SolveRecord(
+            seed=seed,
+            build_s=built_s,
+            solve_s=solved_s - built_s,
+            extract_s=deadline.elapsed() - solved_s,
+            total_s=deadline.elapsed(),
+            options=len(table),
+            solver="greedy",
+            versions={package: versions()[package] for package in ("ronda", "numpy")},
+        )
+        details: dict[str, object] = {"objective": self.objective}
+        if placed.unplaced:
+            details |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
+        if placed.moved:
+            details["moved"] = list(placed.moved)
+        return Plan(
+            policy=self.name,
+            allocations=placed.allocations,
+            asleep=placed.asleep,
+            objective=placed.objective,
+            record=record,
+            details=details,
+        )
+
+    @abstractmethod
+    def worth(self, case: MarginalCase) -> Floats:
+        """Return (2, K) the priority of each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,3 +122,72 @@ class Powerflow(MarginalGreedy):
     def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the relative priority of each step."""
         return relative(case.ladder.up, case.outlook.left_s, case.energy_j)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerflowPrices(MarginalGreedy):
+    """Climb by dJCT / (dE / E_bud + dn / N): PowerFlow's greedy with prices in absolute terms.
+
+    Ours, not PowerFlow's. A step's cost is the share of the power budget (hosts' share included)
+    and the share of its pool's GPUs that it takes: two Lagrange multipliers, set so that the whole
+    budget costs as much as the whole cluster. Everything else is as in `powerflow`.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.forms.values`): dJCT is the
+        difference of it. ``snapshot`` is just the seconds that a step saves.
+    """
+
+    name: ClassVar[str] = "powerflow-prices"
+
+    objective: str = "snapshot"  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown objective."""
+        minds_power(self.objective)
+
+    def worth(self, case: MarginalCase) -> Floats:
+        """Return (2, K) the priority of each step at the two prices."""
+        table, bounds = case.outlook.table, case.limits
+        cost = table.gpus / bounds.capacity[table.pool]
+        watts = _watts_with_hosts(table, bounds)
+        if watts.any() and bounds.capacity[-1] > 0:
+            cost = cost + watts / bounds.capacity[-1]
+        return priced(case.ladder.up, case.values, cost)
+
+
+def _start(case: MarginalCase) -> Rows:
+    """Return (J,) the smallest options of the jobs that are admitted, -1 for the others."""
+    table, steps = case.outlook.table, case.ladder
+    now = np.full(len(table.jobs), -1, dtype=np.int64)
+    must = np.flatnonzero(table.must_run)
+    now[must] = steps.start[must]
+    for rows in (steps.start, steps.frugal):
+        jobs = np.flatnonzero((now < 0) & (rows >= 0))
+        queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
+        fit = admit(case.limits, now[now >= 0], queue)
+        now[table.job[fit]] = fit
+    return now
+
+
+def _urgency(case: MarginalCase, rows: Rows) -> Floats:
+    """Return the seconds until completion over weight and time since submission, per row."""
+    seen = case.outlook
+    table, now_s = seen.table, seen.round.now_s
+    age_s = now_s - np.array([state.job.submit_s for state in table.jobs])
+    job = table.job[rows]
+    return np.asarray(seen.left_s[rows] / (seen.weight[job] * np.maximum(age_s[job], 1.0)))
+
+
+def _watts_with_hosts(table: OptionTable, limits: Limits) -> Floats:
+    """Return (K,) the watts that each option adds, its share of the nodes it keeps awake included.
+
+    All 0 if power is not limited.
+    """
+    if len(limits.names) == len(table.pools):
+        return np.zeros(len(table))
+    per_gpu = np.zeros(len(table.pools))
+    for p, node_w in enumerate(limits.node_w):
+        per_gpu[p] = node_w[-1] / max(1, len(node_w) - 1)
+    return np.asarray(limits.demand[-1] + table.gpus * per_gpu[table.pool])

@@ -14,7 +14,7 @@ import msgspec
 from ronda.formulations.options.zeus_clock import at_least_cost, most_gpu_w
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.clocked import Clocked, Clocks
+from ronda.solvers.greedy.room import Clocked, Clocks
 from ronda.solvers.registry import ZEUS_BASES, policy_class
 
 

@@ -19,15 +19,6 @@ class Optimising(ABC):
 
     What the choice cannot realise on nodes is left out, and the plan's objective and gap are
     those of what is placed.
-
-    Parameters
-    ----------
-    objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
-    gap
-        Relative gap to the bound at which the search stops.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
     """
 
     name: ClassVar[str]
@@ -53,7 +44,7 @@ class Optimising(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        setting = Question.of(
+        question = Question.of(
             round,
             self.objective,
             policy=self.name,
@@ -63,13 +54,13 @@ class Optimising(ABC):
             elastic=self.elastic,
             parameters=self.parameters,
         )
-        choice = self.choose(setting, deadline, initial)
-        return self.finish(round, choice, to_plan(setting, choice, deadline), initial)
+        choice = self.choose(question, deadline, initial)
+        return self.finish(round, choice, to_plan(question, choice, deadline), initial)
 
     def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
         return plan
 
     @abstractmethod
-    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose every job's option."""

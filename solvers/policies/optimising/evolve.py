@@ -54,17 +54,17 @@ class Evolve(Genetic):
         """The engine's parameters."""
         return replace(super().settings, exchanges=self.exchanges, adaptive=True)
 
-    def case(self, setting: Question, bounds: Limits, *, unlimited: bool) -> Case:
+    def case(self, question: Question, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes that know where jobs run."""
-        case = super().case(setting, bounds, unlimited=unlimited)
-        losses = move_losses(setting.round, setting.table, setting.values)
-        pool = settle(case.pool, setting.round, setting.table, losses)
+        case = super().case(question, bounds, unlimited=unlimited)
+        losses = move_losses(question.round, question.table, question.values)
+        pool = settle(case.pool, question.round, question.table, losses)
         return replace(case, pool=pool, losses=losses)
 
     def seeds(self, case: Case, genomes: Population) -> Population:
         """Return the genomes with two more: best response to the prices, and SRPT."""
-        pool, table = case.pool, case.setting.table
-        left_s = outlook(case.setting.round, table, case.setting.round.length_s).left_s
+        pool, table = case.pool, case.question.table
+        left_s = outlook(case.question.round, table, case.question.round.length_s).left_s
         shortest = np.full(len(table.jobs), np.inf)
         np.minimum.at(shortest, table.job, left_s)
         served = shortest_first(pool, shortest[pool.column])
@@ -78,13 +78,14 @@ class Evolve(Genetic):
         Each is placed twice: with the running jobs making room that the estimate names, and with
         those that placement finds by itself.
         """
-        pool, table = case.pool, case.setting.table
+        pool, table = case.pool, case.question.table
         genomes = np.vstack([found.population[:JUDGED], *(pool.genome(r)[None] for r in starts)])
         best: tuple[Rows, tuple[str, ...]] = (pool.rows(found.genome), ())
         most = -np.inf
         for genome in genomes[pool.feasible(genomes)]:
             rows = pool.rows(genome)
-            given = self._making_room(case, genome)
+            making_room = pool.column[pool.making_room(genome)]  # by the estimate
+            given = tuple(table.jobs[j].job.id for j in making_room.tolist())
             for yielding in dict.fromkeys((given, ())):
                 if most > -np.inf and deadline.left() < 2 * reserve_s(table):
                     return best
@@ -93,14 +94,9 @@ class Evolve(Genetic):
                     best, most = (rows, yielding), worth
         return best
 
-    def _making_room(self, case: Case, genome: Rows) -> tuple[str, ...]:
-        """Return the running jobs that make room for others by the estimate."""
-        jobs = case.pool.column[case.pool.making_room(genome)]
-        return tuple(case.setting.table.jobs[j].job.id for j in jobs.tolist())
-
     def reserve_s(self, case: Case) -> float:
         """Return the seconds to judge some plans and to place one."""
-        return 2 * (JUDGED + 1) * reserve_s(case.setting.table)
+        return 2 * (JUDGED + 1) * reserve_s(case.question.table)
 
     def finish(self, case: Case, plan: Plan) -> Plan:
         """Return the plan with the moves that it really makes taken off its objective."""
@@ -117,16 +113,14 @@ class Evolve(Genetic):
 
     def _placed_worth(self, case: Case, rows: Rows, yielding: tuple[str, ...]) -> float:
         """Return what rows are worth on nodes: values of what is placed, less real moves."""
-        of = case.setting
-        watt_value = price_of_a_watt(of.round, case.prices)
-        placed = realise(
-            of.round, of.table, of.values, rows, watt_value=watt_value, yielding=yielding
-        )
+        of = case.question
+        watt = price_of_a_watt(of.round, case.prices)
+        placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)
         return placed.objective - _moved_loss(case, placed.moved)
 
 
 def _moved_loss(case: Case, moved: tuple[str, ...]) -> float:
     """Return what the moves of jobs that keep their option cost."""
     losses: Floats = case.losses
-    index = {state.job.id: j for j, state in enumerate(case.setting.table.jobs)}
+    index = {state.job.id: j for j, state in enumerate(case.question.table.jobs)}
     return float(sum(losses[index[job]] for job in moved))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,28 +27,14 @@ from ronda.solvers.genetic.evolution import Settings, check_settings
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A round as the search sees it.
+    """A round as the search sees it."""
 
-    Attributes
-    ----------
-    setting
-        The round, its options and values.
-    pool
-        The genes.
-    greedy
-        (J,) the rows of a greedy choice.
-    bound, prices
-        What no plan exceeds, and the value of one more unit of each resource.
-    losses
-        (J,) what it costs to move a running job that keeps its option.
-    """
-
-    setting: Question
+    question: Question
     pool: Genes
-    greedy: Rows
-    bound: float
-    prices: dict[str, float]
-    losses: Floats
+    greedy: Rows  # (J,) the rows of a greedy choice
+    bound: float  # no plan exceeds it
+    prices: dict[str, float]  # value of one more unit of each resource
+    losses: Floats  # (J,) what it costs to move a running job that keeps its option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +82,7 @@ class Genetic:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round by evolution."""
-        setting = Question.of(
+        question = Question.of(
             round,
             self.objective,
             policy=self.name,
@@ -104,28 +90,28 @@ class Genetic:
             seed=seed,
             deadline=deadline,
         )
-        bounds = limits(setting.round, setting.table)
-        wishes = favourites(setting.table, setting.values)
-        starts = [wishes] if within(setting.table, wishes, bounds) else []
-        case = self.case(setting, bounds, unlimited=bool(starts))
+        bounds = limits(question.round, question.table)
+        wishes = favourites(question.table, question.values)
+        starts = [wishes] if within(question.table, wishes, bounds) else []
+        case = self.case(question, bounds, unlimited=bool(starts))
         if not starts:
             starts = [case.greedy]
-        starts.append(running_rows(setting.table))
+        starts.append(running_rows(question.table))
         if initial is not None:
-            starts.append(rows_of(setting.table, initial))
-        choice, details = self._choose(case, starts, deadline)
-        return self.finish(case, to_plan(setting, choice, deadline, details))
+            starts.append(rows_of(question.table, initial))
+        choice = self._choose(case, starts, deadline)
+        return self.finish(case, to_plan(question, choice, deadline))
 
-    def case(self, setting: Question, bounds: Limits, *, unlimited: bool) -> Case:
+    def case(self, question: Question, bounds: Limits, *, unlimited: bool) -> Case:
         """Return the round as genes, with the bound; no resource has a price if `unlimited`."""
-        table, values = setting.table, setting.values
+        table, values = question.table, question.values
         greedy, prices = favourites(table, values), dict[str, float]()
         bound = _worth(greedy, values)
         if not unlimited:
-            filled = allocate_by_fill(setting.round, table, values)
+            filled = allocate_by_fill(question.round, table, values)
             greedy, bound, prices = filled.chosen, filled.bound, filled.prices
-        pool = genes(table, values, bounds, unit_prices(setting.round, prices))
-        return Case(setting, pool, greedy, bound, prices, np.zeros(len(table.jobs)))
+        pool = genes(table, values, bounds, unit_prices(question.round, prices))
+        return Case(question, pool, greedy, bound, prices, np.zeros(len(table.jobs)))
 
     @property
     def settings(self) -> Settings:
@@ -153,15 +139,13 @@ class Genetic:
 
     def reserve_s(self, case: Case) -> float:
         """Return the seconds that must be left when the search ends."""
-        return reserve_s(case.setting.table)
+        return reserve_s(case.question.table)
 
-    def _choose(
-        self, case: Case, starts: Sequence[Rows], deadline: Deadline
-    ) -> tuple[Choice, dict[str, Any]]:
-        """Choose every job's option; also returns details of the search."""
+    def _choose(self, case: Case, starts: Sequence[Rows], deadline: Deadline) -> Choice:
+        """Choose every job's option."""
         pool, bound, prices = case.pool, case.bound, case.prices
         if not len(pool):
-            return _without_genes(case, deadline), {"generations": 0}
+            return _without_genes(case, deadline)
         genomes = np.array([pool.genome(rows) for rows in starts])
         worth = pool.worth(genomes)
         for i in np.flatnonzero(pool.feasible(genomes)).tolist():
@@ -169,20 +153,20 @@ class Genetic:
                 # Without prices nothing was scarce: the start is what every job wants most.
                 stop = StopReason.GAP if prices else StopReason.COMPLETE
                 rows, value = pool.rows(genomes[i]), float(worth[i])
-                return _without_search(case, rows, value, stop, deadline), {"generations": 0}
+                return _without_search(case, rows, value, stop, deadline)
         began = deadline.elapsed()
-        found = evolve(
-            pool,
-            np.unique(self.seeds(case, genomes), axis=0),
-            self.settings,
-            self._criterion(case, deadline),
-            seed=case.setting.seed,
-            deadline=deadline,
+        stop_when = stopping.first_of(
+            stopping.gap(bound, self.gap),
+            stopping.generations(self.generations),
+            stopping.stagnation(self.stagnation),
+            stopping.deadline(deadline, self.reserve_s(case)),
         )
+        seeds, seed = np.unique(self.seeds(case, genomes), axis=0), case.question.seed
+        found = evolve(pool, seeds, self.settings, stop_when, seed=seed, deadline=deadline)
         rows, yielding = self.pick(case, found, starts, deadline)
-        value = _worth(rows, case.setting.values)
+        value = _worth(rows, case.question.values)
         proven = bound - found.objective <= self.gap * abs(bound)
-        choice = Choice(
+        return Choice(
             chosen=rows,
             objective=value,
             bound=max(bound, value),
@@ -197,16 +181,7 @@ class Genetic:
             solver="deap",
             message=f"{found.generations} generations",
             yielding=yielding,
-        )
-        return choice, {"generations": found.generations}
-
-    def _criterion(self, case: Case, deadline: Deadline) -> stopping.Criterion:
-        """Return when to stop."""
-        return stopping.first_of(
-            stopping.gap(case.bound, self.gap),
-            stopping.generations(self.generations),
-            stopping.stagnation(self.stagnation),
-            stopping.deadline(deadline, self.reserve_s(case)),
+            details={"generations": found.generations},
         )
 
 
@@ -235,13 +210,14 @@ def _without_search(
         incumbents=((deadline.elapsed(), value),),
         solver="prices",
         message="greedy choice at the dual prices",
+        details={"generations": 0},
     )
 
 
 def _without_genes(case: Case, deadline: Deadline) -> Choice:
     """Return the choice of a round in which nothing is left to choose, or why there is none."""
-    setting, fixed = case.setting, case.pool.fixed
-    conflicts = shortages(make_case(setting.round, setting.table, setting.values))
+    question, fixed = case.question, case.pool.fixed
+    conflicts = shortages(make_case(question.round, question.table, question.values))
     if conflicts:
         return Choice(
             chosen=fixed,
@@ -249,7 +225,8 @@ def _without_genes(case: Case, deadline: Deadline) -> Choice:
             status=SolutionStatus.NONE,
             build_s=deadline.elapsed(),
             conflicts=tuple(conflicts),
+            details={"generations": 0},
         )
-    value = _worth(fixed, setting.values)
+    value = _worth(fixed, question.values)
     status = SolutionStatus.OPTIMAL if value >= case.bound else SolutionStatus.FEASIBLE
     return _without_search(case, fixed, value, StopReason.COMPLETE, deadline, status)

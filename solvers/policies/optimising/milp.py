@@ -33,20 +33,20 @@ class Milp(Optimising):
     name: ClassVar[str] = "milp"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
-    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
-        starts = [running_rows(setting.table)]
+        starts = [running_rows(question.table)]
         if initial is not None:
-            starts.append(rows_of(setting.table, initial))
+            starts.append(rows_of(question.table, initial))
         return allocate(
-            setting.round,
-            setting.table,
-            setting.values,
+            question.round,
+            question.table,
+            question.values,
             Search(
                 gap=self.gap,
                 deadline=deadline,
-                seed=setting.seed,
-                reserve_s=reserve_s(setting.table),
+                seed=question.seed,
+                reserve_s=reserve_s(question.table),
             ),
             starts,
         )

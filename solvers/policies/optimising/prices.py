@@ -49,22 +49,22 @@ class Prices(Optimising):
         if not self.gap:
             raise InputError("prices: gap", "0", "a number above 0 and below 1")
 
-    def choose(self, setting: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by prices, beginning with those of the last plan."""
         return allocate_by_prices(
-            setting.round,
-            setting.table,
-            setting.values,
+            question.round,
+            question.table,
+            question.values,
             Search(
                 gap=self.gap,
                 deadline=deadline,
-                seed=setting.seed,
+                seed=question.seed,
                 start={} if initial is None else initial.prices,
                 within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
-                reserve_s=reserve_s(setting.table),
+                reserve_s=reserve_s(question.table),
             ),
             joint=self.joint,
-            ready=self.ready(setting.round, initial),
+            ready=self.ready(question.round, initial),
         )
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:

@@ -6,9 +6,8 @@ from typing import ClassVar
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
 from ronda.solvers.greedy.rigid import start_in_order
-from ronda.solvers.greedy.room import Room
+from ronda.solvers.greedy.room import Clocked, Room
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ronda.solvers.greedy.satisfactory import FutureGpus
+from ronda.solvers.policies.elastic.elasticflow_like import FutureGpus
 
 GPUS, RATE = (1, 2, 4), (1.0, 2.0, 4.0)
 

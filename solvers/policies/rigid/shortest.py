@@ -1,4 +1,4 @@
-"""Shortest remaining time first: preemptive."""
+"""Shortest job first, without preemption; shortest remaining time first, with it."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,8 +9,29 @@ from ronda.formulations.options.requested import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.clocked import Clocked
-from ronda.solvers.greedy.rigid import preempt_in_order
+from ronda.solvers.greedy.rigid import preempt_in_order, start_in_order
+from ronda.solvers.greedy.room import Clocked, Room
+
+
+@dataclass(frozen=True)
+class Sjf(Clocked):
+    """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
+
+    With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
+    size come last.
+    """
+
+    name: ClassVar[str] = "sjf"
+    capabilities: ClassVar[Capability] = Capability.NONE
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, shortest first."""
+        waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
+        room = Room(round, round.running, clocks=self.clocks(round))
+        started = start_in_order(room, waiting)
+        return Plan(policy=self.name, allocations=round.held | started)
 
 
 @dataclass(frozen=True)
@@ -39,10 +60,8 @@ class Srtf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Admit jobs, shortest remaining time first."""
-        order = sorted(
-            (*round.waiting, *round.running),
-            key=lambda state: remaining_s(round, state),
-        )
+        live = (*round.waiting, *round.running)
+        order = sorted(live, key=lambda state: remaining_s(round, state))
         allocations = preempt_in_order(
             round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
         )
