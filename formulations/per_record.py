@@ -29,11 +29,7 @@ def per_record(
 ) -> Callable[[Callable[Concatenate[Of, Given], Value]], Callable[Concatenate[Of, Given], Value]]:
     """Decorate a function of a record and hashable arguments: its last values are remembered.
 
-    Parameters
-    ----------
-    maxsize
-        How many values; the one that was not asked for longest goes first. Its record lives as
-        long as it.
+    Of more than `maxsize` the one not asked for longest goes first. Its record lives as long as it.
     """
 
     def decorate(

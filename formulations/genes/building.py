@@ -23,20 +23,10 @@ def genes(
 ) -> Genes:
     """Cast a round's options as genes.
 
-    Rows that can be in no best plan are left out: worth nothing, or more than the capacity that
-    the must-run jobs leave. A job without any row left has no gene.
-
-    Parameters
-    ----------
-    table
-        The options.
-    values
-        (K,) what each is worth; not running is worth 0.
-    limits
-        What all together may use.
-    prices
-        Value of a unit of each resource, by name (from a dual bound). They only guide moves;
-        without them all resources are taken as equally scarce, a unit at 1 / capacity.
+    Rows that can be in no best plan are left out: worth nothing, or more than the capacity that the
+    must-run jobs leave. A job without any row left has no gene. `values` are (K,). `prices`, the
+    value of a unit of each resource by name, only guide moves; without them all resources are taken
+    as equally scarce, a unit at 1 / capacity.
     """
     must = table.must_run[table.job]
     fixed = np.full(len(table.jobs), -1)
@@ -75,14 +65,12 @@ def genes_of(
     start
         (J + 1,) offsets of each job's columns.
     value
-        (K,) what each column is worth, to be maximised in sum; no column is worth 0. Columns worth
-        nothing, or that fit by themselves nowhere, are left out.
+        (K,) to be maximised in sum; no column is worth 0. Columns worth nothing, or that fit by
+        themselves nowhere, are left out.
     usage
         (R, K) what each column takes of each resource, at least 0.
-    capacity
-        (R,) capacity of each resource.
-    prices
-        (R,) value of a unit of each resource, to guide moves.
+    capacity, prices
+        (R,) of each resource, and the value of a unit, to guide moves.
 
     Raises
     ------
@@ -179,8 +167,7 @@ def _assembled(rows: _Rows, bounds: _Limits, fixed: Rows, fixed_value: float) ->
 def _burden(limits: Limits) -> Floats:
     """Return (R, K) demands in which each GPU bears its share of keeping nodes awake.
 
-    A node's power is a step in the GPUs that all options together use; a single option gets the
-    mean slope of the steps.
+    A node's power is a step in the GPUs of all options; one option gets the steps' mean slope.
     """
     burden = limits.demand.copy()
     for p, node_w in enumerate(limits.node_w):

@@ -62,13 +62,7 @@ class PoolMoves:
     awake_w: float
 
     def cost(self, population: Rows, awake: Floats | None) -> Floats:
-        """Return (P,) the estimated cost of moves of each individual.
-
-        Parameters
-        ----------
-        awake
-            (P,) nodes of the pool that may be awake; None: all.
-        """
+        """Return (P,) the estimated cost of moves; (P,) nodes may be `awake` (None: all)."""
         state, cost = self._state(population, awake)
         short = state.short(self.sizes)
         if short.any():

@@ -19,13 +19,8 @@ GRAIN = 2.0**-30
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
     """Return (J,) what a running job's option is worth less if the job changes nodes for it.
 
-    As `defragment.loss_of_moves` counts it for what is placed, rounded up to multiples of `GRAIN`
-    of the greatest. 0 for jobs that wait or may not be moved.
-
-    Parameters
-    ----------
-    worth
-        (K,) values of the options.
+    As `loss_of_moves` counts it for what is placed, rounded up to multiples of `GRAIN` of the
+    greatest; 0 for jobs that wait or may not be moved. `worth` are the (K,) values of the options.
     """
     losses = np.zeros(len(table.jobs))
     for k in np.flatnonzero(table.current & ~table.must_run[table.job]).tolist():
@@ -37,13 +32,7 @@ def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
 
 
 def settle(genes: Genes, round: Round, table: OptionTable, losses: Floats) -> Genes:
-    """Return genes that know where jobs run and what it costs to move them.
-
-    Parameters
-    ----------
-    losses
-        (J,) as `move_losses` returns.
-    """
+    """Return genes that know where jobs run and what it costs to move them (`move_losses`)."""
     pools = [_pool_moves(genes, round, table, losses, p) for p in range(len(table.pools))]
     return replace(
         genes,

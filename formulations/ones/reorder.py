@@ -30,15 +30,7 @@ CELLS = 3_000_000
 
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes of allocations, packed, near the deployed genome.
-
-    Parameters
-    ----------
-    allocations
-        (P, J) GPUs of each job, at most C together.
-    deployed
-        (C,) the genome that runs.
-    """
+    """Return (P, C) genomes of (P, J) allocations, packed, near the (C,) deployed genome."""
     known = _remembered(deployed.tobytes())
     if len(known) > REMEMBERED:
         known.clear()

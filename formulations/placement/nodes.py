@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.soft_blocks import SoftBlocks
-from ronda.formulations.topology import nodes_by_rack
 from ronda.instances.cluster import Cluster, Topology
 
 Placement = tuple[tuple[int, int], ...]
@@ -25,23 +24,9 @@ Placement = tuple[tuple[int, int], ...]
 class FreeList:
     """Free GPUs of the nodes of one pool, all free at first.
 
-    Parameters
-    ----------
-    size
-        GPUs of each node.
-    nodes
-        Index of each node in the cluster; None: 0, 1, 2, …
-
-    Attributes
-    ----------
-    whole
-        GPUs of the largest node.
-    position
-        Number of each node within the pool, by its index in the cluster.
-    free, total
-        Free GPUs of each node, and of all.
-    levels
-        By number of free GPUs: the set of nodes that have exactly this number.
+    `size` are the GPUs of each node, `nodes` its indices in the cluster (None: 0, 1, 2, …),
+    `position` the reverse. `whole` is the largest size, `total` the free GPUs of all, and
+    `levels[f]` the set of nodes with exactly f free GPUs.
     """
 
     def __init__(self, size: Sequence[int], nodes: Sequence[int] | None = None) -> None:
@@ -61,14 +46,9 @@ class FreeList:
         return twin
 
     def take(self, placement: Iterable[tuple[int, int]]) -> None:
-        """Use the GPUs of a placement; ValueError if a node has fewer free."""
+        """Use the GPUs of a placement (negative: free them); ValueError if a node has fewer."""
         for node, gpus in placement:
             self._shift(self.position[node], -gpus)
-
-    def release(self, placement: Iterable[tuple[int, int]]) -> None:
-        """Free the GPUs of a placement; ValueError beyond a node's size."""
-        for node, gpus in placement:
-            self._shift(self.position[node], gpus)
 
     def best_fit(self, gpus: int, among: int = -1) -> int | None:
         """Return the fullest node of a set (all: -1) with `gpus` free (ties: lowest), or None."""
@@ -105,19 +85,9 @@ class PoolNodes(FreeList):
     """The nodes of a pool while all its jobs are placed, awake and empty at first.
 
     Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
-
-    Attributes
-    ----------
-    group, rack
-        Node group and rack (index in the topology) of each node.
-    sized
-        By number of GPUs: the set of nodes that have exactly this number.
-    soft
-        The soft blocks of all nodes.
-    awake, usable
-        Sets of nodes: not asleep (those that sleep are used last), open to jobs at all.
-    racks, groups
-        The set of the pool's nodes in each rack and node group, by its index.
+    `group` and `rack` are indices by node, `groups` and `racks` the sets of nodes by these; `sized`
+    is the set of nodes by number of GPUs. `awake` nodes are used before those that sleep; only
+    `usable` ones are open to jobs.
     """
 
     def __init__(self, cluster: Cluster, pool: int) -> None:
@@ -132,9 +102,7 @@ class PoolNodes(FreeList):
         self.usable = self.awake = (1 << len(self.nodes)) - 1
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.rack: list[int] = topology.node_rack[members].tolist()
-        self.racks = {self.rack[0]: self.usable}
-        if topology.pools[pool].racks > 1:
-            self.racks = self._of_racks(cluster)
+        self.racks = positions_by(self.rack, sorted(set(self.rack)))
         self.groups = positions_by(self.group, sorted(set(self.group)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
@@ -144,16 +112,6 @@ class PoolNodes(FreeList):
         twin.soft = self.soft.copy(twin.free)
         twin._supplied, twin._supply = 0, []
         return twin
-
-    def _of_racks(self, cluster: Cluster) -> dict[int, int]:
-        """Return the pool's nodes that share each rack, in the topology's order of racks."""
-        sharing = nodes_by_rack(cluster)
-        found = {}
-        for rack, name in enumerate(cluster.topology.racks):
-            own = bits_of(self.position[node] for node in sharing[name] if node in self.position)
-            if own:
-                found[rack] = own
-        return found
 
     @property
     def empty(self) -> int:
@@ -223,8 +181,8 @@ class PoolNodes(FreeList):
     def put_best_fit(self, gpus: int, count: int) -> list[int]:
         """Use up to `count` times `gpus` GPUs of nodes for good and return where, in turn.
 
-        Every time the best fit is used, of nodes in use, else of awake ones, else of all. A node
-        that has been chosen stays the fullest one as long as it has room.
+        Every time the best fit of nodes in use, else of awake ones, else of all. A node that has
+        been chosen stays the fullest one as long as it has room.
         """
         chosen: list[int] = []
         for group in (self.busy, self.awake, self.usable):
@@ -251,8 +209,8 @@ class PoolNodes(FreeList):
         """Return `count` nodes of the set `among` in as few racks as possible, or None.
 
         If one rack suffices, the one with the fewest nodes to spare gives them. Otherwise the
-        fullest supplies are used up first, which needs the fewest racks, and the last rack is
-        again the one with the fewest to spare.
+        fullest supplies are used up first, and the last rack is again the one with the fewest to
+        spare.
         """
         if among.bit_count() < count:
             return None
@@ -283,12 +241,7 @@ class PoolNodes(FreeList):
 def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
     """Return the empty nodes of a pool, indexed once for each cluster: change a copy only.
 
-    Parameters
-    ----------
-    cluster, pool
-        The cluster and the index of the pool.
-    asleep
-        Nodes (cluster indices) that sleep now.
+    `asleep` are the nodes (cluster indices) that sleep now.
     """
     topology = cluster.topology
     indexed = _indexed(cluster, pool)

@@ -22,7 +22,7 @@ def place(
     yielding: Collection[str] = (),
     racks: Mapping[str, int] | None = None,
 ) -> Placed:
-    """Put every chosen option on nodes.
+    """Put every chosen option on nodes; nodes are given in ascending order.
 
     A running job whose option has not changed (but for its expected rate) keeps its very
     `Allocation` object, unless a larger job needs the room. Options below a node go to the fullest
@@ -33,8 +33,6 @@ def place(
 
     Parameters
     ----------
-    round
-        The round.
     chosen
         Options by job id, the most important first: should the room not suffice, the last ones
         are left out. Running jobs that are not in it stop.
@@ -42,21 +40,14 @@ def place(
         Whether nodes that no job uses are put to sleep.
     awake
         With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
-        squeezed into this number; those left over stay awake without a job. Pools that are not
-        named keep no idle node awake.
+        squeezed into this number. Pools that are not named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
         Running jobs that give up their nodes before others are placed; they may end there again.
-        So it is the caller who says who makes room for larger jobs, rather than the fewest.
     racks
         Jobs of span "rack" that are placed first, each in its rack (index in the topology) if there
         is room, else in another one.
-
-    Returns
-    -------
-    Placed
-        Nodes are given in ascending order.
 
     Raises
     ------
@@ -139,8 +130,7 @@ def _requests(
 def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
     """Return the `count` nodes that are best kept awake, and all that pinned jobs are on.
 
-    Nodes with many running jobs come first (each would have to move), then those with many GPUs
-    in use, those that are awake, and large ones.
+    Nodes with many running jobs come first, then those with many GPUs in use, awake and large ones.
     """
     jobs, gpus, pinned = [0] * len(nodes.nodes), [0] * len(nodes.nodes), set[int]()
     for request in requests:

@@ -25,12 +25,7 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
     all blocks placed again. If neither places all (sizes that do not divide each other, pinned
     jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
     finds it, and of the others those that fit without a further move. Lists that no placement has
-    room for (`ronda.formulations.placement.fragmentation`) count as tried.
-
-    Returns
-    -------
-    Packing
-        The best attempt, with the pieces of every placed job.
+    room for (`ronda.formulations.dual_feasible`) count as tried.
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])

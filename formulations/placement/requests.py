@@ -7,22 +7,10 @@ Piece = tuple[int, int]
 
 
 class PoolRequest(NamedTuple):
-    """A job that wants GPUs of the pool.
+    """A job that wants GPUs of the pool; its rank `order`, 0 for the most important, is its key.
 
-    Attributes
-    ----------
-    order
-        Its rank, 0 for the most important job; also its key.
-    gpus, span
-        GPUs and how far they may reach: "node", "rack" or "cluster".
-    extra_w
-        Watts per GPU beyond idle power.
-    held
-        Where it runs now, if it would like to stay there; else empty.
-    pinned
-        Whether it must stay there.
-    rack
-        With span "rack": the rack where it would like to be (index in the topology); -1: any.
+    `extra_w` are watts per GPU beyond idle power, `held` is where it runs now if it would like to
+    stay there (`pinned`: it must), `rack` where a job of span "rack" would like to be (-1: any).
     """
 
     order: int

@@ -11,20 +11,9 @@ from ronda.formulations.placement.requests import PoolRequest
 def nodes_to_fill(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `count` of the largest nodes for a job, or None.
+    """Return `count` of the largest nodes for a job, in the rack that it would like if it has room.
 
-    They are in the rack that the job would like if it has room.
-
-    Parameters
-    ----------
-    nodes
-        The pool.
-    request, count
-        The job, and how many nodes it fills.
-    allowed
-        The nodes that it may use.
-    push
-        Whether soft blocks may be pushed out.
+    None if there are too few. With `push` soft blocks may be pushed out.
     """
     wished = nodes.racks.get(request.rack, 0)
     chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
@@ -37,7 +26,7 @@ def mixed_nodes(
     """Return `fewest` empty nodes of several sizes, for a job that the largest cannot hold.
 
     Largest first; None unless they suffice. They must be as few as the pool allows, on which the
-    job's rate relies. The parameters are those of `nodes_to_fill`.
+    job's rate relies.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -85,10 +74,9 @@ def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: 
 
 
 def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> list[int] | None:
-    """Return `count` of the largest nodes in one group, empty once the fewest blocks go.
+    """Return `count` of the largest nodes in one group, empty once the fewest blocks go, or None.
 
-    Of several nodes those with fewer soft blocks come first, then those with fewer GPUs in use,
-    then the lowest. None if no group has enough that can be emptied.
+    Nodes with fewer soft blocks come first, then those with fewer GPUs in use, then the lowest.
     """
     able = _emptiable(nodes, push=True)
     ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]

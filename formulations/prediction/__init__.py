@@ -1,8 +1,7 @@
 """What is believed of work and progress before it is known.
 
 Here stand distributions of progress and how they are learnt. What really happens (`truth`) is known
-to the driver alone. The past jobs that ONES learns from first are asked of
-`ronda.formulations.prediction.history`.
+to the driver alone.
 """
 
 from ronda.formulations.prediction.progress import (
@@ -12,14 +11,13 @@ from ronda.formulations.prediction.progress import (
     features,
     finished_rows,
 )
-from ronda.formulations.prediction.training import Network, Training
+from ronda.formulations.prediction.training import Network
 
 __all__ = [
     "EPOCHS",
     "BetaProgress",
     "Network",
     "ProgressPredictor",
-    "Training",
     "features",
     "finished_rows",
 ]

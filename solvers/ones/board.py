@@ -17,19 +17,11 @@ Placement = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """GPUs and jobs of a pool.
+    """GPUs and jobs of the pool of this `index`.
 
-    Attributes
-    ----------
-    index
-        Of the pool.
-    node
-        (C,) the node of each GPU, ascending. Sleeping nodes and GPUs that jobs hold which may not
-        be preempted are not among them.
-    states, ways
-        (J,) jobs that may be decided on, in order of submission, and how each may run.
-    deployed
-        (C,) the genome that runs.
+    `node` (C,) is the node of each GPU, ascending, without sleeping nodes and GPUs of jobs that may
+    not be preempted. `states` and `ways` (J,) are the jobs that may be decided on, in order of
+    submission. `deployed` (C,) is the genome that runs.
     """
 
     index: int
@@ -56,15 +48,9 @@ def held(state: JobState) -> Placement:
 def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
     """Yield the board of every pool that any job may use.
 
-    A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only.
-
-    Parameters
-    ----------
-    round
-        The round.
-    last
-        By pool (text): the job ids on the GPUs of the last tick's deployed genome, node by node.
-        It tells in which order jobs lie within a node, as long as the nodes still agree.
+    A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only. `last` has,
+    by pool (text), the job ids on the GPUs of the last tick's deployed genome, node by node: in
+    which order jobs lie within a node, as long as the nodes still agree.
     """
     topology = round.cluster.topology
     free = topology.node_gpus.copy()

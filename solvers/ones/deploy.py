@@ -18,17 +18,7 @@ EPOCHS = 1
 
 
 def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
-    """Return the genome to run from now on, and whether it is the whole of the new one.
-
-    Parameters
-    ----------
-    board
-        Jobs and GPUs, with the genome that runs.
-    genome
-        (C,) the best genome.
-    found
-        The jobs' seats.
-    """
+    """Return the genome to run from now on, and whether it is the whole of the new (best) one."""
     target, since = board.placements(genome), [seat.member.placed for seat in found]
     if all(
         seat.epochs - since[j] >= EPOCHS

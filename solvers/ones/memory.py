@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ronda.formulations.models.learning import epochs_over
-from ronda.formulations.ones.speed import MEASUREMENTS
+from ronda.formulations.ones.limits import MEASUREMENTS
 from ronda.instances.job import JobState
 from ronda.solvers.ones.ways import Ways
 
@@ -23,19 +23,9 @@ EPOCH_S = 60.0
 class Member:
     """A live job as ONES knows it.
 
-    Attributes
-    ----------
-    limit
-        R, its batch-size limit in GPUs.
-    samples
-        Y, samples trained on so far.
-    done
-        Work done so far, from which `samples` follow.
-    ran_s
-        Seconds in which it held GPUs.
-    placed, scaled
-        Epochs completed when it was last given GPUs, or other ones; and, likewise, when its
-        number of GPUs last changed while it ran.
+    `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
+    `done`; in `ran_s` seconds it held GPUs. `placed` and `scaled` are the epochs completed when it
+    was last given GPUs or other ones, and when their number last changed while it ran.
     """
 
     limit: int
@@ -52,22 +42,11 @@ class Member:
 
 @dataclass(slots=True)
 class Memory:
-    """What is carried from tick to tick.
+    """What is carried from tick to tick, written at `now_s`.
 
-    Attributes
-    ----------
-    now_s
-        When this was written.
-    ended
-        Jobs that ended with a log.
-    members
-        Live jobs by id.
-    speeds
-        By job id and number of GPUs (text, for JSON): samples per second of the last epochs.
-    rows
-        By job id: features of the predictor after each epoch.
-    past
-        Of the jobs that ended, in this order: their number, features, and shares of progress.
+    `ended` counts the jobs that ended with a log. By job id: live `members`; `speeds`, samples per
+    second of the last epochs by number of GPUs (text, for JSON); `rows`, features of the predictor
+    after each epoch; `past`, of the jobs that ended, in this order: number, features, and progress.
     """
 
     now_s: float = 0.0

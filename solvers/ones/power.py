@@ -19,18 +19,11 @@ Allocations = dict[str, Allocation]
 def affordable(
     round: Round, board: Board, genome: Ints, others: Allocations
 ) -> tuple[Ints, Allocations]:
-    """Return the genome to run, and what its jobs run on.
+    """Return the (C,) genome to run, and what its jobs run on, beside `others`.
 
     If the genome's power is more than the round allows, what runs goes on and only such jobs start
     of which there is power enough, in the genome's order. Jobs whose profile knows no speed on
     their nodes are left out.
-
-    Parameters
-    ----------
-    round, board, genome
-        The round, jobs and GPUs of a pool, and the (C,) genome that is wanted.
-    others
-        What else runs.
     """
     genome, wanted = _possible(board, genome)
     if within(round, others | wanted):

@@ -6,8 +6,7 @@ from statistics import median
 import numpy as np
 from numpy.random import Generator
 
-from ronda.formulations.ones.limits import grown, shrunk
-from ronda.formulations.ones.speed import speeds
+from ronda.formulations.ones.limits import grown, shrunk, speeds
 from ronda.formulations.prediction.progress import ProgressPredictor
 from ronda.solvers.ones.board import Board
 from ronda.solvers.ones.memory import Member, Memory
@@ -20,20 +19,10 @@ EXECUTED = 2
 
 @dataclass(slots=True)
 class Seat:
-    """A job of a board for the length of a tick.
+    """A job of a board for the length of a tick: how far it is, and its least and most GPUs.
 
-    Attributes
-    ----------
-    member, epochs
-        What is remembered of it, and the epochs that it has completed.
-    gpus
-        What it runs on.
-    most, start
-        Largest and smallest number of GPUs that it may have.
-    started
-        Whether it has ever run.
-    target
-        ones_max: what it may keep or come back to.
+    `epochs` are those completed; `started`: it has run before; `target` is ones_max, the GPUs that
+    it may keep or come back to.
     """
 
     member: Member

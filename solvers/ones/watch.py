@@ -18,16 +18,9 @@ def look(
     epochs: dict[str, float],
     now_s: float,
 ) -> None:
-    """Bring the memory up to date with a round.
+    """Bring the memory, as the last tick left it, up to date with the round's live jobs.
 
-    Parameters
-    ----------
-    memory
-        As the last tick left it; it is changed.
-    states, ways, epochs
-        The live jobs: state, ways to run, samples of an epoch.
-    now_s
-        Time of the round.
+    `epochs` are the samples of an epoch of each job.
     """
     _bury(memory, states)
     passed_s = now_s - memory.now_s
@@ -88,7 +81,7 @@ def _progress(
 
 
 def features(state: JobState, epoch: float, samples: float) -> list[float]:
-    """Return the predictor's features of a job (`ronda.formulations.prediction.progress.FEATURES`).
+    """Return a job's features, see `ronda.formulations.prediction.progress.FEATURES`.
 
     A job whose losses are not observed has the same constants for them as all such jobs.
     """

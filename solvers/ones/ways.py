@@ -22,11 +22,10 @@ class Ways:
     of: Application
 
     def batch(self, gpus: int) -> float:
-        """Return the global batch on so many GPUs.
+        """Return the global batch on a number of GPUs.
 
-        The base batch on each, as far as the profile offers it: beyond its largest batch, which
-        is where the learning rate reaches its maximum, the batch stays as it is. A job whose noise
-        is not known keeps its own batch.
+        The base batch on each, up to the profile's largest batch, where the learning rate reaches
+        its maximum. A job whose noise is not known keeps its own batch.
         """
         profile, job = self.of.profile, self.state.job
         if self.state.noise is None or not profile.batches:
