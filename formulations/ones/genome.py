@@ -96,8 +96,3 @@ def _free(allocations: Ints, capacity: int) -> Ints:
 def scores(allocations: Ints, weights: Floats) -> Floats:
     """Return (P,) SRUF scores, less is better: the sums of ``weights`` (J, C + 1) at the counts."""
     return np.asarray(weights[np.arange(len(weights)), allocations].sum(axis=1))
-
-
-def best(score: Floats, keep: int) -> Ints:
-    """Return the numbers of the lowest scores, ascending; of equal ones the first."""
-    return np.argsort(score, kind="stable")[:keep]

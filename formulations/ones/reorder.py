@@ -41,7 +41,10 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
         slots = int((fresh > 0).sum(axis=1).max(initial=0)) + 1
         part = max(1, CELLS // ((len(deployed) + 1) * slots))
         for k in range(0, len(fresh), part):
-            made = _reorder(fresh[k : k + part], deployed)
+            few = fresh[k : k + part]
+            plain, (packed, complete) = in_order(few, deployed), _programme(few, deployed)
+            better = complete & (moves(packed, deployed) <= moves(plain, deployed))
+            made = np.where(better[:, None], packed, plain)
             known.update(zip(names[k : k + part], made, strict=True))
     return np.stack([known[key] for key in keys])
 
@@ -72,14 +75,6 @@ def in_order(allocations: Ints, deployed: Ints) -> Ints:
         packed = np.repeat(order, gpus)
         row[: len(packed)] = packed
     return genomes
-
-
-def _reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return the better of the programme's genomes and those in order."""
-    plain = in_order(allocations, deployed)
-    packed, complete = _programme(allocations, deployed)
-    better = complete & (moves(packed, deployed) <= moves(plain, deployed))
-    return np.where(better[:, None], packed, plain)
 
 
 def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:

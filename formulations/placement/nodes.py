@@ -1,13 +1,12 @@
-"""Free GPUs of the nodes of one pool, and what may still be moved while jobs are placed.
+"""Free GPUs of the nodes of one pool, and what jobs ask of them.
 
-Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, so that
-choosing among thousands of nodes is a few machine operations.
+Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,9 @@ from ronda.instances.cluster import Cluster, Topology
 
 Placement = tuple[tuple[int, int], ...]
 """Pairs (index of a node in the cluster, GPUs there)."""
+
+Piece = tuple[int, int]
+"""Node (position in the pool) and GPUs there."""
 
 
 class FreeList:
@@ -236,6 +238,32 @@ class PoolNodes(FreeList):
             insort(supply, (number - count, mask ^ taken))
         self._supplied = among ^ chosen ^ taken  # as it is next time, if the caller uses them
         return chosen | taken
+
+
+class PoolRequest(NamedTuple):
+    """A job that wants GPUs of the pool; its rank `order`, 0 for the most important, is its key.
+
+    `extra_w` are watts per GPU beyond idle power, `held` is where it runs now if it would like to
+    stay there (`pinned`: it must), `rack` where a job of span "rack" would like to be (-1: any).
+    """
+
+    order: int
+    gpus: int
+    span: str = "cluster"
+    extra_w: float = 0.0
+    held: tuple[Piece, ...] = ()
+    pinned: bool = False
+    rack: int = -1
+
+    def is_regular(self, whole: int) -> bool:
+        """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""
+        if len(self.held) == 1:
+            return self.held[0][1] == self.gpus <= whole
+        count, rest = divmod(self.gpus, whole)
+        pieces = [gpus for _, gpus in self.held]
+        if len(pieces) != count + (rest > 0) or pieces.count(whole) != count:
+            return False
+        return not rest or rest in pieces
 
 
 def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:

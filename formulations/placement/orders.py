@@ -1,8 +1,7 @@
 """Two orders in which rigid jobs take free GPUs, each as a published simulator does it.
 
-`consolidate` is the placer of the Helios artifact (SC'21, section 2.2 of its simulator), for FIFO,
-SJF and SRTF. `most_free` is that of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
-Both only look; `FreeList.take` uses the GPUs.
+`consolidate` is the placer of the Helios artifact (SC'21, section 2.2), for FIFO, SJF and SRTF;
+`most_free` that of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
 """
 
 from ronda.formulations.placement.nodes import FreeList, Placement

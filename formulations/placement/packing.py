@@ -26,12 +26,24 @@ free GPUs holds floor(f/s) more blocks of size s wherever the larger ones went.
 from bisect import bisect_left
 from collections import defaultdict
 from operator import attrgetter
+from typing import NamedTuple
 
 from ronda.formulations.bit_sets import bits_of
-from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import Piece, PoolRequest, WaitingBlock
+from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
 from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
 from ronda.formulations.watts.racks import RackPower
+
+
+class WaitingBlock(NamedTuple):
+    """The part of a job that does not fill a node, until it has a place in `allowed` nodes.
+
+    `near` are those in the racks of the job's other nodes, which are preferred.
+    """
+
+    request: PoolRequest
+    gpus: int
+    near: int
+    allowed: int
 
 
 class Packing:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.answer import Placed, as_they_are, assemble, unchanged
-from ronda.formulations.placement.nodes import PoolNodes, free_lists, pool_nodes
+from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
 from ronda.formulations.placement.repack import pack
-from ronda.formulations.placement.requests import Piece, PoolRequest
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
@@ -34,20 +34,17 @@ def place(
     Parameters
     ----------
     chosen
-        Options by job id, the most important first: should the room not suffice, the last ones
-        are left out. Running jobs that are not in it stop.
-    may_sleep
-        Whether nodes that no job uses are put to sleep.
-    awake
-        With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
-        squeezed into this number. Pools that are not named keep no idle node awake.
+        Options by job id, the most important first: the last ones are left out if room does not
+        suffice. Running jobs that are not in it stop.
+    may_sleep, awake
+        Whether nodes that no job uses are put to sleep; how many of a pool (by index) are then
+        awake. Jobs are squeezed into these. Pools not named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
         Running jobs that give up their nodes before others are placed; they may end there again.
     racks
-        Jobs of span "rack" that are placed first, each in its rack (index in the topology) if there
-        is room, else in another one.
+        Jobs of span "rack" that are placed first, each in this rack (index) if it has room.
 
     Raises
     ------
@@ -62,7 +59,8 @@ def place(
         raise ValueError(f"jobs that are not live in the round: {', '.join(unknown)}")
     held = {job: unchanged(states[job], option) for job, option in chosen.items()}
     caps = capped(round.cluster)
-    if not (may_sleep or yielding or caps) and (still := _all_held(held)) is not None:
+    still = {job: kept for job, kept in held.items() if kept is not None}
+    if len(still) == len(held) and not (may_sleep or yielding or caps):
         return as_they_are(round, still)
     power = None
     if caps:
@@ -83,19 +81,8 @@ def place(
         packing = pack(nodes, requests, power)
         power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
-            named = sorted([(names[node], gpus) for node, gpus in pieces])
-            placements[jobs[order]] = tuple(named)
+            placements[jobs[order]] = tuple(sorted([(names[node], gpus) for node, gpus in pieces]))
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
-
-
-def _all_held(held: Mapping[str, Allocation | None]) -> dict[str, Allocation] | None:
-    """Return what all jobs run on if all just go on; None if one does not."""
-    still: dict[str, Allocation] = {}
-    for job, kept in held.items():
-        if kept is None:
-            return None
-        still[job] = kept
-    return still
 
 
 def _requests(
@@ -150,7 +137,4 @@ def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int
             n,
         ),
     )
-    mask = 0
-    for node in ranked[: max(count, len(pinned))]:
-        mask |= 1 << node
-    return mask
+    return bits_of(ranked[: max(count, len(pinned))])

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ronda.formulations.bit_sets import bits
-from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import PoolRequest
+from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 
 
 def nodes_to_fill(
@@ -23,10 +22,9 @@ def nodes_to_fill(
 def mixed_nodes(
     nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `fewest` empty nodes of several sizes, for a job that the largest cannot hold.
+    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold, or None.
 
-    Largest first; None unless they suffice. They must be as few as the pool allows, on which the
-    job's rate relies.
+    They must be as few as the pool allows, on which the job's rate relies.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():

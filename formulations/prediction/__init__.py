@@ -1,7 +1,6 @@
-"""What is believed of work and progress before it is known.
+"""What is believed of work and progress before it is known, and how it is learnt.
 
-Here stand distributions of progress and how they are learnt. What really happens (`truth`) is known
-to the driver alone.
+What really happens (`truth`) is known to the driver alone.
 """
 
 from ronda.formulations.prediction.progress import (

@@ -1,10 +1,9 @@
 """Training progress as a Beta posterior, predicted from what a job's log says.
 
-How much of its training a job has behind it is unknown before it ends. ONES (Bian et al., SC'21)
-takes the share as ``rho ~ Beta(a, b)`` with ``a`` the epochs done and ``b`` predicted by a small
-network from the log; then ``b`` is about the epochs to come, since E[rho] = a / (a + b). The
-form of network, likelihood and optimiser is that of the authors' artifact
-(kurisusnowdeng/ones_sc21, src/monitor.py).
+ONES (Bian et al., SC'21) takes the share of its training that a job has behind it as ``rho ~
+Beta(a, b)``, with ``a`` the epochs done and ``b``, about the epochs to come, predicted by a small
+network from the log: E[rho] = a / (a + b). Network, likelihood and optimiser have the form of the
+authors' artifact (kurisusnowdeng/ones_sc21, src/monitor.py).
 """
 
 from dataclasses import dataclass
@@ -38,12 +37,7 @@ def features(
 
     `initial_loss`, positive, is that before (or in) the first epoch, capped at 100. `epochs` done
     are positive and not necessarily whole: samples seen / dataset size. `accuracy` is a share in
-    0..1.
-
-    Raises
-    ------
-    InputError
-        For values that are not finite, or out of these ranges.
+    0..1. InputError for values that are not finite, or out of these ranges.
     """
     columns = [np.atleast_1d(np.asarray(c, dtype=float)) for c in (dataset_size, initial_loss)]
     size, first = columns[0], np.minimum(columns[1], MAX_INITIAL_LOSS)
@@ -148,21 +142,10 @@ class ProgressPredictor:
     ) -> "ProgressPredictor":
         """Train on finished jobs by maximum likelihood; the same arguments, the same weights.
 
-        Parameters
-        ----------
-        rows
-            (N, 5) features after some epochs of finished jobs (`features`, `finished_rows`).
-        progress
-            (N,) the share of the job's whole work that was done then, 0 < share < 1.
-        seed
-            Of initial weights, of the rows taken where there are too many, and of their order.
-        artifact
-            With the artifact's oddities (`ronda.formulations.prediction.training`).
-
-        Raises
-        ------
-        InputError
-            Without rows, or for rows or shares out of range.
+        `rows` (N, 5) are features after some epochs of finished jobs (`features`, `finished_rows`),
+        and `progress` (N,) the share of a job's whole work that was done then. `artifact` is told
+        in `ronda.formulations.prediction.training`. InputError without rows, or for shares beyond
+        (0, 1).
         """
         x, y = checked_features(rows), np.asarray(progress, dtype=float)
         if y.shape != (len(x),) or not len(x):

@@ -1,8 +1,8 @@
 """ONES's online-trained predictor: kept as weights, retrained as finished jobs come in.
 
-The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), which are not in our
-data. The packaged instance ``ones-history`` stands in: 20 jobs of the ONES workload, each trained
-alone at its base batch, its losses by the same learning-curve model as those of the jobs to come.
+The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), not in our data. The
+packaged ``ones-history`` stands in: 20 jobs of the ONES workload, each trained alone at its base
+batch, its losses by the same learning-curve model as those of the jobs to come.
 """
 
 from functools import lru_cache

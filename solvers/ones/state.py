@@ -9,9 +9,8 @@ from numpy.random import Generator
 from ronda.formulations.ones.limits import grown, shrunk, speeds
 from ronda.formulations.prediction.progress import ProgressPredictor
 from ronda.solvers.ones.board import Board
-from ronda.solvers.ones.memory import Member, Memory
+from ronda.solvers.ones.memory import Member, Memory, features
 from ronda.solvers.ones.tick import Tick
-from ronda.solvers.ones.watch import features
 
 EXECUTED = 2
 """Epochs after which a job counts as executed (num_epochs_before_next_scaling)."""

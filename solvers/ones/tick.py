@@ -7,7 +7,6 @@ from numpy.random import Generator
 
 from ronda.formulations.ones.genome import (
     IDLE,
-    best,
     counts,
     crossover,
     mutate,
@@ -86,7 +85,7 @@ def generation(
     )
     allocations = _possible(allocations, tick)
     score = scores(allocations, tick.weights)
-    chosen = best(score, size)
+    chosen = np.argsort(score, kind="stable")[:size]
     return reorder(allocations[chosen], tick.deployed), score[chosen]
 
 

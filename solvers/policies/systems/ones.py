@@ -14,13 +14,11 @@ from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.ones.board import Board, boards, remember
-from ronda.solvers.ones.deploy import account, update
+from ronda.solvers.ones.deploy import account, affordable, update
 from ronda.solvers.ones.learn import predictor
-from ronda.solvers.ones.memory import Memory, epoch_of
-from ronda.solvers.ones.power import affordable
+from ronda.solvers.ones.memory import Memory, epoch_of, look
 from ronda.solvers.ones.state import Seat, seats, tick_of
 from ronda.solvers.ones.tick import first_population, generation
-from ronda.solvers.ones.watch import look
 
 VARIANTS = ("intended", "artifact")
 
@@ -70,11 +68,6 @@ class Ones:
         if self.variant not in VARIANTS:
             raise InputError("ones: variant", repr(self.variant), f"one of {', '.join(VARIANTS)}")
 
-    @property
-    def artifact(self) -> bool:
-        """Whether the artifact's slips are reproduced."""
-        return self.variant == "artifact"
-
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -96,7 +89,7 @@ class Ones:
         self, round: Round, details: dict[str, Any], rng: np.random.Generator
     ) -> tuple[dict[str, Allocation], dict[str, Any]]:
         """Decide every pool; returns what runs from now on and the details to carry."""
-        memory = Memory.read(details)
+        memory, artifact = Memory.read(details), self.variant == "artifact"
         found = list(boards(round, details.get("ones.deployed", {})))
         pairs = [pair for board in found for pair in zip(board.states, board.ways, strict=True)]
         states = {state.job.id: state for state, _ in pairs}
@@ -104,7 +97,7 @@ class Ones:
         epochs = {i: epoch_of(state, ways[i]) for i, state in states.items()}
         look(memory, states, ways, epochs, round.now_s)
         learnt, kept = predictor(
-            memory, details.get("ones.predictor", {}), self.refit, artifact=self.artifact
+            memory, details.get("ones.predictor", {}), self.refit, artifact=artifact
         )
         allocations = {
             s.job.id: s.allocation
@@ -114,7 +107,7 @@ class Ones:
         last = details.get("ones.population", {})
         population, deployed = {}, {}
         for board in found:
-            taken = seats(board, memory, epochs, artifact=self.artifact)
+            taken = seats(board, memory, epochs, artifact=artifact)
             known = last.get(str(board.index), {})
             genomes = self._evolve(board, taken, memory, epochs, learnt, known, rng)
             genome, whole = update(board, genomes[0], taken)

@@ -58,7 +58,7 @@ def test_most_free_is_a_sort_of_the_nodes(free, gpus):
     st.lists(st.tuples(st.integers(1, 24), st.booleans()), max_size=30),
 )
 def test_the_free_list_follows_what_is_taken_and_given_back(nodes, size, calls):
-    """After any sequence of placements taken and given back the counts equal an independent ledger."""
+    """After any sequence of calls the counts equal an independent ledger."""
     free, ledger, live = FreeList([size] * nodes), [size] * nodes, []
     for gpus, release in calls:
         if release and live:
