@@ -1,8 +1,7 @@
 """The cluster as a tree: nodes in racks, racks in what holds them, all below one root.
 
 What each node has and draws, and its rack, stands as arrays in `ronda.instances.cluster.Topology`.
-The tree is a networkx graph, made once for each cluster by the first question about what lies above
-or below: policies that never ask do not load networkx.
+The tree is a networkx graph, made by the first question about what lies above or below.
 """
 
 from collections import Counter, defaultdict

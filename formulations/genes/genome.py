@@ -166,10 +166,7 @@ def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
 
 
 def favourites(table: OptionTable, values: Floats) -> Rows:
-    """Return (J,) the row that each job would take were there no limits, -1 for none.
-
-    The most valuable one above 0, the first of equal ones; for jobs that must run, their only one.
-    """
+    """Return (J,) each job's most valuable row above 0, or its only one if it must run; else -1."""
     worth = np.where(table.must_run[table.job], np.inf, np.where(values > 0, values, -np.inf))
     count = np.diff(table.start)
     some = np.flatnonzero(count)

@@ -92,6 +92,9 @@ def _pool_moves(
             at.append(line)
             single = len(state.allocation.placement) == 1 and line.sum() < whole
             block.append(int(line.sum()) if single else 0)
+    awake_w = 0.0  # where racks' power is capped, placement does not count nodes
+    if genes.step_w and not rack_caps(round.cluster):
+        awake_w = float(genes.step_w[pool].max(initial=0.0)) / len(nodes)
     index = np.array(gene, dtype=np.int64)
     return PoolMoves(
         sizes=sizes,
@@ -104,15 +107,5 @@ def _pool_moves(
         free=free,
         needed=needed,
         pool=pool,
-        awake_w=_awake_w(genes, round, pool, len(nodes)),
+        awake_w=awake_w,
     )
-
-
-def _awake_w(genes: Genes, round: Round, pool: int, nodes: int) -> float:
-    """Return what a node of the pool draws more awake than asleep; 0 where none is put to sleep.
-
-    Where racks' power is capped, placement does not count nodes.
-    """
-    if not genes.step_w or rack_caps(round.cluster):
-        return 0.0
-    return float(genes.step_w[pool].max(initial=0.0)) / nodes

@@ -1,11 +1,9 @@
 """Genomes of ONES and its operators on them, for a whole population.
 
-Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node, so
-genes that lie side by side are packed placements. The operators are those of the artifact
-(kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; an allocation is a genome
-without its order: how many GPUs each job has. Nothing is changed in place.
-
-Shapes: P genomes, C genes, J jobs.
+Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node: genes
+side by side are packed placements. An allocation is how many GPUs each job has. The operators are
+those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; nothing is
+changed in place. Shapes: P genomes, C genes, J jobs.
 """
 
 import numpy as np

@@ -51,10 +51,7 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
 
 @lru_cache(maxsize=4)
 def _remembered(deployed: bytes) -> dict[bytes, Ints]:
-    """Return the genomes made so far beside a deployed one, by allocation.
-
-    Most of a population stays the same as long as the deployed genome does.
-    """
+    """Return the genomes made so far beside a deployed one; most of a population stays the same."""
     return {}
 
 
@@ -118,10 +115,7 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
 
 
 def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
-    """Return (C + 1,) how many jobs the first i genes hold at least and at most.
-
-    At most the smallest jobs that fit; at least those that do not fit into the other genes.
-    """
+    """Return (C + 1,) how many jobs the first i genes hold at least and at most."""
     genes = np.arange(capacity + 1)
     ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
     fit = (ordered[:, None, :] <= genes[:, None]).sum(axis=2)

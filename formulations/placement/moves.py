@@ -1,8 +1,7 @@
 """Whether moving running jobs together pays: watts of emptied nodes against lost progress.
 
-A node that no job uses sleeps and saves watts as long as the plan lasts; a job that moves makes no
-progress while it restarts. Both count in the unit of the round's objective: a watt at its price, a
-move as a pause (`ronda.formulations.objectives.outlook`).
+Both count in the unit of the round's objective: a watt at its price, a move as a pause
+(`ronda.formulations.objectives.outlook`).
 """
 
 from collections.abc import Collection

@@ -267,10 +267,7 @@ class PoolRequest(NamedTuple):
 
 
 def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
-    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only.
-
-    `asleep` are the nodes (cluster indices) that sleep now.
-    """
+    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only."""
     topology = cluster.topology
     indexed = _indexed(cluster, pool)
     if not asleep:

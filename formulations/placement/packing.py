@@ -35,10 +35,7 @@ from ronda.formulations.watts.racks import RackPower
 
 
 class WaitingBlock(NamedTuple):
-    """The part of a job that does not fill a node, until it has a place in `allowed` nodes.
-
-    `near` are those in the racks of the job's other nodes, which are preferred.
-    """
+    """The part of a job that does not fill a node; `near` its other nodes' racks is preferred."""
 
     request: PoolRequest
     gpus: int

@@ -128,13 +128,6 @@ def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int
                 pinned.add(node)
     ranked = sorted(
         range(len(nodes.nodes)),
-        key=lambda n: (
-            n not in pinned,
-            -jobs[n],
-            -gpus[n],
-            not nodes.awake >> n & 1,
-            -nodes.size[n],
-            n,
-        ),
+        key=lambda n: (n not in pinned, -jobs[n], -gpus[n], ~nodes.awake >> n & 1, -nodes.size[n]),
     )
     return bits_of(ranked[: max(count, len(pinned))])

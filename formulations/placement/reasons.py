@@ -12,7 +12,7 @@ from ronda.instances.round import Round
 def why_unplaced(
     round: Round, chosen: Mapping[str, Option], placed: Placed, *, migrate: bool = True
 ) -> dict[str, str]:
-    """Return by job why `placed`, the placer's answer to `chosen`, has no room for it.
+    """Return by job why the answer `placed` has no room for it.
 
     Where running jobs might not move (`migrate`), each reason says whether that is what hinders.
     """

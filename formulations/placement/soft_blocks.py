@@ -1,7 +1,7 @@
 """Blocks that may still be moved, and which nodes are alike in them.
 
-What it costs to clear a node depends on its free GPUs and the sizes of its soft blocks alone. So
-nodes are looked at kind by kind: at most 177 kinds on nodes of 8 GPUs, however many the nodes.
+What it costs to clear a node depends on its free GPUs and the sizes of its soft blocks alone: at
+most 177 kinds of nodes of 8 GPUs, however many the nodes.
 """
 
 from collections.abc import Iterable

@@ -10,10 +10,7 @@ from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 def nodes_to_fill(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `count` of the largest nodes for a job, in the rack that it would like if it has room.
-
-    None if there are too few. With `push` soft blocks may be pushed out.
-    """
+    """Return `count` of the largest nodes for a job, in the rack it would like if that has room."""
     wished = nodes.racks.get(request.rack, 0)
     chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
     return chosen if chosen is not None else _among(nodes, request, count, allowed, push=push)
@@ -22,9 +19,9 @@ def nodes_to_fill(
 def mixed_nodes(
     nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold, or None.
+    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold.
 
-    They must be as few as the pool allows, on which the job's rate relies.
+    None unless they suffice: on as few as the pool allows the job's rate relies.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -88,7 +85,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
 
 
 def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int], int]:
-    """Return the empty nodes, and with `push` those with nothing but soft blocks.
+    """Return the nodes that are empty or, with `push`, hold nothing but soft blocks.
 
     As sets by size, number of soft blocks and GPUs that these use.
     """

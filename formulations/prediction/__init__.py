@@ -7,16 +7,8 @@ from ronda.formulations.prediction.progress import (
     EPOCHS,
     BetaProgress,
     ProgressPredictor,
-    features,
     finished_rows,
 )
 from ronda.formulations.prediction.training import Network
 
-__all__ = [
-    "EPOCHS",
-    "BetaProgress",
-    "Network",
-    "ProgressPredictor",
-    "features",
-    "finished_rows",
-]
+__all__ = ["EPOCHS", "BetaProgress", "Network", "ProgressPredictor", "finished_rows"]

@@ -68,10 +68,7 @@ def checked_features(rows: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetaProgress:
-    """What is believed of jobs' progress: independently, rho_j ~ Beta(a_j, b_j).
-
-    Both (J,) and positive: in ONES the epochs done, and about those to come.
-    """
+    """What is believed of jobs' progress: independently, rho_j ~ Beta(a_j, b_j), (J,) each."""
 
     a: Floats
     b: Floats

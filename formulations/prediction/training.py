@@ -39,10 +39,7 @@ TINY = 1e-8
 
 
 class Network:
-    """The weights of the two layers, in one vector that Adam works on.
-
-    It is (7 H + 1,): W1 (5, H), c1 (H,), w2 (H,), c2, flat. Features are (x - shift) / scale.
-    """
+    """The weights (7 H + 1,): W1 (5, H), c1 (H,), w2 (H,), c2; features are (x - shift) / scale."""
 
     INPUTS = 5
 
@@ -56,14 +53,9 @@ class Network:
     @cached_property
     def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Views of the weights: W1 (5, H), c1 (H,), w2 (H,), c2 (1,)."""
-        return parts(self.weights, self.hidden)
-
-
-def parts(vector: Floats, hidden: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return views of a vector as the weights' arrays."""
-    inner, outer, end = np.split(vector, [6 * hidden, 7 * hidden])
-    matrix = inner[: Network.INPUTS * hidden].reshape(Network.INPUTS, hidden)
-    return matrix, inner[Network.INPUTS * hidden :], outer, end
+        inner, outer, end = np.split(self.weights, [6 * self.hidden, 7 * self.hidden])
+        matrix = inner[: self.INPUTS * self.hidden].reshape(self.INPUTS, self.hidden)
+        return matrix, inner[self.INPUTS * self.hidden :], outer, end
 
 
 def forward(network: Network, x: Floats) -> Floats:
@@ -71,23 +63,6 @@ def forward(network: Network, x: Floats) -> Floats:
     w1, c1, w2, c2 = network.parts
     hidden = np.tanh((x - network.shift) / network.scale @ w1 + c1)
     return np.asarray(1.0 + np.maximum(hidden @ w2 + c2, 0.0))
-
-
-def initial(
-    x: Floats, y: Floats, a: Floats, rng: np.random.Generator, *, artifact: bool
-) -> Network:
-    """Return the network before training."""
-    weights = rng.standard_normal((Network.INPUTS + 2) * HIDDEN + 1)
-    if artifact:
-        return Network(weights, np.zeros(Network.INPUTS), np.ones(Network.INPUTS))
-    deviation = x.std(axis=0)
-    network = Network(weights, x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
-    w1, c1, w2, c2 = network.parts
-    w1 /= np.sqrt(Network.INPUTS)
-    c1 *= 0.0
-    w2 /= np.sqrt(HIDDEN)
-    c2[:] = np.mean(a * (1.0 / y - 1.0))
-    return network
 
 
 def train(x: Floats, y: Floats, a: Floats, seed: int, *, artifact: bool) -> Network:
@@ -100,23 +75,32 @@ def train(x: Floats, y: Floats, a: Floats, seed: int, *, artifact: bool) -> Netw
     if len(x) > MAX_ROWS:
         taken = rng.choice(len(x), MAX_ROWS, replace=False)
         x, y, a = x[taken], y[taken], a[taken]
-    network = initial(x, y, a, rng, artifact=artifact)
+    weights = rng.standard_normal((Network.INPUTS + 2) * HIDDEN + 1)
+    network = Network(weights, np.zeros(Network.INPUTS), np.ones(Network.INPUTS))
+    if not artifact:
+        deviation = x.std(axis=0)
+        network = Network(weights, x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+        w1, c1, w2, c2 = network.parts
+        w1 /= np.sqrt(Network.INPUTS)
+        c1 *= 0.0
+        w2 /= np.sqrt(HIDDEN)
+        c2[:] = np.mean(a * (1.0 / y - 1.0))
     x, left = (x - network.shift) / network.scale, -np.log1p(-y)
     adam = _Adam(network.weights)
-    gradient = np.empty_like(network.weights)
+    gradient = Network(np.empty_like(weights), network.shift, network.scale)
     for _ in range(PASSES):
         order = rng.permutation(len(x))
         for begin in range(0, len(x), BATCH):
             rows = order[begin : begin + BATCH]
             _gradient(network, x[rows], left[rows], a[rows], gradient, artifact)
-            adam.step(gradient)
+            adam.step(gradient.weights)
     return network
 
 
 def _gradient(
-    network: Network, x: Floats, left: Floats, a: Floats, into: Floats, artifact: bool
+    network: Network, x: Floats, left: Floats, a: Floats, into: Network, artifact: bool
 ) -> None:
-    """Put the gradient of the mean negative log-likelihood of a batch into a vector.
+    """Put the gradient of a batch's mean negative log-likelihood into another network.
 
     `x` is standardised, `left` is -log(1 - y).
     """
@@ -127,7 +111,7 @@ def _gradient(
     sums = digamma(a + b[:, None]).mean(axis=1) if artifact else digamma(a + b)
     slope = np.where(out > 0, (digamma(b) - sums + left) / len(x), 0.0)
     inner = np.multiply.outer(slope, w2) * (1.0 - hidden * hidden)
-    to_w1, to_c1, to_w2, to_c2 = parts(into, network.hidden)
+    to_w1, to_c1, to_w2, to_c2 = into.parts
     np.matmul(x.T, inner, out=to_w1)
     inner.sum(axis=0, out=to_c1)
     np.matmul(slope, hidden, out=to_w2)

@@ -40,6 +40,10 @@ class Ways:
         """Return the samples per second on a number of GPUs and nodes."""
         return self.of.measured(gpus, nodes, batch or self.batch(gpus))[0]
 
+    def speed(self, held: Allocation) -> float:
+        """Return the samples per second on the GPUs and nodes of an allocation, at its batch."""
+        return self.samples_per_s(held.option.gpus, len(held.placement), held.option.batch)
+
     def worth(self, batch: float) -> float:
         """Return the work that a sample is in such a batch (its statistical efficiency)."""
         return self.of.worth(self.state.noise, batch)
@@ -186,7 +190,7 @@ def remember(board: Board, genome: Ints) -> list[list[str]]:
 
 
 def allocation(state: JobState, ways: Ways, placement: Placement) -> Allocation | None:
-    """Return what a job runs on at a placement, the very same object if it is there already.
+    """Return what a job runs on at a placement: the very same object if it is there already.
 
     None where the profile knows no speed on these nodes.
     """

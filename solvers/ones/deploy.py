@@ -60,11 +60,8 @@ def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, wh
             continue
         changes, job_id = True, state.job.id
         if state.allocation is not None:
-            option = state.allocation.option
-            speed = board.ways[j].samples_per_s(
-                option.gpus, len(state.allocation.placement), option.batch
-            )
-            memory.measure(job_id, option.gpus, speed)
+            speed = board.ways[j].speed(state.allocation)
+            memory.measure(job_id, state.allocation.option.gpus, speed)
         gpus = sum(count for _, count in new)
         if new:
             memory.change(job_id, placed=seat.epochs, limit=max(seat.member.limit, gpus))

@@ -28,10 +28,9 @@ SEED = 0
 def predictor(
     memory: Memory, kept: dict[str, Any], refit: float, *, artifact: bool
 ) -> tuple[ProgressPredictor, dict[str, Any]]:
-    """Return the predictor for this tick, and what to keep of it (`kept`) for the next ones.
+    """Return the predictor for this tick, and what to keep of it for the next ones.
 
-    It is retrained from scratch once the share `refit` of jobs has been added to those that it was
-    trained on; 0: whenever a job has ended, as in the artifact.
+    It is retrained from scratch once the share `refit` of jobs (0: any) has been added since.
     """
     if kept:
         more = memory.ended - kept["ended"]

@@ -4,7 +4,7 @@ Each job's records are entries of their own in a plan's details, so that a journ
 that changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from math import log
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ronda.formulations.models.learning import epochs_over
 from ronda.formulations.ones.limits import MEASUREMENTS
 from ronda.formulations.prediction.progress import MAX_INITIAL_LOSS
-from ronda.instances.job import JobState
+from ronda.instances.job import Allocation, JobState
 from ronda.solvers.ones.board import Ways
 
 EPOCHS = 30
@@ -100,9 +100,9 @@ class Memory:
         self.members[job_id] = replace(self.members[job_id], **fields)
 
 
-def epoch_of(state: JobState, ways: Ways) -> float:
+def epoch_of(ways: Ways) -> float:
     """Return D, the samples of an epoch; an assumption (see `EPOCHS`) where the job tells none."""
-    job = state.job
+    job = ways.state.job
     if job.epoch is not None:
         return job.epoch
     if job.estimate is not None:
@@ -112,34 +112,26 @@ def epoch_of(state: JobState, ways: Ways) -> float:
     return EPOCH_S * speed
 
 
-def look(
-    memory: Memory,
-    states: dict[str, JobState],
-    ways: dict[str, Ways],
-    epochs: dict[str, float],
-    now_s: float,
-) -> None:
-    """Bring the memory, as the last tick left it, up to date with the round's live jobs.
-
-    `epochs` are the samples of an epoch of each job.
-    """
-    _bury(memory, states)
+def look(memory: Memory, ways: dict[str, Ways], epochs: dict[str, float], now_s: float) -> None:
+    """Bring the memory up to date with live jobs; `epochs` are the samples of an epoch."""
+    _bury(memory, ways.keys())
     passed_s = now_s - memory.now_s
-    for job_id, state in states.items():
+    for job_id, way in ways.items():
+        allocation = way.state.allocation
         if job_id not in memory.members:
-            size = ways[job_id].sizes()
+            size = way.sizes()
             least = int(size[size > 0].min(initial=1))
-            held = state.allocation.option.gpus if state.allocation is not None else 0
-            done = _done(state, ways[job_id], now_s)
+            held = allocation.option.gpus if allocation is not None else 0
+            done = _done(way, now_s)
             memory.members[job_id] = Member(limit=max(least, held), samples=done, done=done)
-        elif state.allocation is not None:
-            _progress(memory, state, ways[job_id], epochs[job_id], now_s, passed_s)
+        elif allocation is not None:
+            _progress(memory, way, allocation, epochs[job_id], now_s, passed_s)
     memory.now_s = now_s
 
 
-def _bury(memory: Memory, states: dict[str, JobState]) -> None:
+def _bury(memory: Memory, live: Collection[str]) -> None:
     """Turn the logs of jobs that are gone into history."""
-    for job_id in [i for i in memory.members if i not in states]:
+    for job_id in [i for i in memory.members if i not in live]:
         member = memory.members.pop(job_id)
         memory.speeds.pop(job_id, None)
         rows = memory.rows.pop(job_id, [])
@@ -153,31 +145,28 @@ def _bury(memory: Memory, states: dict[str, JobState]) -> None:
         del memory.past[job_id]
 
 
-def _done(state: JobState, ways: Ways, now_s: float) -> float:
+def _done(ways: Ways, now_s: float) -> float:
     """Return the work done by now, at the speed on the nodes that the job really has."""
-    held = state.allocation
-    if held is None:
+    state = ways.state
+    if state.allocation is None:
         return state.done
-    option = held.option
-    speed = ways.samples_per_s(option.gpus, len(held.placement), option.batch)
-    return state.done + speed * ways.worth(option.batch) * max(0.0, now_s - state.since_s)
+    rate = ways.speed(state.allocation) * ways.worth(state.allocation.option.batch)
+    return state.done + rate * max(0.0, now_s - state.since_s)
 
 
 def _progress(
-    memory: Memory, state: JobState, ways: Ways, epoch: float, now_s: float, passed_s: float
+    memory: Memory, ways: Ways, held: Allocation, epoch: float, now_s: float, passed_s: float
 ) -> None:
     """Count the samples of a running job, and log the epoch that it may have completed."""
-    job_id, held = state.job.id, state.allocation
-    assert held is not None
-    member, option = memory.members[job_id], held.option
-    done = max(member.done, _done(state, ways, now_s))
+    job_id, option = ways.state.job.id, held.option
+    member = memory.members[job_id]
+    done = max(member.done, _done(ways, now_s))
     before = member.epochs(epoch)
     samples = member.samples + (done - member.done) / ways.worth(option.batch)
     memory.change(job_id, samples=samples, done=done, ran_s=member.ran_s + passed_s)
     if memory.members[job_id].epochs(epoch) > before:
-        speed = ways.samples_per_s(option.gpus, len(held.placement), option.batch)
-        memory.measure(job_id, option.gpus, speed)
-        row = [*features(state, epoch, samples), samples]
+        memory.measure(job_id, option.gpus, ways.speed(held))
+        row = [*features(ways.state, epoch, samples), samples]
         memory.rows[job_id] = [*memory.rows.get(job_id, []), row]
 
 

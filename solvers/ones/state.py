@@ -44,10 +44,7 @@ class Seat:
 
 
 def seats(board: Board, memory: Memory, epochs: dict[str, float], *, artifact: bool) -> list[Seat]:
-    """Return the seats of a board's jobs, with limits grown and the dominant job scaled down.
-
-    The memory's limits are changed.
-    """
+    """Return the seats of a board's jobs; limits grow in memory too, the dominant job's shrinks."""
     found = []
     capacity = len(board.node)
     for state, ways in zip(board.states, board.ways, strict=True):

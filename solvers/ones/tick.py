@@ -44,8 +44,7 @@ class Tick:
 def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
     """Return the first population: what runs, and new jobs in random order on the GPUs left.
 
-    Each new job gets `start` GPUs. With nothing deployed this is the artifact's rule: a random
-    permutation of the new jobs at genes 0, 1, 2, ...
+    With nothing deployed this is the artifact's rule: a random permutation of the new jobs.
     """
     population = np.repeat(tick.deployed[None], size, axis=0)
     idle = np.flatnonzero(tick.deployed == IDLE)
