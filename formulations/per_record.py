@@ -27,14 +27,7 @@ class _Same(Generic[Of]):
 def per_record(
     maxsize: int,
 ) -> Callable[[Callable[Concatenate[Of, Given], Value]], Callable[Concatenate[Of, Given], Value]]:
-    """Decorate a function of a record and hashable arguments: its last values are remembered.
-
-    Parameters
-    ----------
-    maxsize
-        How many values; the one that was not asked for longest goes first. Its record lives as
-        long as it.
-    """
+    """Decorate a function of a record and hashable arguments: its last values are remembered."""
 
     def decorate(
         make: Callable[Concatenate[Of, Given], Value],

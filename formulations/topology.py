@@ -1,13 +1,11 @@
 """The cluster as a tree: nodes in racks, racks in what holds them, all below one root.
 
-Questions of *where* are asked here: which racks hold a rack, which nodes share one, how many racks
-a placement reaches. What each node has and draws stands as arrays in
-`ronda.instances.cluster.Topology`. The tree is a networkx graph, made once for each cluster by the
-first question: policies that never ask do not load networkx.
+What each node has and draws, and its rack, stands as arrays in `ronda.instances.cluster.Topology`.
+The tree is a networkx graph, made by the first question about what lies above or below.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from ronda.formulations.per_record import per_record
@@ -66,28 +64,9 @@ def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     }
 
 
-@per_record(maxsize=8)
-def nodes_by_rack(cluster: Cluster) -> dict[str, tuple[int, ...]]:
-    """Return by rack the nodes that share it, ascending; not those of racks inside it."""
-    tree = cluster_tree(cluster)
-    found = {}
-    for place in tree:
-        kind, name = place
-        if kind == "rack":
-            below = (int(inner) for kind, inner in tree.successors(place) if kind == "node")
-            found[str(name)] = tuple(sorted(below))
-    return found
-
-
 def rack_of(cluster: Cluster, node: int) -> str:
     """Return the rack that holds a node."""
-    (rack,) = cluster_tree(cluster).predecessors(("node", node))
-    return str(rack[1])
-
-
-def racks_reached(cluster: Cluster, nodes: Iterable[int]) -> int:
-    """Return how many racks some nodes stand in: 1 for the spans "node" and "rack"."""
-    return len({rack_of(cluster, node) for node in nodes})
+    return cluster.topology.racks[int(cluster.topology.node_rack[node])]
 
 
 def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":

@@ -23,7 +23,6 @@ from ronda.bench.study.harness import Folder, markdown, option, seeds, study
 from ronda.bench.study.learning_curves import Log, logs, read
 from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
-from ronda.formulations.prediction.training import Training
 from ronda.instances.arrays import Floats
 
 FEWEST_EPOCHS = 2
@@ -54,8 +53,8 @@ def believe(method: str, train: Log, test: Log, seed: int) -> BetaProgress:
         a = train.rows[:, EPOCHS]
         to_come = float(np.mean(a * (1.0 / train.progress - 1.0)))
         return BetaProgress(test.rows[:, EPOCHS], np.full(len(test), to_come))
-    training = Training(artifact=method == ARTIFACT)
-    fitted = ProgressPredictor.fit(train.rows, train.progress, seed=seed, training=training)
+    artifact = method == ARTIFACT
+    fitted = ProgressPredictor.fit(train.rows, train.progress, seed=seed, artifact=artifact)
     return fitted.predict(test.rows)
 
 

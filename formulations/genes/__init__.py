@@ -1,7 +1,6 @@
-"""Populations of plans as arrays, for genetic search.
+"""Populations of plans as arrays: the genes of a round, their values, limits and moves.
 
-Here stand the genes of a round, their values, limits and moves, for all individuals together. The
-search itself is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
+The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
 """
 
 from ronda.formulations.genes.building import genes, genes_of

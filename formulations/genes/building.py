@@ -1,7 +1,7 @@
 """Casting choices as genes: the options of a round, or any separable problem given as arrays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,20 +23,10 @@ def genes(
 ) -> Genes:
     """Cast a round's options as genes.
 
-    Rows that can be in no best plan are left out: worth nothing, or more than the capacity that
-    the must-run jobs leave. A job without any row left has no gene.
-
-    Parameters
-    ----------
-    table
-        The options.
-    values
-        (K,) what each is worth; not running is worth 0.
-    limits
-        What all together may use.
-    prices
-        Value of a unit of each resource, by name (from a dual bound). They only guide moves;
-        without them all resources are taken as equally scarce, a unit at 1 / capacity.
+    Rows that can be in no best plan are left out: worth nothing, or more than the capacity that the
+    must-run jobs leave. A job without any row left has no gene. `values` are (K,). `prices`, the
+    value of a unit of each resource by name, only guide moves; without them all resources are taken
+    as equally scarce, a unit at 1 / capacity.
     """
     must = table.must_run[table.job]
     fixed = np.full(len(table.jobs), -1)
@@ -51,17 +41,18 @@ def genes(
     keep = np.flatnonzero(~must & fits & np.isfinite(values) & (values > 0))
     unit = np.array([(prices or {}).get(name, 0.0) for name in limits.names])
     return _assembled(
-        _Rows(
-            keep,
-            table.job[keep],
-            values[keep],
-            demand[:, keep],
-            _burden(limits)[:, keep],
-            table.current[keep],
-        ),
-        _Limits(capacity, limit, np.maximum(unit, 0.0), tuple(step_w)),
-        fixed,
-        float(values[must].sum()),
+        keep,
+        table.job[keep],
+        values[keep],
+        demand[:, keep],
+        _burden(limits)[:, keep],
+        table.current[keep],
+        prices=np.maximum(unit, 0.0),
+        capacity=capacity,
+        limit=limit,
+        fixed=fixed,
+        fixed_value=float(values[must].sum()),
+        step_w=tuple(step_w),
     )
 
 
@@ -70,24 +61,10 @@ def genes_of(
 ) -> Genes:
     """Cast a separable knapsack as genes: at most one column of each job, within capacities.
 
-    Parameters
-    ----------
-    start
-        (J + 1,) offsets of each job's columns.
-    value
-        (K,) what each column is worth, to be maximised in sum; no column is worth 0. Columns worth
-        nothing, or that fit by themselves nowhere, are left out.
-    usage
-        (R, K) what each column takes of each resource, at least 0.
-    capacity
-        (R,) capacity of each resource.
-    prices
-        (R,) value of a unit of each resource, to guide moves.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit, numbers that are not finite, or a negative usage.
+    `start` (J + 1,) are offsets of each job's columns, `value` (K,) is to be maximised in sum; no
+    column is worth 0. Columns worth nothing, or that fit by themselves nowhere, are left out.
+    `usage` (R, K) is what each column takes of each resource; `prices` (R,) guide moves. InputError
+    for shapes that do not fit, numbers that are not finite, or a negative usage.
     """
     shape = (len(capacity), len(value))
     if usage.shape != shape or not len(start) or start[-1] != len(value):
@@ -105,46 +82,42 @@ def genes_of(
     taken = usage[:, keep]
     unit = np.zeros(len(capacity)) if prices is None else np.maximum(prices, 0.0)
     return _assembled(
-        _Rows(keep, job, value[keep], taken, taken, np.zeros(len(keep), dtype=bool)),
-        _Limits(np.asarray(capacity, dtype=float), limit, unit),
-        np.full(jobs, -1),
-        0.0,
+        keep,
+        job,
+        value[keep],
+        taken,
+        taken,
+        np.zeros(len(keep), dtype=bool),
+        prices=unit,
+        capacity=np.asarray(capacity, dtype=float),
+        limit=limit,
+        fixed=np.full(jobs, -1),
+        fixed_value=0.0,
+        step_w=(),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The columns that may be chosen, and which of them run now."""
-
-    row: Rows
-    job: Rows
-    value: Floats
-    demand: Floats
-    burden: Floats
-    current: Mask
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """What they may use (capacity, and with rounding), what a unit is worth, and node steps."""
-
-    capacity: Floats
-    limit: Floats
-    prices: Floats
-    step_w: tuple[Floats, ...] = ()
-
-
-def _assembled(rows: _Rows, bounds: _Limits, fixed: Rows, fixed_value: float) -> Genes:
-    """Put "waits" before every job's rows and sort them, cheapest first."""
-    column, count = np.unique(rows.job, return_counts=True)
-    none, nothing = np.zeros(len(column)), np.zeros((len(bounds.capacity), len(column)))
-    row = np.concatenate([np.full(len(column), -1), rows.row])
-    job = np.concatenate([column, rows.job])
-    value = np.concatenate([none, rows.value])
-    demand = np.hstack([nothing, rows.demand])
-    burden = np.hstack([nothing, rows.burden])
-    runs = np.concatenate([none.astype(bool), rows.current])
-    cost = _units(bounds.prices, bounds.capacity) @ burden
+def _assembled(
+    row: Rows,
+    job: Rows,
+    value: Floats,
+    demand: Floats,
+    burden: Floats,
+    current: Mask,
+    *,
+    prices: Floats,
+    capacity: Floats,
+    **rest: Any,
+) -> Genes:
+    """Put "waits" before every job's rows and sort them, cheapest first; `rest` goes to `Genes`."""
+    column, count = np.unique(job, return_counts=True)
+    none, nothing = np.zeros(len(column)), np.zeros((len(capacity), len(column)))
+    row = np.concatenate([np.full(len(column), -1), row])
+    job = np.concatenate([column, job])
+    value = np.concatenate([none, value])
+    demand, burden = np.hstack([nothing, demand]), np.hstack([nothing, burden])
+    runs = np.concatenate([none.astype(bool), current])
+    cost = _units(prices, capacity) @ burden
     order = np.lexsort((value, cost, row >= 0, job))
     row, value, cost, runs = row[order], value[order], cost[order], runs[order]
     demand, burden = np.ascontiguousarray(demand[:, order]), np.ascontiguousarray(burden[:, order])
@@ -160,27 +133,23 @@ def _assembled(rows: _Rows, bounds: _Limits, fixed: Rows, fixed_value: float) ->
         demand=demand,
         burden=burden,
         cost=cost,
-        prices=bounds.prices,
-        capacity=np.maximum(bounds.capacity, 1e-12),
-        limit=bounds.limit,
+        prices=prices,
+        capacity=np.maximum(capacity, 1e-12),
         first=first,
         count=count,
         column=column,
-        fixed=fixed,
-        fixed_value=fixed_value,
         up=up,
         down=down,
-        step_w=bounds.step_w,
         held=held,
         group=np.arange(len(first)) * NEIGHBOURHOODS // max(1, len(first)),
+        **rest,
     )
 
 
 def _burden(limits: Limits) -> Floats:
     """Return (R, K) demands in which each GPU bears its share of keeping nodes awake.
 
-    A node's power is a step in the GPUs that all options together use; a single option gets the
-    mean slope of the steps.
+    A node's power is a step in the GPUs of all options; one option gets the steps' mean slope.
     """
     burden = limits.demand.copy()
     for p, node_w in enumerate(limits.node_w):

@@ -1,8 +1,7 @@
 """A round's options as genes: whole populations of assignments as integer arrays.
 
-A genome has one gene per free job (one that has a choice); its value is a row of the `Genes`
-table. Every job's first row is "waits": value 0, no demand. Populations are (P, n) arrays; all
-functions work on all individuals together. `ronda.formulations.genes.building` makes `Genes`.
+A genome has one gene per free job (one that has a choice): a row of the `Genes` table. Every job's
+first row is "waits": value 0, no demand. Populations are (P, n) arrays.
 """
 
 from collections.abc import Sequence
@@ -25,48 +24,25 @@ ROUNDING = 1e-9
 class Genes:
     """The choices of the free jobs of a round.
 
-    The rows of free job i are ``first[i]:first[i] + count[i]``, cheapest first, "waits" before
-    all others.
+    The rows of free job i are ``first[i]:first[i] + count[i]``, cheapest first, "waits" before all
+    others.
 
-    Attributes
-    ----------
-    row
-        (k,) row of the `OptionTable`, -1 for "waits".
-    value
-        (k,) what the row is worth.
-    demand
-        (R, k) what it takes of each resource: GPUs of each pool, then watts if they are limited.
-    burden
-        (R, k) the same, but with its share of keeping nodes awake among the watts, if others may
-        sleep. Moves are ranked by it; `demand` and `step_w` count.
-    cost
-        (k,) its burden at the prices, plus a little so that nothing is free.
-    prices
-        (R,) value of a unit of each resource.
-    capacity, limit
-        (R,) what is left for the free jobs; the same and what rounding may add.
-    first, count
-        (n,) where each free job's rows begin and how many it has.
-    column
-        (n,) index in the table's jobs of each free job.
-    fixed
-        (J,) rows of the jobs without a choice (must-run jobs), -1 elsewhere.
-    fixed_value
-        What the fixed jobs are worth together.
-    up
-        (k,) the better row of the same job with the most value per added cost, else itself.
-    down
-        (R, k) the row of the same job that uses less of the resource, no more of any other, and
-        loses the least value per unit freed; "waits" leads to itself.
-    step_w
-        For each pool (gpus + 1,) the watts of the nodes that 0, 1, ... GPUs of free jobs, beside
-        those of fixed jobs, keep awake; empty if no node may sleep.
-    held
-        (n,) the row that each job runs on now; "waits" for those that wait, or whose row is gone.
-    group
-        (n,) jobs of one neighbourhood (a rack or node where they run) that are inherited together.
-    moving
-        What it costs, pool by pool, to move jobs that keep their option; empty: nothing.
+    * `row` (k,): row of the `OptionTable`, -1 for "waits"; `value` (k,): what it is worth.
+    * `demand` (R, k): what it takes of each resource: GPUs of each pool, then watts if limited.
+    * `burden` (R, k): the same, but with its share of keeping nodes awake among the watts, if
+      others may sleep. Moves are ranked by it; `demand` and `step_w` count.
+    * `cost` (k,): its burden at the `prices` (R,), plus a little so that nothing is free.
+    * `capacity`, `limit` (R,): what is left for free jobs; the same and what rounding may add.
+    * `column` (n,): index in the table's jobs of each free job.
+    * `fixed` (J,): rows of the jobs without a choice, -1 elsewhere, worth `fixed_value` together.
+    * `up` (k,): the better row of the job with the most value per added cost, else itself.
+    * `down` (R, k): the row of the job that uses less of the resource, no more of any other, and
+      loses the least value per unit freed; "waits" leads to itself.
+    * `step_w`: for each pool (gpus + 1,) the watts of the nodes that 0, 1, ... GPUs of free jobs,
+      beside those of fixed jobs, keep awake; empty if no node may sleep.
+    * `held` (n,): the row that each job runs on now; "waits" if there is none.
+    * `group` (n,): jobs of one neighbourhood (rack or node) that are inherited together.
+    * `moving`: by pool, what it costs to move jobs that keep their option; empty: nothing.
     """
 
     row: Rows
@@ -190,11 +166,7 @@ def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
 
 
 def favourites(table: OptionTable, values: Floats) -> Rows:
-    """Return (J,) the row that each job would take were there no limits, -1 for none.
-
-    That is the most valuable one above 0, the first of equal ones; for jobs that must run, their
-    only one.
-    """
+    """Return (J,) each job's most valuable row above 0, or its only one if it must run; else -1."""
     worth = np.where(table.must_run[table.job], np.inf, np.where(values > 0, values, -np.inf))
     count = np.diff(table.start)
     some = np.flatnonzero(count)

@@ -25,28 +25,16 @@ from ronda.instances.arrays import Floats, Mask, Rows
 
 @dataclass(frozen=True, slots=True)
 class PoolMoves:
-    """The running jobs of a pool, and the sizes that its rows ask for.
+    """The running jobs of a `pool`, and the sizes that its rows ask for.
 
-    Attributes
-    ----------
-    sizes
-        (S,) sizes of pieces above one GPU, descending, the largest node first.
-    need
-        (S, k) GPUs that each row of the genes takes in pieces of at least this size.
-    gene, row
-        (H,) gene and held row of each running job of the pool.
-    at
-        (H, N) GPUs that it holds on each node.
-    loss
-        (H,) what it costs to move it.
-    block
-        (H,) its size if it is one block below a node and may be moved, else 0.
-    free
-        (N,) GPUs of each node beside those of jobs without a choice.
-    needed
-        (N,) whether a job without a choice holds GPUs of the node.
-    pool, awake_w
-        Index of the pool, and what a node awake draws more than asleep; 0 if it may not sleep.
+    * `sizes` (S,): of pieces above one GPU, descending, the largest node first.
+    * `need` (S, k): GPUs that each row of the genes takes in pieces of at least this size.
+    * `gene`, `row` (H,): gene and held row of each running job of the pool.
+    * `at` (H, N): GPUs that it holds on each node; `loss` (H,): what it costs to move it.
+    * `block` (H,): its size if it is one block below a node and may be moved, else 0.
+    * `free` (N,): GPUs of each node beside those of jobs without a choice.
+    * `needed` (N,): whether a job without a choice holds GPUs of the node.
+    * `awake_w`: what a node awake draws more than asleep; 0 if it may not sleep.
     """
 
     sizes: Rows
@@ -62,18 +50,12 @@ class PoolMoves:
     awake_w: float
 
     def cost(self, population: Rows, awake: Floats | None) -> Floats:
-        """Return (P,) the estimated cost of moves of each individual.
-
-        Parameters
-        ----------
-        awake
-            (P,) nodes of the pool that may be awake; None: all.
-        """
+        """Return (P,) the estimated cost of moves; (P,) nodes may be `awake` (None: all)."""
         state, cost = self._state(population, awake)
         short = state.short(self.sizes)
         if short.any():
-            for clearing in self._clear(state.of(short)):
-                cost[short] += clearing.cost
+            for _, more, _ in self._clear(state.of(short)):
+                cost[short] += more
         return cost
 
     def yielding(self, genome: Rows, awake: Floats | None) -> list[int]:
@@ -81,11 +63,11 @@ class PoolMoves:
         state, _ = self._state(genome[None], awake)
         stays = (genome[self.gene] == self.row) & (state.stays[0] == 0)
         gone = set(np.flatnonzero(stays).tolist())
-        for clearing in self._clear(state):
-            small = (self.block > 0) & (self.block < clearing.size) & (state.stays[0] > 0)
-            for node in np.flatnonzero(clearing.freed[0]).tolist():
+        for size, _, freed in self._clear(state):
+            small = (self.block > 0) & (self.block < size) & (state.stays[0] > 0)
+            for node in np.flatnonzero(freed[0]).tolist():
                 there = np.flatnonzero(small & (self.at[:, node] > 0))
-                missing = float(clearing.freed[0, node])
+                missing = float(freed[0, node])
                 for i in there[np.argsort(self.loss[there] / self.block[there])].tolist():
                     if missing > 0 and i not in gone:
                         gone.add(i)
@@ -113,8 +95,8 @@ class PoolMoves:
             need[i] -= stays @ of_row.take(self.row)
         return _State(stays, open_ * (self.free - stays @ self.at), need), cost
 
-    def _clear(self, state: "_State") -> Iterator["_Clearing"]:
-        """Yield what is cleared, size by size, until every size finds its room."""
+    def _clear(self, state: "_State") -> Iterator[tuple[int, Floats, Floats]]:
+        """Yield for what size, at what cost (P,), what GPUs (P, N) are cleared, until all fit."""
         stays, free, need = state.stays, state.free, state.need.copy()
         remain = np.ones_like(free)  # share of a node's small blocks that is still there
         for i, size in enumerate(self.sizes.tolist()):
@@ -135,7 +117,7 @@ class PoolMoves:
                 rank = each.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
                 take = possible & (rank < short[:, None])
                 freed = np.where(take, missing, 0.0)
-                yield _Clearing(size, np.where(take, price * share, 0.0).sum(axis=1), freed)
+                yield size, np.where(take, price * share, 0.0).sum(axis=1), freed
                 free, remain = free + freed, remain - np.where(take, share, 0.0)
                 for j in range(i + 1, len(self.sizes)):
                     large = small & (self.block >= self.sizes[j])
@@ -162,12 +144,3 @@ class _State:
     def of(self, some: Mask) -> "_State":
         """Return some of the individuals."""
         return _State(self.stays[some], self.free[some], self.need[:, some])
-
-
-@dataclass(frozen=True, slots=True)
-class _Clearing:
-    """Nodes cleared for pieces of `size` GPUs: (P,) cost of moves, (P, N) GPUs that are freed."""
-
-    size: int
-    cost: Floats
-    freed: Floats

@@ -19,13 +19,8 @@ GRAIN = 2.0**-30
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
     """Return (J,) what a running job's option is worth less if the job changes nodes for it.
 
-    As `defragment.loss_of_moves` counts it for what is placed, rounded up to multiples of `GRAIN`
-    of the greatest. 0 for jobs that wait or may not be moved.
-
-    Parameters
-    ----------
-    worth
-        (K,) values of the options.
+    As `loss_of_moves` counts it for what is placed, rounded up to multiples of `GRAIN` of the
+    greatest; 0 for jobs that wait or may not be moved. `worth` are the (K,) values of the options.
     """
     losses = np.zeros(len(table.jobs))
     for k in np.flatnonzero(table.current & ~table.must_run[table.job]).tolist():
@@ -37,13 +32,7 @@ def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
 
 
 def settle(genes: Genes, round: Round, table: OptionTable, losses: Floats) -> Genes:
-    """Return genes that know where jobs run and what it costs to move them.
-
-    Parameters
-    ----------
-    losses
-        (J,) as `move_losses` returns.
-    """
+    """Return genes that know where jobs run and what it costs to move them (`move_losses`)."""
     pools = [_pool_moves(genes, round, table, losses, p) for p in range(len(table.pools))]
     return replace(
         genes,
@@ -103,6 +92,9 @@ def _pool_moves(
             at.append(line)
             single = len(state.allocation.placement) == 1 and line.sum() < whole
             block.append(int(line.sum()) if single else 0)
+    awake_w = 0.0  # where racks' power is capped, placement does not count nodes
+    if genes.step_w and not rack_caps(round.cluster):
+        awake_w = float(genes.step_w[pool].max(initial=0.0)) / len(nodes)
     index = np.array(gene, dtype=np.int64)
     return PoolMoves(
         sizes=sizes,
@@ -115,15 +107,5 @@ def _pool_moves(
         free=free,
         needed=needed,
         pool=pool,
-        awake_w=_awake_w(genes, round, pool, len(nodes)),
+        awake_w=awake_w,
     )
-
-
-def _awake_w(genes: Genes, round: Round, pool: int, nodes: int) -> float:
-    """Return what a node of the pool draws more awake than asleep; 0 where none is put to sleep.
-
-    Where racks' power is capped, placement does not count nodes.
-    """
-    if not genes.step_w or rack_caps(round.cluster):
-        return 0.0
-    return float(genes.step_w[pool].max(initial=0.0)) / nodes

@@ -1,11 +1,9 @@
 """Genomes of ONES and its operators on them, for a whole population.
 
-A genome gives each GPU of the cluster to a job: gene i holds the job's number, or `IDLE`. GPUs are
-numbered node by node, so genes that lie side by side are packed placements. The operators are
-those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; an
-allocation is a genome without its order: how many GPUs each job has.
-
-Shapes: P genomes, C genes, J jobs. Nothing is changed in place.
+Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node: genes
+side by side are packed placements. An allocation is how many GPUs each job has. The operators are
+those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; nothing is
+changed in place. Shapes: P genomes, C genes, J jobs.
 """
 
 import numpy as np
@@ -47,22 +45,10 @@ def refresh(genomes: Ints, ones_max: Ints) -> Ints:
 
 
 def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
-    """Return the children of pairs of parents by uniform crossover.
+    """Return (2Q, C) children of (Q, C) pairs by uniform crossover: all first ones, then the rest.
 
-    Parameters
-    ----------
-    first, second
-        (Q, C) parents.
-    swap
-        (Q, C) genes that the children exchange.
-    ones_max
-        (J,) genes that a job may have in a child; those beyond, from the left, stay idle. A job
-        that never ran has 0: it comes back when the child is padded.
-
-    Returns
-    -------
-    ndarray
-        (2Q, C): the first child of every pair, then the second ones.
+    They exchange the genes of `swap` (Q, C). A job keeps its leftmost ``ones_max`` (J,) genes. A
+    job that never ran has 0: it comes back when the child is padded.
     """
     children = (np.where(swap, second, first), np.where(swap, first, second))
     return within(np.concatenate(children), ones_max)
@@ -83,26 +69,11 @@ def pad(
     train_max: Ints,
     start: Ints,
 ) -> Ints:
-    """Return allocations that leave no GPU idle that a job may use (work conservation).
+    """Return (P, J) allocations that leave no GPU idle that a job may use (work conservation).
 
-    Three passes, each until all GPUs are used: new jobs that have none, in their order; jobs that
-    have been executed, shortest remaining time first, up to ``ones_max``; the same up to
-    ``train_max``.
-
-    Parameters
-    ----------
-    allocations
-        (P, J) GPUs of each job.
-    capacity
-        GPUs of the cluster.
-    new
-        Numbers of the new jobs, first come first.
-    executed
-        Numbers of the jobs with two epochs behind them, least remaining time first.
-    ones_max, train_max
-        (J,) limits.
-    start
-        (J,) GPUs that a new job gets: 1 in ONES.
+    Three passes, each until all GPUs are used: `new` jobs that have none get `start` (J,), first
+    come first; `executed` jobs, shortest remaining time first, up to ``ones_max`` (J,); the same up
+    to ``train_max`` (J,).
     """
     padded = allocations.copy()
     wanted = np.where(padded[:, new] == 0, start[new], 0)
@@ -123,8 +94,3 @@ def _free(allocations: Ints, capacity: int) -> Ints:
 def scores(allocations: Ints, weights: Floats) -> Floats:
     """Return (P,) SRUF scores, less is better: the sums of ``weights`` (J, C + 1) at the counts."""
     return np.asarray(weights[np.arange(len(weights)), allocations].sum(axis=1))
-
-
-def best(score: Floats, keep: int) -> Ints:
-    """Return the numbers of the lowest scores, ascending; of equal ones the first."""
-    return np.argsort(score, kind="stable")[:keep]

@@ -30,15 +30,7 @@ CELLS = 3_000_000
 
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes of allocations, packed, near the deployed genome.
-
-    Parameters
-    ----------
-    allocations
-        (P, J) GPUs of each job, at most C together.
-    deployed
-        (C,) the genome that runs.
-    """
+    """Return (P, C) genomes of (P, J) allocations, packed, near the (C,) deployed genome."""
     known = _remembered(deployed.tobytes())
     if len(known) > REMEMBERED:
         known.clear()
@@ -49,17 +41,17 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
         slots = int((fresh > 0).sum(axis=1).max(initial=0)) + 1
         part = max(1, CELLS // ((len(deployed) + 1) * slots))
         for k in range(0, len(fresh), part):
-            made = _reorder(fresh[k : k + part], deployed)
+            few = fresh[k : k + part]
+            plain, (packed, complete) = in_order(few, deployed), _programme(few, deployed)
+            better = complete & (moves(packed, deployed) <= moves(plain, deployed))
+            made = np.where(better[:, None], packed, plain)
             known.update(zip(names[k : k + part], made, strict=True))
     return np.stack([known[key] for key in keys])
 
 
 @lru_cache(maxsize=4)
 def _remembered(deployed: bytes) -> dict[bytes, Ints]:
-    """Return the genomes made so far beside a deployed one, by allocation.
-
-    Most of a population stays the same as long as the deployed genome does.
-    """
+    """Return the genomes made so far beside a deployed one; most of a population stays the same."""
     return {}
 
 
@@ -80,14 +72,6 @@ def in_order(allocations: Ints, deployed: Ints) -> Ints:
         packed = np.repeat(order, gpus)
         row[: len(packed)] = packed
     return genomes
-
-
-def _reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return the better of the programme's genomes and those in order."""
-    plain = in_order(allocations, deployed)
-    packed, complete = _programme(allocations, deployed)
-    better = complete & (moves(packed, deployed) <= moves(plain, deployed))
-    return np.where(better[:, None], packed, plain)
 
 
 def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
@@ -131,10 +115,7 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
 
 
 def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
-    """Return (C + 1,) how many jobs the first i genes hold at least and at most.
-
-    At most the smallest jobs that fit; at least those that do not fit into the other genes.
-    """
+    """Return (C + 1,) how many jobs the first i genes hold at least and at most."""
     genes = np.arange(capacity + 1)
     ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
     fit = (ordered[:, None, :] <= genes[:, None]).sum(axis=2)

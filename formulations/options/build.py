@@ -8,7 +8,6 @@ from ronda.formulations.options.application import Application, application_of, 
 from ronda.formulations.options.columns import COLUMNS, FLOATS_FROM, RATE, SPANS
 from ronda.formulations.options.grid import Request, Terms, offers
 from ronda.formulations.options.table import OptionTable, runs_as
-from ronda.formulations.topology import racks_reached
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
@@ -149,5 +148,6 @@ def _current_rate(round: Round, state: JobState) -> float:
         return allocation.option.rate
     racks = 1
     if of.minds_racks:
-        racks = racks_reached(round.cluster, (node for node, _ in allocation.placement))
+        rack = round.cluster.topology.node_rack
+        racks = len({int(rack[node]) for node, _ in allocation.placement})
     return of.rate_on(allocation, racks, state.noise) or allocation.option.rate

@@ -1,8 +1,7 @@
-"""Which nodes a job gets.
+"""Which nodes a job gets: blocks, whole nodes, racks, few moves, and why a job found no room.
 
-Here options become placements: buddy blocks, whole nodes, racks, few moves, and why a job found no
-room. Which option a job gets is decided before (`ronda.solvers.decision`). Not exported, as it
-loads Pyomo: the exact model, `ronda.formulations.placement.exact`.
+Which option a job gets is decided before (`ronda.solvers.decision`). Not exported, as it loads
+Pyomo: the exact model, `ronda.formulations.placement.exact`.
 """
 
 from ronda.formulations.placement.answer import Placed, unchanged

@@ -8,20 +8,10 @@ from ronda.instances.round import Round
 
 
 class Placed(NamedTuple):
-    """Options on nodes.
+    """Options on nodes, by job id and in the order of the choice.
 
-    Attributes
-    ----------
-    allocations
-        By job id, in the order of the choice.
-    unplaced
-        Jobs for which no room was found, in the order of the choice.
-    moved
-        Jobs whose option is what they run on, but whose nodes had to change.
-    moved_gpus
-        GPUs of the moved jobs that are on another node than before.
-    asleep
-        Nodes to put, or leave, asleep; None: as they are.
+    `moved` are jobs that keep their option but change nodes, `moved_gpus` their GPUs on nodes that
+    are new to them. `asleep` are the nodes to put, or leave, asleep; None: as they are.
     """
 
     allocations: dict[str, Allocation]

@@ -35,14 +35,11 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
 
+MIGRATION, RACK, NODE = 1.0, 0.01, 0.001
+"""What one migration, one more rack of a job and one node in use count in the objective.
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What one migration, one more rack of a job and one node in use count in the objective."""
-
-    migration: float = 1.0
-    rack: float = 0.01
-    node: float = 0.001
+They rank migrations before racks before nodes up to a hundred extra racks and ten nodes each.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +63,13 @@ class PlacementCase:
         return sum(g for n, g in held.placement if n == node) if held is not None else 0
 
 
-def placement_model(
-    round: Round, chosen: Mapping[str, Option], *, weights: Weights | None = None
-) -> pyo.ConcreteModel:
-    """Return the model that puts every chosen option on nodes.
+def placement_model(round: Round, chosen: Mapping[str, Option]) -> pyo.ConcreteModel:
+    """Return the model that puts every chosen option on nodes; infeasible if they do not fit.
 
-    Parameters
-    ----------
-    round
-        The round; racks' power caps are not modelled.
-    chosen
-        Options by job id; running jobs that are not in it stop.
-    weights
-        The objective's weights. The defaults rank migrations before racks before nodes as long as
-        the numbers stay below a hundred extra racks and ten nodes each.
-
-    Returns
-    -------
-    pyomo.ConcreteModel
-        Infeasible if the options do not fit. `read_placement` turns its solution into a `Placed`.
+    Running jobs that are not in `chosen` stop. Racks' power caps are not modelled. `read_placement`
+    turns the solution into a `Placed`.
     """
     case = _case(round, chosen)
-    weights = weights or Weights()
     model = pyo.ConcreteModel(name="placement")
     _variables(model, case)
     families: tuple[Callable[[pyo.ConcreteModel, PlacementCase], None], ...] = (
@@ -103,9 +85,7 @@ def placement_model(
     migrations = sum(1 - model.keep[j] for j in case.options if case.held[j] is not None)
     racks = sum(model.reach.values()) - len(case.options)
     model.cost = pyo.Objective(
-        expr=weights.migration * migrations
-        + weights.rack * racks
-        + weights.node * sum(model.used.values())
+        expr=MIGRATION * migrations + RACK * racks + NODE * sum(model.used.values())
     )
     return model
 

@@ -1,9 +1,7 @@
-"""Whether moving running jobs together pays: watts that emptied nodes save against lost progress.
+"""Whether moving running jobs together pays: watts of emptied nodes against lost progress.
 
-A node that no job uses sleeps, and saves watts for as long as the plan lasts; a job that moves
-makes no progress while it restarts. Both are counted in the unit of the round's objective: a watt
-at its price, and a move by what the objective takes off an option for a pause (see
-`ronda.formulations.objectives.outlook`).
+Both count in the unit of the round's objective: a watt at its price, a move as a pause
+(`ronda.formulations.objectives.outlook`).
 """
 
 from collections.abc import Collection
@@ -18,12 +16,7 @@ from ronda.instances.round import Round
 def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
     """Return the watts of the cluster without any progressing job, waking nodes included.
 
-    Parameters
-    ----------
-    round
-        The round.
-    asleep
-        Nodes that sleep under the plan; None: those that sleep now.
+    `asleep` are the nodes that sleep under the plan; None: those that sleep now.
     """
     sleeping = round.asleep if asleep is None else asleep
     woken = sorted(set(round.asleep).difference(sleeping))
@@ -33,19 +26,10 @@ def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
 def loss_of_moves(
     round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
 ) -> float:
-    """Return the value that is lost if jobs restart on other nodes.
+    """Return the value lost if `moved` jobs restart on other nodes with the options of `rows`.
 
-    The value v of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a pause of c
-    seconds, with ``H = min(c + R/rate, horizon)`` for remaining work R.
-
-    Parameters
-    ----------
-    round, table, values
-        The round, its options and (K,) what they are worth.
-    rows
-        The chosen rows.
-    moved
-        Jobs that keep their option but change nodes.
+    The value v (`values`, (K,)) of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a
+    pause of c seconds, with ``H = min(c + R/rate, horizon)`` for remaining work R.
     """
     longest, lost = horizon_s(round), 0.0
     for k in rows.tolist():

@@ -1,13 +1,12 @@
-"""Free GPUs of the nodes of one pool, and what may still be moved while jobs are placed.
+"""Free GPUs of the nodes of one pool, and what jobs ask of them.
 
-Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, so that
-choosing among thousands of nodes is a few machine operations.
+Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,33 +14,21 @@ from numpy.typing import NDArray
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.soft_blocks import SoftBlocks
-from ronda.formulations.topology import nodes_by_rack
 from ronda.instances.cluster import Cluster, Topology
 
 Placement = tuple[tuple[int, int], ...]
 """Pairs (index of a node in the cluster, GPUs there)."""
 
+Piece = tuple[int, int]
+"""Node (position in the pool) and GPUs there."""
+
 
 class FreeList:
     """Free GPUs of the nodes of one pool, all free at first.
 
-    Parameters
-    ----------
-    size
-        GPUs of each node.
-    nodes
-        Index of each node in the cluster; None: 0, 1, 2, …
-
-    Attributes
-    ----------
-    whole
-        GPUs of the largest node.
-    position
-        Number of each node within the pool, by its index in the cluster.
-    free, total
-        Free GPUs of each node, and of all.
-    levels
-        By number of free GPUs: the set of nodes that have exactly this number.
+    `size` are the GPUs of each node, `nodes` its indices in the cluster (None: 0, 1, 2, …),
+    `position` the reverse. `whole` is the largest size, `total` the free GPUs of all, and
+    `levels[f]` the set of nodes with exactly f free GPUs.
     """
 
     def __init__(self, size: Sequence[int], nodes: Sequence[int] | None = None) -> None:
@@ -61,14 +48,9 @@ class FreeList:
         return twin
 
     def take(self, placement: Iterable[tuple[int, int]]) -> None:
-        """Use the GPUs of a placement; ValueError if a node has fewer free."""
+        """Use the GPUs of a placement (negative: free them); ValueError if a node has fewer."""
         for node, gpus in placement:
             self._shift(self.position[node], -gpus)
-
-    def release(self, placement: Iterable[tuple[int, int]]) -> None:
-        """Free the GPUs of a placement; ValueError beyond a node's size."""
-        for node, gpus in placement:
-            self._shift(self.position[node], gpus)
 
     def best_fit(self, gpus: int, among: int = -1) -> int | None:
         """Return the fullest node of a set (all: -1) with `gpus` free (ties: lowest), or None."""
@@ -105,19 +87,9 @@ class PoolNodes(FreeList):
     """The nodes of a pool while all its jobs are placed, awake and empty at first.
 
     Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
-
-    Attributes
-    ----------
-    group, rack
-        Node group and rack (index in the topology) of each node.
-    sized
-        By number of GPUs: the set of nodes that have exactly this number.
-    soft
-        The soft blocks of all nodes.
-    awake, usable
-        Sets of nodes: not asleep (those that sleep are used last), open to jobs at all.
-    racks, groups
-        The set of the pool's nodes in each rack and node group, by its index.
+    `group` and `rack` are indices by node, `groups` and `racks` the sets of nodes by these; `sized`
+    is the set of nodes by number of GPUs. `awake` nodes are used before those that sleep; only
+    `usable` ones are open to jobs.
     """
 
     def __init__(self, cluster: Cluster, pool: int) -> None:
@@ -132,9 +104,7 @@ class PoolNodes(FreeList):
         self.usable = self.awake = (1 << len(self.nodes)) - 1
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.rack: list[int] = topology.node_rack[members].tolist()
-        self.racks = {self.rack[0]: self.usable}
-        if topology.pools[pool].racks > 1:
-            self.racks = self._of_racks(cluster)
+        self.racks = positions_by(self.rack, sorted(set(self.rack)))
         self.groups = positions_by(self.group, sorted(set(self.group)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
@@ -144,16 +114,6 @@ class PoolNodes(FreeList):
         twin.soft = self.soft.copy(twin.free)
         twin._supplied, twin._supply = 0, []
         return twin
-
-    def _of_racks(self, cluster: Cluster) -> dict[int, int]:
-        """Return the pool's nodes that share each rack, in the topology's order of racks."""
-        sharing = nodes_by_rack(cluster)
-        found = {}
-        for rack, name in enumerate(cluster.topology.racks):
-            own = bits_of(self.position[node] for node in sharing[name] if node in self.position)
-            if own:
-                found[rack] = own
-        return found
 
     @property
     def empty(self) -> int:
@@ -223,8 +183,8 @@ class PoolNodes(FreeList):
     def put_best_fit(self, gpus: int, count: int) -> list[int]:
         """Use up to `count` times `gpus` GPUs of nodes for good and return where, in turn.
 
-        Every time the best fit is used, of nodes in use, else of awake ones, else of all. A node
-        that has been chosen stays the fullest one as long as it has room.
+        Every time the best fit of nodes in use, else of awake ones, else of all. A node that has
+        been chosen stays the fullest one as long as it has room.
         """
         chosen: list[int] = []
         for group in (self.busy, self.awake, self.usable):
@@ -251,8 +211,8 @@ class PoolNodes(FreeList):
         """Return `count` nodes of the set `among` in as few racks as possible, or None.
 
         If one rack suffices, the one with the fewest nodes to spare gives them. Otherwise the
-        fullest supplies are used up first, which needs the fewest racks, and the last rack is
-        again the one with the fewest to spare.
+        fullest supplies are used up first, and the last rack is again the one with the fewest to
+        spare.
         """
         if among.bit_count() < count:
             return None
@@ -280,16 +240,34 @@ class PoolNodes(FreeList):
         return chosen | taken
 
 
-def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
-    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only.
+class PoolRequest(NamedTuple):
+    """A job that wants GPUs of the pool; its rank `order`, 0 for the most important, is its key.
 
-    Parameters
-    ----------
-    cluster, pool
-        The cluster and the index of the pool.
-    asleep
-        Nodes (cluster indices) that sleep now.
+    `extra_w` are watts per GPU beyond idle power, `held` is where it runs now if it would like to
+    stay there (`pinned`: it must), `rack` where a job of span "rack" would like to be (-1: any).
     """
+
+    order: int
+    gpus: int
+    span: str = "cluster"
+    extra_w: float = 0.0
+    held: tuple[Piece, ...] = ()
+    pinned: bool = False
+    rack: int = -1
+
+    def is_regular(self, whole: int) -> bool:
+        """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""
+        if len(self.held) == 1:
+            return self.held[0][1] == self.gpus <= whole
+        count, rest = divmod(self.gpus, whole)
+        pieces = [gpus for _, gpus in self.held]
+        if len(pieces) != count + (rest > 0) or pieces.count(whole) != count:
+            return False
+        return not rest or rest in pieces
+
+
+def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
+    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only."""
     topology = cluster.topology
     indexed = _indexed(cluster, pool)
     if not asleep:

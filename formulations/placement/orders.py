@@ -1,8 +1,7 @@
 """Two orders in which rigid jobs take free GPUs, each as a published simulator does it.
 
-`consolidate` is the placer of the Helios artifact (SC'21, section 2.2 of its simulator), for FIFO,
-SJF and SRTF. `most_free` is that of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
-Both only look; `FreeList.take` uses the GPUs.
+`consolidate` is the placer of the Helios artifact (SC'21, section 2.2), for FIFO, SJF and SRTF;
+`most_free` that of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
 """
 
 from ronda.formulations.placement.nodes import FreeList, Placement
@@ -11,9 +10,9 @@ from ronda.formulations.placement.nodes import FreeList, Placement
 def consolidate(nodes: FreeList, gpus: int) -> Placement | None:
     """Return the nodes of a job by best fit, or None if it must wait.
 
-    * Up to a node: the fullest node that still fits (ties: lowest index).
-    * More: completely free nodes, lowest indices first, and the remainder on the next node in
-      descending order of free GPUs (ties: lowest index), which is usually a free one too.
+    Up to a node: the fullest node that still fits (ties: lowest index). More: completely free
+    nodes, lowest indices first, and the remainder on the next node in descending order of free
+    GPUs.
     """
     if gpus > nodes.total:
         return None
@@ -33,10 +32,7 @@ def consolidate(nodes: FreeList, gpus: int) -> Placement | None:
 
 
 def most_free(nodes: FreeList, gpus: int) -> Placement | None:
-    """Return the nodes of a job, ascending, the emptiest used up first (ties: lowest index).
-
-    None if the pool has fewer GPUs free.
-    """
+    """Return the nodes of a job, ascending, the emptiest first (ties: lowest index), or None."""
     if gpus > nodes.total:
         return None
     placement, left = [], gpus

@@ -26,30 +26,27 @@ free GPUs holds floor(f/s) more blocks of size s wherever the larger ones went.
 from bisect import bisect_left
 from collections import defaultdict
 from operator import attrgetter
+from typing import NamedTuple
 
 from ronda.formulations.bit_sets import bits_of
-from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import Piece, PoolRequest, WaitingBlock
+from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
 from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
 from ronda.formulations.watts.racks import RackPower
 
 
+class WaitingBlock(NamedTuple):
+    """The part of a job that does not fill a node; `near` its other nodes' racks is preferred."""
+
+    request: PoolRequest
+    gpus: int
+    near: int
+    allowed: int
+
+
 class Packing:
-    """One attempt to place jobs on the nodes of a pool.
+    """One attempt to place jobs on the empty `nodes` of a pool; these and `power` are changed.
 
-    Parameters
-    ----------
-    nodes
-        The empty pool; it is changed.
-    power
-        Power caps of racks, or None; it is changed.
-
-    Attributes
-    ----------
-    at
-        The pieces of each placed job, by its order.
-    failed
-        The orders of jobs for which there was no room.
+    `at` has the pieces of each placed job by its order, `failed` the orders of jobs without room.
     """
 
     def __init__(self, nodes: PoolNodes, power: RackPower | None = None) -> None:
@@ -64,9 +61,8 @@ class Packing:
         self._tied: defaultdict[int, list[WaitingBlock]] = defaultdict(list)
 
     def run(self, requests: list[PoolRequest], *, scratch: bool = False) -> bool:
-        """Place all requests (in order of importance) as the module describes.
+        """Place all requests (in order of importance) as the module describes; False if one fails.
 
-        It stops at the first job for which there is no room, and returns whether there was none.
         With `scratch` blocks forget where they are, and only whole nodes and pinned jobs stay.
         """
         whole, wide = self.nodes.whole, []

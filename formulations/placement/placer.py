@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.answer import Placed, as_they_are, assemble, unchanged
-from ronda.formulations.placement.nodes import PoolNodes, free_lists, pool_nodes
+from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
 from ronda.formulations.placement.repack import pack
-from ronda.formulations.placement.requests import Piece, PoolRequest
 from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
@@ -22,7 +22,7 @@ def place(
     yielding: Collection[str] = (),
     racks: Mapping[str, int] | None = None,
 ) -> Placed:
-    """Put every chosen option on nodes.
+    """Put every chosen option on nodes; nodes are given in ascending order.
 
     A running job whose option has not changed (but for its expected rate) keeps its very
     `Allocation` object, unless a larger job needs the room. Options below a node go to the fullest
@@ -33,30 +33,18 @@ def place(
 
     Parameters
     ----------
-    round
-        The round.
     chosen
-        Options by job id, the most important first: should the room not suffice, the last ones
-        are left out. Running jobs that are not in it stop.
-    may_sleep
-        Whether nodes that no job uses are put to sleep.
-    awake
-        With `may_sleep`: how many nodes of a pool (by index) are awake afterwards. Jobs are
-        squeezed into this number; those left over stay awake without a job. Pools that are not
-        named keep no idle node awake.
+        Options by job id, the most important first: the last ones are left out if room does not
+        suffice. Running jobs that are not in it stop.
+    may_sleep, awake
+        Whether nodes that no job uses are put to sleep; how many of a pool (by index) are then
+        awake. Jobs are squeezed into these. Pools not named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
         Running jobs that give up their nodes before others are placed; they may end there again.
-        So it is the caller who says who makes room for larger jobs, rather than the fewest.
     racks
-        Jobs of span "rack" that are placed first, each in its rack (index in the topology) if there
-        is room, else in another one.
-
-    Returns
-    -------
-    Placed
-        Nodes are given in ascending order.
+        Jobs of span "rack" that are placed first, each in this rack (index) if it has room.
 
     Raises
     ------
@@ -71,7 +59,8 @@ def place(
         raise ValueError(f"jobs that are not live in the round: {', '.join(unknown)}")
     held = {job: unchanged(states[job], option) for job, option in chosen.items()}
     caps = capped(round.cluster)
-    if not (may_sleep or yielding or caps) and (still := _all_held(held)) is not None:
+    still = {job: kept for job, kept in held.items() if kept is not None}
+    if len(still) == len(held) and not (may_sleep or yielding or caps):
         return as_they_are(round, still)
     power = None
     if caps:
@@ -92,19 +81,8 @@ def place(
         packing = pack(nodes, requests, power)
         power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
-            named = sorted([(names[node], gpus) for node, gpus in pieces])
-            placements[jobs[order]] = tuple(named)
+            placements[jobs[order]] = tuple(sorted([(names[node], gpus) for node, gpus in pieces]))
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
-
-
-def _all_held(held: Mapping[str, Allocation | None]) -> dict[str, Allocation] | None:
-    """Return what all jobs run on if all just go on; None if one does not."""
-    still: dict[str, Allocation] = {}
-    for job, kept in held.items():
-        if kept is None:
-            return None
-        still[job] = kept
-    return still
 
 
 def _requests(
@@ -139,8 +117,7 @@ def _requests(
 def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
     """Return the `count` nodes that are best kept awake, and all that pinned jobs are on.
 
-    Nodes with many running jobs come first (each would have to move), then those with many GPUs
-    in use, those that are awake, and large ones.
+    Nodes with many running jobs come first, then those with many GPUs in use, awake and large ones.
     """
     jobs, gpus, pinned = [0] * len(nodes.nodes), [0] * len(nodes.nodes), set[int]()
     for request in requests:
@@ -151,16 +128,6 @@ def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int
                 pinned.add(node)
     ranked = sorted(
         range(len(nodes.nodes)),
-        key=lambda n: (
-            n not in pinned,
-            -jobs[n],
-            -gpus[n],
-            not nodes.awake >> n & 1,
-            -nodes.size[n],
-            n,
-        ),
+        key=lambda n: (n not in pinned, -jobs[n], -gpus[n], ~nodes.awake >> n & 1, -nodes.size[n]),
     )
-    mask = 0
-    for node in ranked[: max(count, len(pinned))]:
-        mask |= 1 << node
-    return mask
+    return bits_of(ranked[: max(count, len(pinned))])

@@ -12,17 +12,9 @@ from ronda.instances.round import Round
 def why_unplaced(
     round: Round, chosen: Mapping[str, Option], placed: Placed, *, migrate: bool = True
 ) -> dict[str, str]:
-    """Return by job why `placed` has no room for it.
+    """Return by job why the answer `placed` has no room for it.
 
-    Parameters
-    ----------
-    round, chosen
-        The round, and options by job id as they were given to
-        `ronda.formulations.placement.placer.place`.
-    placed
-        Its answer.
-    migrate
-        As it was called: if jobs might not move, each reason says whether that is what hinders.
+    Where running jobs might not move (`migrate`), each reason says whether that is what hinders.
     """
     if not placed.unplaced:
         return {}

@@ -8,9 +8,8 @@ import numpy as np
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
 from ronda.formulations.dual_feasible import at_most
-from ronda.formulations.placement.nodes import PoolNodes
+from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import PoolRequest
 from ronda.formulations.watts.racks import RackPower
 
 _GPU = 1 << 20
@@ -25,12 +24,7 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
     all blocks placed again. If neither places all (sizes that do not divide each other, pinned
     jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
     finds it, and of the others those that fit without a further move. Lists that no placement has
-    room for (`ronda.formulations.placement.fragmentation`) count as tried.
-
-    Returns
-    -------
-    Packing
-        The best attempt, with the pieces of every placed job.
+    room for (`ronda.formulations.dual_feasible`) count as tried.
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
@@ -91,9 +85,9 @@ def _attempt(
 def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
     """Exchange equal nodes so that as few GPUs as possible move; ties go to fewer jobs.
 
-    A repack decides which blocks share a node, not which of several equal nodes that is. Only
-    nodes of one group (hence of one rack) whose jobs are all movable and below a node in size are
-    exchanged. The other ones that hold jobs take nodes that are left: their own, else awake ones.
+    Only nodes of one group (hence of one rack) whose jobs are all movable and below a node in size
+    are exchanged. The other ones that hold jobs take nodes that are left: their own, else awake
+    ones.
     """
     nodes, at = packing.nodes, packing.at
     loose = {r.order: r for r in requests if not r.pinned and len(at[r.order]) == 1}
@@ -127,8 +121,7 @@ def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
 def _heaviest_matching(weights: Mapping[tuple[int, int], int]) -> dict[int, int]:
     """Return the pairs (row, column), no two alike in either, of the greatest total weight.
 
-    A linear assignment on a sparse matrix (Jonker and Volgenant), in which a column of its own
-    lets each row go without a partner.
+    A sparse linear assignment, in which a column of its own lets each row go without a partner.
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

@@ -1,8 +1,7 @@
 """Blocks that may still be moved, and which nodes are alike in them.
 
-What it costs to clear a node depends on its free GPUs and on the sizes of its soft blocks alone.
-So nodes are looked at kind by kind: there are few kinds (at most 177 on nodes of 8 GPUs), however
-many nodes there are.
+What it costs to clear a node depends on its free GPUs and the sizes of its soft blocks alone: at
+most 177 kinds of nodes of 8 GPUs, however many the nodes.
 """
 
 from collections.abc import Iterable
@@ -16,17 +15,9 @@ Kind = tuple[int, tuple[int, ...]]
 
 
 class SoftBlocks:
-    """The soft blocks of the nodes of a pool.
+    """The soft blocks of the nodes of a pool: `on` has, by node with any, the GPUs by job.
 
-    Parameters
-    ----------
-    free
-        Free GPUs of each node; it belongs to the caller, who says by `touch` where it changes.
-
-    Attributes
-    ----------
-    on
-        By node with soft blocks: GPUs by job.
+    The list of free GPUs belongs to the caller, who says by `touch` where it changes.
     """
 
     __slots__ = ("_free", "_kind", "_nodes", "_stale", "on")
@@ -82,10 +73,10 @@ class SoftBlocks:
         return self._nodes.items()
 
     def cheapest(self, gpus: int, among: int) -> tuple[int, list[int]] | None:
-        """Return the node where the fewest blocks must go to make room, and their jobs.
+        """Return the node where the fewest blocks must go to make room, and their jobs; or None.
 
-        Ties go to the fewest GPUs pushed out, then to the lowest node. None if no node of `among`
-        can make room for `gpus` GPUs. No node of `among` has them free already.
+        Ties go to the fewest GPUs pushed out, then to the lowest node. No node of `among` has the
+        GPUs free already.
         """
         least: tuple[int, int] | None = None
         cheapest = 0
@@ -113,15 +104,10 @@ def _cost(sizes: tuple[int, ...], need: int) -> tuple[int, int] | None:
 
 
 def fewest(sizes: tuple[int, ...], need: int) -> list[int]:
-    """Return the positions of few blocks that together hold at least `need` GPUs.
+    """Return the positions of few blocks (ascending sizes) that hold at least `need` GPUs.
 
     The smallest block that alone suffices, otherwise the largest and so on with the rest: for
     powers of two this is the smallest number of blocks.
-
-    Parameters
-    ----------
-    sizes
-        GPUs of the blocks, ascending, together at least `need`.
     """
     left = list(range(len(sizes)))
     chosen = []

@@ -4,28 +4,13 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ronda.formulations.bit_sets import bits
-from ronda.formulations.placement.nodes import PoolNodes
-from ronda.formulations.placement.requests import PoolRequest
+from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 
 
 def nodes_to_fill(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `count` of the largest nodes for a job, or None.
-
-    They are in the rack that the job would like if it has room.
-
-    Parameters
-    ----------
-    nodes
-        The pool.
-    request, count
-        The job, and how many nodes it fills.
-    allowed
-        The nodes that it may use.
-    push
-        Whether soft blocks may be pushed out.
-    """
+    """Return `count` of the largest nodes for a job, in the rack it would like if that has room."""
     wished = nodes.racks.get(request.rack, 0)
     chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
     return chosen if chosen is not None else _among(nodes, request, count, allowed, push=push)
@@ -34,10 +19,9 @@ def nodes_to_fill(
 def mixed_nodes(
     nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `fewest` empty nodes of several sizes, for a job that the largest cannot hold.
+    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold.
 
-    Largest first; None unless they suffice. They must be as few as the pool allows, on which the
-    job's rate relies. The parameters are those of `nodes_to_fill`.
+    None unless they suffice: on as few as the pool allows the job's rate relies.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -85,10 +69,9 @@ def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: 
 
 
 def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> list[int] | None:
-    """Return `count` of the largest nodes in one group, empty once the fewest blocks go.
+    """Return `count` of the largest nodes in one group, empty once the fewest blocks go, or None.
 
-    Of several nodes those with fewer soft blocks come first, then those with fewer GPUs in use,
-    then the lowest. None if no group has enough that can be emptied.
+    Nodes with fewer soft blocks come first, then those with fewer GPUs in use, then the lowest.
     """
     able = _emptiable(nodes, push=True)
     ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]
@@ -102,7 +85,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
 
 
 def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int], int]:
-    """Return the empty nodes, and with `push` those with nothing but soft blocks.
+    """Return the nodes that are empty or, with `push`, hold nothing but soft blocks.
 
     As sets by size, number of soft blocks and GPUs that these use.
     """

@@ -1,25 +1,14 @@
-"""What is believed of work and progress before it is known.
+"""What is believed of work and progress before it is known, and how it is learnt.
 
-Here stand distributions of progress and how they are learnt. What really happens (`truth`) is known
-to the driver alone. The past jobs that ONES learns from first are asked of
-`ronda.formulations.prediction.history`.
+What really happens (`truth`) is known to the driver alone.
 """
 
 from ronda.formulations.prediction.progress import (
     EPOCHS,
     BetaProgress,
     ProgressPredictor,
-    features,
     finished_rows,
 )
-from ronda.formulations.prediction.training import Network, Training
+from ronda.formulations.prediction.training import Network
 
-__all__ = [
-    "EPOCHS",
-    "BetaProgress",
-    "Network",
-    "ProgressPredictor",
-    "Training",
-    "features",
-    "finished_rows",
-]
+__all__ = ["EPOCHS", "BetaProgress", "Network", "ProgressPredictor", "finished_rows"]

@@ -1,10 +1,9 @@
 """Training progress as a Beta posterior, predicted from what a job's log says.
 
-How much of its training a job has behind it is unknown before it ends. ONES (Bian et al., SC'21)
-takes the share as ``rho ~ Beta(a, b)`` with ``a`` the epochs done and ``b`` predicted by a small
-network from the log; then ``b`` is about the epochs to come, since E[rho] = a / (a + b). The
-form of network, likelihood and optimiser is that of the authors' artifact
-(kurisusnowdeng/ones_sc21, src/monitor.py).
+ONES (Bian et al., SC'21) takes the share of its training that a job has behind it as ``rho ~
+Beta(a, b)``, with ``a`` the epochs done and ``b``, about the epochs to come, predicted by a small
+network from the log: E[rho] = a / (a + b). Network, likelihood and optimiser have the form of the
+authors' artifact (kurisusnowdeng/ones_sc21, src/monitor.py).
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from ronda.formulations.prediction.training import Network, Training, forward, train
+from ronda.formulations.prediction.training import Network, forward, train
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 
@@ -36,21 +35,9 @@ def features(
 ) -> Floats:
     """Return (J, 5) features of jobs, in the order of `FEATURES`.
 
-    Parameters
-    ----------
-    dataset_size
-        (J,) samples in an epoch.
-    initial_loss
-        (J,) loss before (or in) the first epoch, positive; capped at 100.
-    epochs
-        (J,) epochs done, positive, not necessarily whole: samples seen / dataset size.
-    loss, accuracy
-        (J,) now; accuracy as a share in 0..1.
-
-    Raises
-    ------
-    InputError
-        For values that are not finite, or out of these ranges.
+    `initial_loss`, positive, is that before (or in) the first epoch, capped at 100. `epochs` done
+    are positive and not necessarily whole: samples seen / dataset size. `accuracy` is a share in
+    0..1. InputError for values that are not finite, or out of these ranges.
     """
     columns = [np.atleast_1d(np.asarray(c, dtype=float)) for c in (dataset_size, initial_loss)]
     size, first = columns[0], np.minimum(columns[1], MAX_INITIAL_LOSS)
@@ -62,13 +49,7 @@ def features(
 
 
 def checked_features(rows: ArrayLike) -> Floats:
-    """Return a feature matrix as floats.
-
-    Raises
-    ------
-    InputError
-        If it is not (J, 5), not finite, or an accuracy or a number of epochs is out of range.
-    """
+    """Return a feature matrix as floats; InputError for a wrong shape or values out of range."""
     matrix = np.asarray(rows, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != len(FEATURES):
         raise InputError("features", f"shape {matrix.shape}", f"(jobs, {len(FEATURES)})")
@@ -87,13 +68,7 @@ def checked_features(rows: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetaProgress:
-    """What is believed of jobs' progress: independently, rho_j ~ Beta(a_j, b_j).
-
-    Attributes
-    ----------
-    a, b
-        (J,) both positive: in ONES the epochs done, and about those to come.
-    """
+    """What is believed of jobs' progress: independently, rho_j ~ Beta(a_j, b_j), (J,) each."""
 
     a: Floats
     b: Floats
@@ -118,35 +93,25 @@ class BetaProgress:
         return self.a / (self.a + self.b)
 
     def quantile(self, q: ArrayLike) -> Floats:
-        """Return the progress that rho is below with probability `q`: (J,), or (Q, J) for (Q,).
-
-        Raises
-        ------
-        InputError
-            For a probability outside 0..1.
-        """
+        """Return the progress that rho is below with probability `q`: (J,), or (Q, J) for (Q,)."""
         share = np.asarray(q, dtype=float)
         if not ((share >= 0) & (share <= 1)).all():
             raise InputError("quantile", f"{share.tolist()}", "probabilities between 0 and 1")
         return np.asarray(betaincinv(self.a, self.b, share[..., None]))
 
     def sample(self, rng: Generator, n: int | None = None) -> Floats:
-        """Draw progress for all jobs: (J,), or (n, J) for `n` draws.
-
-        The draws are within (0, 1), ends excluded.
-        """
+        """Draw progress, strictly within (0, 1), of all jobs: (J,), or (n, J) for `n` draws."""
         if n is not None and n < 1:
             raise InputError("samples", f"{n}", "at least 1")
         shape = len(self) if n is None else (n, len(self))
         return np.clip(rng.beta(self.a, self.b, shape), SMALLEST, 1.0 - SMALLEST)
 
     def work_left(self, rng: Generator, n: int = 1) -> Floats:
-        """Return (J,) 1/rho - 1: the work to come per work done, averaged over common draws.
+        """Return (J,) 1/rho - 1: the work to come per work done, averaged over `n` common draws.
 
-        SRUF is linear in this factor (`ronda.bench.study.sruf`), so one average serves
-        every schedule: with ``n=1`` it is the score on progress *sampled once*, as the artifact
-        does each tick (a Thompson-like exploration); with more it is the *sample average* of the
-        scores on `n` common samples, whose noise falls with sqrt(n).
+        SRUF is linear in this factor (`ronda.bench.study.sruf`), so one average serves every
+        schedule. With one draw it is the score on progress sampled once, as the artifact does each
+        tick (a Thompson-like exploration); the noise of the average falls with sqrt(n).
         """
         return np.asarray((1.0 / self.sample(rng, n) - 1.0).mean(axis=0))
 
@@ -161,13 +126,8 @@ class BetaProgress:
 class ProgressPredictor:
     """Predicts b from a job's log: ``b = 1 + ReLU(w2 tanh(W1 x + c1) + c2)``, a = epochs done.
 
-    Attributes
-    ----------
-    network
-        The weights; plain arrays, so that a predictor can be written down and read again.
-    artifact
-        Predict as the artifact does: with the raw dataset size where its logarithm was trained
-        on (which saturates the tanh).
+    With `artifact` from the raw dataset size where its logarithm was trained on (it saturates the
+    tanh).
     """
 
     network: Network
@@ -175,27 +135,15 @@ class ProgressPredictor:
 
     @classmethod
     def fit(
-        cls, rows: ArrayLike, progress: ArrayLike, *, seed: int, training: Training | None = None
+        cls, rows: ArrayLike, progress: ArrayLike, *, seed: int, artifact: bool = False
     ) -> "ProgressPredictor":
         """Train on finished jobs by maximum likelihood; the same arguments, the same weights.
 
-        Parameters
-        ----------
-        rows
-            (N, 5) features after some epochs of finished jobs (`features`, `finished_rows`).
-        progress
-            (N,) the share of the job's whole work that was done then, 0 < share < 1.
-        seed
-            Of initial weights, of the rows taken where there are too many, and of their order.
-        training
-            How; None: the artifact's constants, without its oddities.
-
-        Raises
-        ------
-        InputError
-            Without rows, or for rows or shares out of range.
+        `rows` (N, 5) are features after some epochs of finished jobs (`features`, `finished_rows`),
+        and `progress` (N,) the share of a job's whole work that was done then. `artifact` is told
+        in `ronda.formulations.prediction.training`. InputError without rows, or for shares beyond
+        (0, 1).
         """
-        training = training or Training()
         x, y = checked_features(rows), np.asarray(progress, dtype=float)
         if y.shape != (len(x),) or not len(x):
             raise InputError("progress", f"shape {y.shape}", f"({max(len(x), 1)},), one a row")
@@ -203,16 +151,10 @@ class ProgressPredictor:
         if len(bad):
             found = f"{y[bad[0]]:g}"
             raise InputError(f"progress[{bad[0]}]", found, "a share above 0 and below 1")
-        return cls(train(x, y, x[:, EPOCHS], training, seed), training.artifact)
+        return cls(train(x, y, x[:, EPOCHS], seed, artifact=artifact), artifact)
 
     def predict(self, rows: ArrayLike) -> BetaProgress:
-        """Return the posterior of jobs with such (J, 5) features.
-
-        Raises
-        ------
-        InputError
-            For features out of range.
-        """
+        """Return the posterior of jobs with (J, 5) features; InputError for those out of range."""
         x = checked_features(rows)
         a = x[:, EPOCHS].copy()
         if self.artifact:
@@ -227,13 +169,7 @@ def finished_rows(
     """Return what a finished job's log teaches: features (E - 1, 5) and progress (E - 1,).
 
     One row after each epoch but the last, whose progress is 1 (the artifact leaves it out too).
-
-    Parameters
-    ----------
-    dataset_size, initial_loss
-        As in `features`.
-    losses, accuracies
-        (E,) after every epoch of the job's whole life.
+    `losses` and `accuracies` are (E,) after every epoch; the others as in `features`.
     """
     loss = np.asarray(losses, dtype=float)
     epochs = np.arange(1, len(loss))

@@ -1,8 +1,6 @@
-"""Which idle nodes sleep.
+"""Which idle nodes sleep: the rule of standby (ski rental).
 
-Here stands the rule of standby (ski rental). What sleeping and waking draw is in
-`ronda.formulations.watts`; options that wait for a node to wake are in
-`ronda.formulations.allocation`.
+What sleeping and waking draw is in `ronda.formulations.watts`.
 """
 
 from ronda.formulations.sleeping.standby import break_even_s, drawn_w, stand_by

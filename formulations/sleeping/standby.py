@@ -1,16 +1,12 @@
 """Which idle nodes stay awake for jobs to come: the ski-rental rule on waking.
 
-Whether to keep a node awake that no job uses is the question whether to rent or to buy skis
-(Karlin, Manasse, Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988): idling
-costs power by the second, sleeping costs a wake-up later. A node that idles for just as long as it
-takes for idling to cost as much as the wake-up, and sleeps then, never costs more than twice what
-one with foresight does. The price of a wake-up is ours:
-
-* what the node draws for the w seconds in which it cannot run jobs, ``(awake + wake) w``;
-* what its G GPUs do not earn meanwhile, ``G v w`` with v the mean value of a GPU in use,
-
-so at a price p for a watt the break-even time is ``T = w ((awake + wake) + G v / p) / saved``, with
-`saved` the watts that a node saves asleep. With a price on energy that is high T is short.
+Idling costs power by the second, sleeping costs a wake-up later (rent or buy: Karlin, Manasse,
+Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988). A node that idles until
+idling has cost as much as the wake-up, and sleeps then, never costs more than twice what one with
+foresight does. The price of a wake-up is ours: what the node draws for the w seconds in which it
+cannot run jobs, ``(awake + wake) w``, and what its G GPUs do not earn meanwhile, ``G v w`` with v
+the mean value of a GPU in use. At a price p for a watt, with `saved` the watts that a node saves
+asleep, the break-even time is ``T = w ((awake + wake) + G v / p) / saved``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +24,7 @@ from ronda.instances.round import Round
 def break_even_s(round: Round, gpu_per_watt: float) -> Floats:
     """Return (N,) for how long each node idles before it sleeps.
 
-    Parameters
-    ----------
-    round
-        The round.
-    gpu_per_watt
-        What a GPU in use earns, over the price of a watt: watts.
+    `gpu_per_watt` is what a GPU in use earns, over the price of a watt: watts.
     """
     t = round.cluster.topology
     saved_w = t.awake_w - t.sleep_w
@@ -50,20 +41,9 @@ def stand_by(
 ) -> tuple[int, ...] | None:
     """Return the nodes that sleep if some that no job uses stay, or become, awake.
 
-    First the nodes that the plan needs wake; then those stay awake that have idled for less than
-    their limit, most recently used first; all only as far as the watts of the round, and of racks,
-    go.
-
-    Parameters
-    ----------
-    round, plan
-        The round, and the plan with its nodes asleep.
-    needed
-        (P,) how many nodes of each pool must be awake.
-    idle_since
-        Since when nodes that are awake have had no job.
-    limit_s
-        (N,) for how long each node idles before it sleeps.
+    First nodes wake until `needed` (P,) of each pool are awake; then those stay awake that have
+    idled (`idle_since`) for less than their limit (N,), most recently used first; all only as far
+    as the watts of the round, and of racks, go.
     """
     if not plan.asleep:
         return plan.asleep

@@ -1,35 +1,95 @@
-"""The part of a round that one genome of ONES decides: a pool's free GPUs and the jobs for them."""
+"""The part of a round that one genome of ONES decides: free GPUs of a pool, and jobs for them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from ronda.formulations.ones.genome import IDLE
-from ronda.formulations.options.application import application_of, applications
+from ronda.formulations.ones.limits import REQUESTS
+from ronda.formulations.options.application import Application, application_of, applications
+from ronda.formulations.options.ladders import gpu_limits
+from ronda.formulations.placement.nodes import Placement
 from ronda.instances.arrays import Ints
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-from ronda.solvers.ones.ways import Ways
 
-Placement = tuple[tuple[int, int], ...]
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a live job may run as an application in a pool."""
+
+    state: JobState
+    of: Application
+
+    def batch(self, gpus: int) -> float:
+        """Return the global batch on a number of GPUs.
+
+        The base batch on each, up to the profile's largest batch, where the learning rate reaches
+        its maximum. A job whose noise is not known keeps its own batch.
+        """
+        profile, job = self.of.profile, self.state.job
+        if self.state.noise is None or not profile.batches:
+            return self.of.batch(job)
+        return _batch(profile.batches, gpus * profile.base_batch)
+
+    def samples_per_s(self, gpus: int, nodes: int, batch: float | None = None) -> float:
+        """Return the samples per second on a number of GPUs and nodes."""
+        return self.of.measured(gpus, nodes, batch or self.batch(gpus))[0]
+
+    def speed(self, held: Allocation) -> float:
+        """Return the samples per second on the GPUs and nodes of an allocation, at its batch."""
+        return self.samples_per_s(held.option.gpus, len(held.placement), held.option.batch)
+
+    def worth(self, batch: float) -> float:
+        """Return the work that a sample is in such a batch (its statistical efficiency)."""
+        return self.of.worth(self.state.noise, batch)
+
+    def sizes(self) -> Ints:
+        """Return (pool's GPUs + 1,) the largest possible size up to each number of GPUs; 0: none.
+
+        A job may have any number of GPUs between its least and most, and at most four times those
+        that its user asked for, if its profile knows a speed there.
+        """
+        job = self.state.job
+        low, high = gpu_limits(self.of, job)
+        scaled = self.state.noise is not None and bool(self.of.profile.batches)
+        batch = None if scaled else self.of.batch(job)
+        return _sizes(self.of, low, max(low, min(high, REQUESTS * job.gpus)), batch)
+
+    def option(self, gpus: int, nodes: int) -> Option | None:
+        """Return the option on a number of GPUs and nodes; None without a speed there."""
+        option = self.of.option(gpus, self.batch(gpus), self.state.noise)
+        return option and self.of.spread(option, nodes)
+
+
+def _batch(batches: tuple[float, ...], wanted: float) -> float:
+    """Return the largest of the batches up to one, or the least of all."""
+    return max((b for b in batches if b <= wanted * (1 + ROUNDING)), default=min(batches))
+
+
+@lru_cache(maxsize=1024)
+def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
+    """Return `Ways.sizes`; a `batch` of None grows with the GPUs."""
+    base, batches = of.profile.base_batch, of.profile.batches
+    sizes = np.zeros(of.shape.pool.gpus + 1, dtype=np.int64)
+    for gpus in range(low, min(high, of.shape.pool.gpus) + 1):
+        size = _batch(batches, gpus * base) if batch is None else batch
+        if of.measured(gpus, of.shape.nodes(gpus), size)[0] > 0:
+            sizes[gpus] = gpus
+    return np.maximum.accumulate(sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """GPUs and jobs of a pool.
+    """GPUs and jobs of the pool of this `index`.
 
-    Attributes
-    ----------
-    index
-        Of the pool.
-    node
-        (C,) the node of each GPU, ascending. Sleeping nodes and GPUs that jobs hold which may not
-        be preempted are not among them.
-    states, ways
-        (J,) jobs that may be decided on, in order of submission, and how each may run.
-    deployed
-        (C,) the genome that runs.
+    `node` (C,) is the node of each GPU, ascending, without sleeping nodes and GPUs of jobs that may
+    not be preempted. `states` and `ways` (J,) are the jobs that may be decided on, in order of
+    submission. `deployed` (C,) is the genome that runs.
     """
 
     index: int
@@ -56,15 +116,9 @@ def held(state: JobState) -> Placement:
 def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
     """Yield the board of every pool that any job may use.
 
-    A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only.
-
-    Parameters
-    ----------
-    round
-        The round.
-    last
-        By pool (text): the job ids on the GPUs of the last tick's deployed genome, node by node.
-        It tells in which order jobs lie within a node, as long as the nodes still agree.
+    A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only. `last` has,
+    by pool (text), the job ids on the GPUs of the last tick's deployed genome, node by node: in
+    which order jobs lie within a node, as long as the nodes still agree.
     """
     topology = round.cluster.topology
     free = topology.node_gpus.copy()
@@ -110,7 +164,7 @@ def _deployed(node: Ints, states: tuple[JobState, ...], last: list[list[str]]) -
             holds.setdefault(place, {})[j] = gpus
     genome = np.full(len(node), IDLE)
     places, begins = np.unique(node, return_index=True)
-    before = _by_node(last)
+    before = {int(place): jobs for place, *jobs in last}
     for place, begin in zip(places.tolist(), begins.tolist(), strict=True):
         here = holds.get(place, {})
         if not here:
@@ -126,11 +180,6 @@ def _deployed(node: Ints, states: tuple[JobState, ...], last: list[list[str]]) -
     return genome
 
 
-def _by_node(last: list[list[str]]) -> dict[int, list[str]]:
-    """Return the last genome's job ids by node."""
-    return {int(place): jobs for place, *jobs in last}
-
-
 def remember(board: Board, genome: Ints) -> list[list[str]]:
     """Return a genome as lists of a node (text) and the ids of the jobs on its GPUs, "" if idle."""
     found: dict[int, list[str]] = {}
@@ -141,7 +190,7 @@ def remember(board: Board, genome: Ints) -> list[list[str]]:
 
 
 def allocation(state: JobState, ways: Ways, placement: Placement) -> Allocation | None:
-    """Return what a job runs on at a placement; the very same object if it is there already.
+    """Return what a job runs on at a placement: the very same object if it is there already.
 
     None where the profile knows no speed on these nodes.
     """

@@ -1,34 +1,35 @@
 """When ONES deploys a genome, and what a deployment does to limits (Bian et al., SC'21, artifact).
 
 A job whose GPUs are all free starts immediately. All else waits until every running job that would
-be moved, scaled or stopped has completed an epoch since it was last placed; then the whole genome
-is deployed. GPUs of a node are interchangeable: only another number of them on a node is a change.
+be changed has completed an epoch since it was last placed; then the whole genome is deployed. GPUs
+of a node are interchangeable: only another number of them on a node is a change. The limits on
+power, which ONES itself does not know, are kept.
 """
 
+import numpy as np
+
+from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
+from ronda.formulations.placement.moves import idle_w
+from ronda.formulations.watts.racks import RackPower, capped
 from ronda.instances.arrays import Ints
-from ronda.instances.job import same_nodes
-from ronda.solvers.ones.board import Board, held
+from ronda.instances.job import Allocation, same_nodes
+from ronda.instances.round import Round
+from ronda.solvers.ones.board import Board, allocation, held
 from ronda.solvers.ones.memory import Memory
 from ronda.solvers.ones.state import Seat
 
 EPOCHS = 1
 """Epochs that a job completes before it is changed again (update_interval)."""
 
+ROUNDING = 1e-9
+
+Allocations = dict[str, Allocation]
+
 
 def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
-    """Return the genome to run from now on, and whether it is the whole of the new one.
-
-    Parameters
-    ----------
-    board
-        Jobs and GPUs, with the genome that runs.
-    genome
-        (C,) the best genome.
-    found
-        The jobs' seats.
-    """
+    """Return the genome to run from now on, and whether it is the whole of the new (best) one."""
     target, since = board.placements(genome), [seat.member.placed for seat in found]
     if all(
         seat.epochs - since[j] >= EPOCHS
@@ -47,9 +48,9 @@ def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
 def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, whole: bool) -> None:
     """Enter what a deployment does into the memory.
 
-    A change of a running job ends its epoch early: its speed is noted. A job that waits to be
-    resumed, and is left out of a whole genome, has its limit halved; every such job, at every
-    deployment that changes anything.
+    A change of a running job ends its epoch early: its speed is noted. At every deployment of a
+    `whole` genome that changes anything, the limits of jobs that wait to be resumed and are left
+    out are halved.
     """
     target = board.placements(genome)
     changes = False
@@ -59,11 +60,8 @@ def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, wh
             continue
         changes, job_id = True, state.job.id
         if state.allocation is not None:
-            option = state.allocation.option
-            speed = board.ways[j].samples_per_s(
-                option.gpus, len(state.allocation.placement), option.batch
-            )
-            memory.measure(job_id, option.gpus, speed)
+            speed = board.ways[j].speed(state.allocation)
+            memory.measure(job_id, state.allocation.option.gpus, speed)
         gpus = sum(count for _, count in new)
         if new:
             memory.change(job_id, placed=seat.epochs, limit=max(seat.member.limit, gpus))
@@ -74,3 +72,56 @@ def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, wh
     for j, (state, seat) in enumerate(zip(board.states, found, strict=True)):
         if j not in target and not seat.gpus and seat.started:
             memory.change(state.job.id, limit=halved(seat.member.limit, seat.start))
+
+
+def affordable(
+    round: Round, board: Board, genome: Ints, others: Allocations
+) -> tuple[Ints, Allocations]:
+    """Return the (C,) genome to run, and what its jobs run on, beside `others`.
+
+    If the genome's power is more than the round allows, what runs goes on and only such jobs start
+    of which there is power enough, in the genome's order. Jobs whose profile knows no speed on
+    their nodes are left out.
+    """
+    genome, wanted = _possible(board, genome)
+    if within(round, others | wanted):
+        return genome, wanted
+    kept, given = _possible(board, board.deployed)
+    for j in dict.fromkeys(genome[genome != IDLE].tolist()):
+        genes = genome == j
+        name = board.states[j].job.id
+        if name in given or (kept[genes] != IDLE).any():
+            continue
+        if within(round, others | given | {name: wanted[name]}):
+            given[name] = wanted[name]
+            kept[genes] = j
+    return kept, given
+
+
+def _possible(board: Board, genome: Ints) -> tuple[Ints, Allocations]:
+    """Return a genome's allocations, and the genome without jobs that cannot run there."""
+    found, left = {}, genome.copy()
+    for j, placement in board.placements(genome).items():
+        state = board.states[j]
+        given = allocation(state, board.ways[j], placement)
+        if given is None:
+            left[left == j] = IDLE
+        else:
+            found[state.job.id] = given
+    return left, found
+
+
+def within(round: Round, allocations: Allocations) -> bool:
+    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
+    limit = round.watts
+    if limit is None and not capped(round.cluster):
+        return True
+    pieces = []
+    for each in allocations.values():
+        each_w = extra_gpu_w(round, each.option)
+        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
+    if limit is not None:
+        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
+        if drawn_w > limit * (1 + ROUNDING):
+            return False
+    return RackPower(round.cluster, round.asleep).fits(pieces)

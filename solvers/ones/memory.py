@@ -1,16 +1,19 @@
-"""What ONES remembers of each live job from tick to tick, in a plan's details.
+"""What ONES remembers of each live job from tick to tick, and how it brings it up to date.
 
-Each job's records are entries of their own, so that a journal writes only those that changed.
+Each job's records are entries of their own in a plan's details, so that a journal writes only those
+that changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field, replace
+from math import log
 from typing import Any
 
 from ronda.formulations.models.learning import epochs_over
-from ronda.formulations.ones.speed import MEASUREMENTS
-from ronda.instances.job import JobState
-from ronda.solvers.ones.ways import Ways
+from ronda.formulations.ones.limits import MEASUREMENTS
+from ronda.formulations.prediction.progress import MAX_INITIAL_LOSS
+from ronda.instances.job import Allocation, JobState
+from ronda.solvers.ones.board import Ways
 
 EPOCHS = 30
 """Epochs that a job is taken to have whose data set is not known (their mean in the workload)."""
@@ -18,24 +21,17 @@ EPOCHS = 30
 EPOCH_S = 60.0
 """Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
 
+PAST = 256
+"""Finished jobs that are remembered, the last ones: a process may run for months."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """A live job as ONES knows it.
 
-    Attributes
-    ----------
-    limit
-        R, its batch-size limit in GPUs.
-    samples
-        Y, samples trained on so far.
-    done
-        Work done so far, from which `samples` follow.
-    ran_s
-        Seconds in which it held GPUs.
-    placed, scaled
-        Epochs completed when it was last given GPUs, or other ones; and, likewise, when its
-        number of GPUs last changed while it ran.
+    `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
+    `done`; in `ran_s` seconds it held GPUs. `placed` and `scaled` are the epochs completed when it
+    was last given GPUs or other ones, and when their number last changed while it ran.
     """
 
     limit: int
@@ -52,22 +48,11 @@ class Member:
 
 @dataclass(slots=True)
 class Memory:
-    """What is carried from tick to tick.
+    """What is carried from tick to tick, written at `now_s`.
 
-    Attributes
-    ----------
-    now_s
-        When this was written.
-    ended
-        Jobs that ended with a log.
-    members
-        Live jobs by id.
-    speeds
-        By job id and number of GPUs (text, for JSON): samples per second of the last epochs.
-    rows
-        By job id: features of the predictor after each epoch.
-    past
-        Of the jobs that ended, in this order: their number, features, and shares of progress.
+    `ended` counts the jobs that ended with a log. By job id: live `members`; `speeds`, samples per
+    second of the last epochs by number of GPUs (text, for JSON); `rows`, features of the predictor
+    after each epoch; `past`, of the jobs that ended, in this order: number, features, and progress.
     """
 
     now_s: float = 0.0
@@ -115,9 +100,9 @@ class Memory:
         self.members[job_id] = replace(self.members[job_id], **fields)
 
 
-def epoch_of(state: JobState, ways: Ways) -> float:
+def epoch_of(ways: Ways) -> float:
     """Return D, the samples of an epoch; an assumption (see `EPOCHS`) where the job tells none."""
-    job = state.job
+    job = ways.state.job
     if job.epoch is not None:
         return job.epoch
     if job.estimate is not None:
@@ -125,3 +110,73 @@ def epoch_of(state: JobState, ways: Ways) -> float:
     size = int(ways.sizes()[-1])
     speed = ways.samples_per_s(size, ways.of.shape.nodes(size)) if size else 1.0
     return EPOCH_S * speed
+
+
+def look(memory: Memory, ways: dict[str, Ways], epochs: dict[str, float], now_s: float) -> None:
+    """Bring the memory up to date with live jobs; `epochs` are the samples of an epoch."""
+    _bury(memory, ways.keys())
+    passed_s = now_s - memory.now_s
+    for job_id, way in ways.items():
+        allocation = way.state.allocation
+        if job_id not in memory.members:
+            size = way.sizes()
+            least = int(size[size > 0].min(initial=1))
+            held = allocation.option.gpus if allocation is not None else 0
+            done = _done(way, now_s)
+            memory.members[job_id] = Member(limit=max(least, held), samples=done, done=done)
+        elif allocation is not None:
+            _progress(memory, way, allocation, epochs[job_id], now_s, passed_s)
+    memory.now_s = now_s
+
+
+def _bury(memory: Memory, live: Collection[str]) -> None:
+    """Turn the logs of jobs that are gone into history."""
+    for job_id in [i for i in memory.members if i not in live]:
+        member = memory.members.pop(job_id)
+        memory.speeds.pop(job_id, None)
+        rows = memory.rows.pop(job_id, [])
+        total = member.samples
+        shares = [samples / total for *_, samples in rows if samples < total]
+        if shares:
+            memory.ended += 1
+            kept = [row[:-1] for row in rows[: len(shares)]]
+            memory.past[job_id] = {"number": memory.ended, "rows": kept, "done": shares}
+    for job_id in list(memory.past)[:-PAST]:
+        del memory.past[job_id]
+
+
+def _done(ways: Ways, now_s: float) -> float:
+    """Return the work done by now, at the speed on the nodes that the job really has."""
+    state = ways.state
+    if state.allocation is None:
+        return state.done
+    rate = ways.speed(state.allocation) * ways.worth(state.allocation.option.batch)
+    return state.done + rate * max(0.0, now_s - state.since_s)
+
+
+def _progress(
+    memory: Memory, ways: Ways, held: Allocation, epoch: float, now_s: float, passed_s: float
+) -> None:
+    """Count the samples of a running job, and log the epoch that it may have completed."""
+    job_id, option = ways.state.job.id, held.option
+    member = memory.members[job_id]
+    done = max(member.done, _done(ways, now_s))
+    before = member.epochs(epoch)
+    samples = member.samples + (done - member.done) / ways.worth(option.batch)
+    memory.change(job_id, samples=samples, done=done, ran_s=member.ran_s + passed_s)
+    if memory.members[job_id].epochs(epoch) > before:
+        memory.measure(job_id, option.gpus, ways.speed(held))
+        row = [*features(ways.state, epoch, samples), samples]
+        memory.rows[job_id] = [*memory.rows.get(job_id, []), row]
+
+
+def features(state: JobState, epoch: float, samples: float) -> list[float]:
+    """Return a job's features, see `ronda.formulations.prediction.progress.FEATURES`.
+
+    A job whose losses are not observed has the same constants for them as all such jobs.
+    """
+    seen = state.log
+    initial = 1.0 if seen is None else min(seen.initial_loss, MAX_INITIAL_LOSS)
+    loss = initial if seen is None else seen.loss
+    accuracy = 0.0 if seen is None else seen.accuracy
+    return [log(epoch), initial, samples / epoch, 1.0 - loss / initial, accuracy]

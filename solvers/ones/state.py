@@ -6,13 +6,11 @@ from statistics import median
 import numpy as np
 from numpy.random import Generator
 
-from ronda.formulations.ones.limits import grown, shrunk
-from ronda.formulations.ones.speed import speeds
+from ronda.formulations.ones.limits import grown, shrunk, speeds
 from ronda.formulations.prediction.progress import ProgressPredictor
 from ronda.solvers.ones.board import Board
-from ronda.solvers.ones.memory import Member, Memory
+from ronda.solvers.ones.memory import Member, Memory, features
 from ronda.solvers.ones.tick import Tick
-from ronda.solvers.ones.watch import features
 
 EXECUTED = 2
 """Epochs after which a job counts as executed (num_epochs_before_next_scaling)."""
@@ -20,20 +18,10 @@ EXECUTED = 2
 
 @dataclass(slots=True)
 class Seat:
-    """A job of a board for the length of a tick.
+    """A job of a board for the length of a tick: how far it is, and its least and most GPUs.
 
-    Attributes
-    ----------
-    member, epochs
-        What is remembered of it, and the epochs that it has completed.
-    gpus
-        What it runs on.
-    most, start
-        Largest and smallest number of GPUs that it may have.
-    started
-        Whether it has ever run.
-    target
-        ones_max: what it may keep or come back to.
+    `epochs` are those completed; `started`: it has run before; `target` is ones_max, the GPUs that
+    it may keep or come back to.
     """
 
     member: Member
@@ -56,10 +44,7 @@ class Seat:
 
 
 def seats(board: Board, memory: Memory, epochs: dict[str, float], *, artifact: bool) -> list[Seat]:
-    """Return the seats of a board's jobs, with limits grown and the dominant job scaled down.
-
-    The memory's limits are changed.
-    """
+    """Return the seats of a board's jobs; limits grow in memory too, the dominant job's shrinks."""
     found = []
     capacity = len(board.node)
     for state, ways in zip(board.states, board.ways, strict=True):

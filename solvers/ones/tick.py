@@ -7,7 +7,6 @@ from numpy.random import Generator
 
 from ronda.formulations.ones.genome import (
     IDLE,
-    best,
     counts,
     crossover,
     mutate,
@@ -23,23 +22,12 @@ from ronda.instances.arrays import Floats, Ints, Mask
 class Tick:
     """What a generation is made with. J jobs, C GPUs.
 
-    Attributes
-    ----------
-    deployed
-        (C,) the genome that runs.
-    ones_max, train_max
-        (J,) GPUs that a job may keep, and R; at least `start` for jobs that may run at all.
-    start
-        (J,) GPUs that a job starts with: 1 in ONES.
-    sizes
-        (J, C + 1) the largest size of each job up to each number of GPUs, 0 for none.
-    new, executed
-        Numbers of the new jobs, first come first; of those with a prediction, least remaining
-        time first.
-    protected
-        (J,) whether mutation spares the job.
-    weights
-        (J, C + 1) GPU-seconds to come of each job on each number of GPUs; 0 without prediction.
+    `deployed` (C,) runs now. By job: `ones_max` and `train_max`, the GPUs that it may keep, and R
+    (at least `start` for jobs that may run at all); `start`, what it begins with, 1 in ONES;
+    `sizes` (J, C + 1), the largest size up to each number of GPUs, 0 for none; `protected` from
+    mutation; `weights` (J, C + 1), GPU-seconds to come on each number of GPUs, 0 without
+    prediction. `new` are numbers of jobs, first come first; `executed` those with a prediction,
+    least remaining time first.
     """
 
     deployed: Ints
@@ -56,8 +44,7 @@ class Tick:
 def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
     """Return the first population: what runs, and new jobs in random order on the GPUs left.
 
-    Each new job gets `start` GPUs. At the start of a run nothing is deployed, and this is the
-    artifact's rule: a random permutation of the new jobs at genes 0, 1, 2, ...
+    With nothing deployed this is the artifact's rule: a random permutation of the new jobs.
     """
     population = np.repeat(tick.deployed[None], size, axis=0)
     idle = np.flatnonzero(tick.deployed == IDLE)
@@ -72,22 +59,11 @@ def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
 def generation(
     population: Ints, tick: Tick, rng: Generator, *, crossed: float, mutated: float
 ) -> tuple[Ints, Floats]:
-    """Return the next population, best first, and its scores (less is better).
+    """Return the next population (K, C), best first, and its scores (less is better).
 
-    Refresh, uniform crossover of K/2 random pairs, mutation of every genome; pad all 3K; keep the
-    K best. A score does not depend on the order of genes, so only those that are kept are put in
-    order: the result is the same.
-
-    Parameters
-    ----------
-    population
-        (K, C) genomes of live jobs.
-    tick
-        The state of the jobs.
-    rng
-        Random state.
-    crossed, mutated
-        Probabilities that a gene is exchanged, and that a job is taken out.
+    Refresh, uniform crossover of K/2 random pairs (a gene is exchanged with probability `crossed`),
+    mutation of every genome (a job is taken out with `mutated`); pad all 3K; keep the K best. A
+    score does not depend on the order of genes, so only those that are kept are put in order.
     """
     size, jobs = len(population), len(tick.ones_max)
     kept = refresh(population, tick.ones_max)
@@ -108,7 +84,7 @@ def generation(
     )
     allocations = _possible(allocations, tick)
     score = scores(allocations, tick.weights)
-    chosen = best(score, size)
+    chosen = np.argsort(score, kind="stable")[:size]
     return reorder(allocations[chosen], tick.deployed), score[chosen]
 
 

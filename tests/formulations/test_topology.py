@@ -7,11 +7,9 @@ import pytest
 
 from ronda.formulations.topology import (
     cluster_tree,
-    nodes_by_rack,
     outline,
     rack_of,
     racks_above,
-    racks_reached,
 )
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
@@ -48,14 +46,7 @@ def test_racks_above_are_named_from_the_inside_out(rows):
 
 def test_nodes_share_a_rack(rows):
     """Nodes 0, 1 and 7 are in a, 4 in the row itself."""
-    assert nodes_by_rack(rows) == {"row": (4,), "a": (0, 1, 7), "b": (2, 3), "": (5, 6)}
     assert [rack_of(rows, node) for node in range(8)] == ["a", "a", "b", "b", "row", "", "", "a"]
-
-
-@pytest.mark.parametrize(("nodes", "racks"), [((0,), 1), ((0, 1, 7), 1), ((0, 2), 2), ((1, 4), 2)])
-def test_racks_reached(rows, nodes, racks):
-    """One for nodes of one rack; a row is a rack of its own for the nodes directly in it."""
-    assert racks_reached(rows, nodes) == racks
 
 
 def test_the_tree_is_made_once(rows):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from ronda.formulations.ones import IDLE
-from ronda.formulations.prediction import ProgressPredictor
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
@@ -14,13 +14,11 @@ from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.ones.board import Board, boards, remember
-from ronda.solvers.ones.deploy import account, update
+from ronda.solvers.ones.deploy import account, affordable, update
 from ronda.solvers.ones.learn import predictor
-from ronda.solvers.ones.memory import Memory, epoch_of
-from ronda.solvers.ones.power import affordable
-from ronda.solvers.ones.state import Seat, seats, tick_of
-from ronda.solvers.ones.tick import first_population, generation
-from ronda.solvers.ones.watch import look
+from ronda.solvers.ones.memory import Memory, epoch_of, look
+from ronda.solvers.ones.state import seats, tick_of
+from ronda.solvers.ones.tick import Tick, first_population, generation
 
 VARIANTS = ("intended", "artifact")
 
@@ -70,11 +68,6 @@ class Ones:
         if self.variant not in VARIANTS:
             raise InputError("ones: variant", repr(self.variant), f"one of {', '.join(VARIANTS)}")
 
-    @property
-    def artifact(self) -> bool:
-        """Whether the artifact's slips are reproduced."""
-        return self.variant == "artifact"
-
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -93,30 +86,29 @@ class Ones:
         )
 
     def _decide(
-        self, round: Round, details: dict[str, Any], rng: np.random.Generator
+        self, round: Round, details: dict[str, Any], rng: Generator
     ) -> tuple[dict[str, Allocation], dict[str, Any]]:
         """Decide every pool; returns what runs from now on and the details to carry."""
-        memory = Memory.read(details)
+        memory, artifact = Memory.read(details), self.variant == "artifact"
         found = list(boards(round, details.get("ones.deployed", {})))
-        pairs = [pair for board in found for pair in zip(board.states, board.ways, strict=True)]
-        states = {state.job.id: state for state, _ in pairs}
-        ways = {state.job.id: way for state, way in pairs}
-        epochs = {i: epoch_of(state, ways[i]) for i, state in states.items()}
-        look(memory, states, ways, epochs, round.now_s)
+        ways = {way.state.job.id: way for board in found for way in board.ways}
+        epochs = {i: epoch_of(way) for i, way in ways.items()}
+        look(memory, ways, epochs, round.now_s)
         learnt, kept = predictor(
-            memory, details.get("ones.predictor", {}), self.refit, artifact=self.artifact
+            memory, details.get("ones.predictor", {}), self.refit, artifact=artifact
         )
         allocations = {
             s.job.id: s.allocation
             for s in round.running
-            if s.allocation is not None and s.job.id not in states
+            if s.allocation is not None and s.job.id not in ways
         }
         last = details.get("ones.population", {})
         population, deployed = {}, {}
         for board in found:
-            taken = seats(board, memory, epochs, artifact=self.artifact)
+            taken = seats(board, memory, epochs, artifact=artifact)
             known = last.get(str(board.index), {})
-            genomes = self._evolve(board, taken, memory, epochs, learnt, known, rng)
+            tick = tick_of(board, taken, memory, epochs, learnt, rng)
+            genomes = self._evolve(board, tick, known, rng)
             genome, whole = update(board, genomes[0], taken)
             run, given = affordable(round, board, genome, allocations)
             allocations |= given
@@ -132,18 +124,8 @@ class Ones:
         }
         return allocations, carried
 
-    def _evolve(
-        self,
-        board: Board,
-        taken: list[Seat],
-        memory: Memory,
-        epochs: dict[str, float],
-        learnt: ProgressPredictor,
-        known: dict[str, Any],
-        rng: np.random.Generator,
-    ) -> Ints:
+    def _evolve(self, board: Board, tick: Tick, known: dict[str, Any], rng: Generator) -> Ints:
         """Return the next population of a board, best first."""
-        tick = tick_of(board, taken, memory, epochs, learnt, rng)
         last = _renumbered(board, known)
         if last is None or len(last) != self.population:
             return first_population(tick, self.population, rng)

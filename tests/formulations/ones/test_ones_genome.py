@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from ronda.formulations.ones.genome import (
     IDLE,
-    best,
     counts,
     crossover,
     mutate,
@@ -85,11 +84,10 @@ def test_pad_works_in_three_passes(capacity, expected):
     assert padded.tolist() == [expected]
 
 
-def test_scores_and_selection():
-    """Weights at the counts: 5 + 3 and 7 + 0; of equal scores the first is kept."""
+def test_scores():
+    """Weights at the counts: 5 + 3 and 7 + 0."""
     weights = np.array([[0.0, 5.0, 7.0], [0.0, 3.0, 4.0]])
     assert scores(np.array([[1, 1], [2, 0]]), weights).tolist() == [8.0, 7.0]
-    assert best(np.array([8.0, 7.0, 7.0]), 2).tolist() == [1, 2]
 
 
 @given(st.data())

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ronda.formulations.ones.limits import grown, halved, shrunk
-from ronda.formulations.ones.speed import speeds
+from ronda.formulations.ones.limits import grown, halved, shrunk, speeds
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from ronda.formulations.placement import repack
-from ronda.formulations.placement.nodes import PoolNodes
+from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.placement.requests import PoolRequest
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 

@@ -22,11 +22,10 @@ from ronda.instances.traces.rigid import make_cluster
 from ronda.solvers.contract import Deadline
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.ones.board import Board, allocation, boards
+from ronda.solvers.ones.board import Board, Ways, allocation, boards
 from ronda.solvers.ones.deploy import account, update
 from ronda.solvers.ones.memory import Member, Memory
 from ronda.solvers.ones.state import Seat, seats
-from ronda.solvers.ones.ways import Ways
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 
