@@ -37,8 +37,8 @@ def draw_frontier(made: Report, path: Path) -> None:
     points = [point for curve in made.curves for point in curve.points]
     if not points:
         return
-    most_j = max(point.energy_j.mean + point.energy_j.half for point in points)
-    least_j = min([*(p.energy_j.mean for p in points), *(energy for energy, _ in made.bound[:1])])
+    most_j = max(point.energy_j + point.energy_half_j for point in points)
+    least_j = min([*(p.energy_j for p in points), *(energy for energy, _ in made.bound[:1])])
     unit_j, unit = energy_unit(most_j)
     margin = 0.04 * (most_j - least_j) or 0.05 * most_j
     right_j = most_j + margin
@@ -47,7 +47,7 @@ def draw_frontier(made: Report, path: Path) -> None:
     _draw_bound(axes, made.bound, unit_j, right_j)
     for index, curve in enumerate(made.curves):
         _draw_curve(axes, curve, index, unit_j, right_j)
-    seconds = [point.jct_s.mean for point in points] + [jct for _, jct in made.bound]
+    seconds = [point.jct_s for point in points] + [jct for _, jct in made.bound]
     if max(seconds) > LOGARITHMIC * min(seconds):
         axes.set_yscale("log")
         axes.set_ylim(min(seconds) / 1.3, max(seconds) * 1.3)
@@ -67,7 +67,22 @@ def draw_frontier(made: Report, path: Path) -> None:
     tidy(axes, spent, "mean JCT (s)", grid=True)
     means = ("energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
     header = ("policy", "budget_factor", "sustained_w", *means, "seeds")
-    save(figure, path, header, _rows(made), svg=True)
+    rows: list[tuple[object, ...]] = [
+        (
+            curve.label,
+            p.factor,
+            p.sustained_w,
+            p.energy_j,
+            p.energy_half_j,
+            p.jct_s,
+            p.jct_half_s,
+            len(p.runs),
+        )
+        for curve in made.curves
+        for p in curve.points
+    ]
+    rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
+    save(figure, path, header, rows, svg=True)
 
 
 def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: float) -> None:
@@ -77,20 +92,18 @@ def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: fl
         return
     shade = colour(index)
     best = set(envelope)
-    by_budget = np.array(
-        [(point.energy_j.mean / unit_j, point.jct_s.mean) for point in curve.points]
-    )
+    by_budget = np.array([(point.energy_j / unit_j, point.jct_s) for point in curve.points])
     axes.plot(*by_budget.T, color=shade, linestyle=":", linewidth=0.9, alpha=0.7)
     x, y = np.array([*envelope, (right_j, envelope[-1][1])]).T
     axes.plot(x / unit_j, y, color=shade, linestyle=line(index), linewidth=1.6, alpha=0.9)
     for point in curve.points:
-        on = (point.energy_j.mean, point.jct_s.mean) in best
+        on = (point.energy_j, point.jct_s) in best
         several = len(point.runs) > 1
         axes.errorbar(
-            point.energy_j.mean / unit_j,
-            point.jct_s.mean,
-            xerr=point.energy_j.half / unit_j if several else None,
-            yerr=point.jct_s.half if several else None,
+            point.energy_j / unit_j,
+            point.jct_s,
+            xerr=point.energy_half_j / unit_j if several else None,
+            yerr=point.jct_half_s if several else None,
             color=shade,
             marker=marker(index),
             markersize=6,
@@ -119,17 +132,6 @@ def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None
         linewidth=0,
         label="no schedule can be here",
     )
-
-
-def _rows(made: Report) -> list[tuple[object, ...]]:
-    """Return the numbers of the figure."""
-    rows: list[tuple[object, ...]] = [
-        (curve.label, p.factor, p.sustained_w, *astuple(p.energy_j), *astuple(p.jct_s), len(p.runs))
-        for curve in made.curves
-        for p in curve.points
-    ]
-    rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
-    return rows
 
 
 def draw_prices(made: Report, path: Path) -> None:

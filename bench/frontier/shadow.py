@@ -13,7 +13,8 @@ Two ways, which need not agree:
   in units that cannot be converted, and are left out.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,10 +61,66 @@ class Worth:
         return float((self.kwh_s * self.lasts_s).sum() / 3600.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """What one more of each resource is worth to a policy at a budget, in seconds of mean JCT.
+
+    A sustained kilowatt: measured between this budget and the next, and by prices; a GPU for the
+    whole run: measured with more nodes, and by prices; a GPU-hour and a kilowatt-hour by prices.
+    """
+
+    label: str
+    factor: float
+    kw_measured_s: float | None = None
+    kw_priced_s: float | None = None
+    gpu_measured_s: float | None = None
+    gpu_priced_s: float | None = None
+    gpu_hour_s: float | None = None
+    kwh_s: float | None = None
+
+
+def shadows(
+    instance: Instance,
+    found: Sequence[Curve],
+    larger: Mapping[int, Sequence[Curve]],
+    worths: Mapping[tuple[str, float], Worth],
+) -> tuple[Shadow, ...]:
+    """Return a row for each policy and budget of which anything is known.
+
+    `larger` holds the curves with more nodes, by their number; `worths` is by label and factor.
+    """
+    made = []
+    nodes = min(larger, default=0)
+    gpus = nodes * instance.cluster.node_groups[0].gpus_per_node
+    more = {curve.label: curve for curve in larger.get(nodes, ())}
+    for curve in found:
+        slopes = kilowatt_saves(curve)
+        gains = gpu_saves(curve, more[curve.label], gpus) if curve.label in more else {}
+        for factor in (point.factor for point in curve.points):
+            row = Shadow(
+                curve.label,
+                factor,
+                kw_measured_s=slopes.get(factor),
+                gpu_measured_s=gains.get(factor),
+            )
+            said = worths.get((curve.label, factor))
+            if said is not None:
+                row = replace(
+                    row,
+                    kw_priced_s=said.kw_s,
+                    gpu_priced_s=said.gpu_s,
+                    gpu_hour_s=said.mean_gpu_hour_s,
+                    kwh_s=said.mean_kwh_s,
+                )
+            if row != Shadow(curve.label, factor):
+                made.append(row)
+    return tuple(made)
+
+
 def kilowatt_saves(curve: Curve) -> dict[float, float]:
     """Return by budget factor the seconds of mean JCT per kilowatt up to the next budget."""
     return {
-        low.factor: (low.jct_s.mean - high.jct_s.mean) / (high.sustained_w - low.sustained_w) * 1e3
+        low.factor: (low.jct_s - high.jct_s) / (high.sustained_w - low.sustained_w) * 1e3
         for low, high in pairwise(curve.points)
     }
 
@@ -71,16 +128,11 @@ def kilowatt_saves(curve: Curve) -> dict[float, float]:
 def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
     """Return by budget factor the seconds of mean JCT that each of `gpus` more GPUs saved.
 
-    Parameters
-    ----------
-    curve, larger
-        A policy on the instance, and on the one with more GPUs.
-    gpus
-        How many more.
+    `larger` is the curve of the same policy on the instance that has them.
     """
-    with_more = {point.sustained_w: point.jct_s.mean for point in larger.points}
+    with_more = {point.sustained_w: point.jct_s for point in larger.points}
     return {
-        point.factor: (point.jct_s.mean - with_more[point.sustained_w]) / gpus
+        point.factor: (point.jct_s - with_more[point.sustained_w]) / gpus
         for point in curve.points
         if point.sustained_w in with_more
     }
@@ -89,17 +141,8 @@ def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
 def worth(instance: Instance, schedule: Schedule) -> Worth | None:
     """Return what resources were worth by the prices of a run's plans.
 
-    Parameters
-    ----------
-    instance
-        As it was run, budget included.
-    schedule
-        Of the run.
-
-    Returns
-    -------
-    Worth or None
-        None if no plan had prices, or the policy's objective is not ``rank``.
+    None if no plan had prices, or the policy's objective is not ``rank``. The instance is the one
+    that was run, budget included.
     """
     rounds = schedule.rounds
     if schedule.config.get("objective") != "rank" or not any(r.prices for r in rounds):

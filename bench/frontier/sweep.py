@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -95,19 +96,9 @@ def sweep_cases(
 ) -> tuple[Case, ...]:
     """Multiply instances, changes, budgets, policies and seeds out.
 
-    A factor stands for the same watts whatever else is changed: what is wrong about power figures
-    does not change what may be spent.
-
-    Parameters
-    ----------
-    instances
-        By the word that loads them.
-    policies, seeds, time_limit_s
-        As for `ronda.bench.runs.specs.cases`.
-    factors
-        Of the budget.
-    changes
-        Besides the instances as they are.
+    A factor of the budget stands for the same watts whatever else is changed: what is wrong about
+    power figures does not change what may be spent. `instances` are by the word that loads them;
+    `changes` come besides the instances as they are.
 
     Raises
     ------
@@ -118,23 +109,18 @@ def sweep_cases(
     found: dict[str, Case] = {}
     for source, instance in instances.items():
         full_w = reference_w(instance)
-        for change in (UNCHANGED, *changes):
-            for factor in factors:
-                variant = replace(change, sustained_w=full_w * factor, factor=factor)
-                varied = variant.apply(instance)
-                for case in cases(
-                    {source: (varied, fingerprint(varied))},
-                    policies,
-                    seeds,
-                    time_limit_s=time_limit_s,
-                    variant=variant,
-                ):
-                    found.setdefault(case.key, case)
+        for change, factor in product((UNCHANGED, *changes), factors):
+            variant = replace(change, sustained_w=full_w * factor, factor=factor)
+            varied = variant.apply(instance)
+            loaded = {source: (varied, fingerprint(varied))}
+            made = cases(loaded, policies, seeds, time_limit_s=time_limit_s, variant=variant)
+            for case in made:
+                found.setdefault(case.key, case)
     return tuple(found.values())
 
 
 def belonging(
-    instance: Instance, results: Iterable[Result], asked: Iterable[Result]
+    instance: Instance, results: Iterable[Result], asked: Sequence[Result]
 ) -> list[Result]:
     """Return the results of an instance: those asked for, then earlier ones of the same folder.
 
@@ -142,20 +128,16 @@ def belonging(
     budget, change and seed that were asked for now (with another time limit, say).
     """
     chosen: dict[tuple[str, float | None, str, int], Result] = {}
-    same: dict[Variant, str] = {}
-    for now, each in [*((True, r) for r in asked), *((False, r) for r in results)]:
+    same = {r.variant: r.fingerprint for r in asked if r.instance == instance.name}
+    for each in (*asked, *results):
         variant = each.variant
         if each.instance != instance.name or variant.sustained_w is None:
             continue
-        key = (each.label, variant.sustained_w, variant.change, each.seed)
-        if now:
-            same[variant] = each.fingerprint
-            chosen[key] = each
-        elif key not in chosen:
-            if variant not in same:
-                same[variant] = fingerprint(variant.apply(instance))
-            if same[variant] == each.fingerprint:
-                chosen[key] = each
+        if variant not in same:
+            same[variant] = fingerprint(variant.apply(instance))
+        if same[variant] == each.fingerprint:
+            key = (each.label, variant.sustained_w, variant.change, each.seed)
+            chosen.setdefault(key, each)
     return list(chosen.values())
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import Level, Point, Spread, Verdict
+from ronda.bench.frontier.curves import Level, Point, Verdict
 from ronda.bench.frontier.report import Report
 
 MWH = 3.6e9
@@ -24,21 +24,22 @@ def tables_of(made: Report) -> tuple[Table, ...]:
     return tuple(table for table in found if table.rows)
 
 
-def _most_j(made: Report) -> float:
-    return max((p.energy_j.mean for c in made.curves for p in c.points), default=0.0)
+def _unit(made: Report) -> tuple[float, str]:
+    return energy_unit(max((p.energy_j for c in made.curves for p in c.points), default=0.0))
 
 
 def _points(made: Report) -> Table:
     """Return what every policy reached at every budget."""
-    unit_j, unit = energy_unit(_most_j(made))
+    unit_j, unit = _unit(made)
     rows = [
         (
             curve.label,
             f"{point.factor:g}",
             f"{point.sustained_w / 1e3:.4g}",
-            _spread(point.energy_j, unit_j),
-            seconds(point.jct_s.mean) + (f" ± {seconds(point.jct_s.half)}" * (len(point.runs) > 1)),
-            _NONE if not point.bound_jct_s else f"{point.jct_s.mean / point.bound_jct_s - 1:.1%}",
+            f"{point.energy_j / unit_j:.4g}"
+            + (f" ± {point.energy_half_j / unit_j:.2g}" if point.energy_half_j else ""),
+            seconds(point.jct_s) + (f" ± {seconds(point.jct_half_s)}" * (len(point.runs) > 1)),
+            _NONE if not point.bound_jct_s else f"{point.jct_s / point.bound_jct_s - 1:.1%}",
         )
         for curve in made.curves
         for point in curve.points
@@ -52,15 +53,9 @@ def _points(made: Report) -> Table:
     )
 
 
-def _spread(value: Spread, unit: float) -> str:
-    """Write a mean over seeds and its interval."""
-    text = f"{value.mean / unit:.4g}"
-    return f"{text} ± {value.half / unit:.2g}" if value.half else text
-
-
 def _levels(made: Report) -> Table:
     """Return mean JCT and ratio to ronda's best at equal energy."""
-    unit_j, unit = energy_unit(_most_j(made))
+    unit_j, unit = _unit(made)
     rows = []
     for curve in made.curves:
         cells = []
@@ -114,8 +109,9 @@ _SHADOWS = {
 def _shadow(made: Report) -> Table:
     """Return what one more of each resource is worth."""
     rows = [
-        (row.label, f"{row.factor:g}", *(_number(getattr(row, f)) for f in _SHADOWS.values()))
+        (row.label, f"{row.factor:g}", *(_NONE if x is None else f"{x:,.4g}" for x in values))
         for row in made.shadows
+        for values in [[getattr(row, name) for name in _SHADOWS.values()]]
     ]
     return Table(
         f"{made.instance.name}: seconds of mean JCT that one more is worth",
@@ -126,10 +122,6 @@ def _shadow(made: Report) -> Table:
             "prices: the model's opinion, from the rounds' prices; see docs/frontier.md",
         ),
     )
-
-
-def _number(value: float | None) -> str:
-    return _NONE if value is None else f"{value:,.4g}"
 
 
 def _rankings(made: Report) -> Table:
@@ -175,21 +167,19 @@ def as_json(made: Report) -> dict[str, Any]:
 
 
 def _plain(point: Point) -> dict[str, Any]:
-    """Return a point as plain values."""
     return {
         "factor": point.factor,
         "sustained_w": point.sustained_w,
-        "energy_j": point.energy_j.mean,
-        "energy_half_j": point.energy_j.half,
-        "mean_jct_s": point.jct_s.mean,
-        "mean_jct_half_s": point.jct_s.half,
+        "energy_j": point.energy_j,
+        "energy_half_j": point.energy_half_j,
+        "mean_jct_s": point.jct_s,
+        "mean_jct_half_s": point.jct_half_s,
         "bound_mean_jct_s": point.bound_jct_s,
         "seeds": [run.seed for run in point.runs],
     }
 
 
 def _level(each: Level) -> dict[str, Any]:
-    """Return a comparison at one energy as plain values."""
     reached = [
         {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
         for label, jct_s in each.jct_s.items()

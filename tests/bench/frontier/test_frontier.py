@@ -4,11 +4,10 @@ import pytest
 
 from ronda.bench.frontier.curves import (
     YARDSTICK,
-    Spread,
     Yardstick,
-    common_energies,
     curves_of,
     level,
+    levels_of,
     verdicts,
 )
 from ronda.bench.runs.results import Result, Status
@@ -49,11 +48,10 @@ def test_means_and_intervals_over_seeds():
         [run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))]
     )
     (point,) = curve.points
-    assert point.jct_s.mean == 12.0
-    assert point.jct_s.half == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
-    assert point.energy_j == Spread(5.0, 0.0)
+    assert point.jct_s == 12.0
+    assert point.jct_half_s == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
+    assert (point.energy_j, point.energy_half_j) == (5.0, 0.0)
     assert len(point.runs) == 3
-    assert Spread.of([7.0]) == Spread(7.0, 0.0)
 
 
 def test_runs_that_failed_or_broke_a_rule_are_no_points():
@@ -64,7 +62,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
         run("milp", 0.5, 0.0, 0.0, status=Status.ERROR),
     ]
     (curve,) = curves_of(some)
-    assert [point.jct_s.mean for point in curve.points] == [10.0]
+    assert [point.jct_s for point in curve.points] == [10.0]
     assert curve.failures == (
         "x milp seed 0 (budget ×0.5): ERROR: why",
         "x milp seed 1 (budget ×1): 2 violations",
@@ -136,6 +134,7 @@ def test_comparators_are_an_argument():
 
 def test_energies_to_compare_at(found):
     """Evenly over all envelopes; nothing to compare without a point."""
-    assert common_energies(found, 3) == (2.0, 3.0, 4.0)
-    assert common_energies((), 3) == ()
-    assert common_energies(curves_of([run("milp", 1, 2.0, 50.0)]), 4) == (2.0,)
+    assert [each.energy_j for each in levels_of(found, 3)] == [2.0, 3.0, 4.0]
+    assert levels_of((), 3) == ()
+    (only,) = levels_of(curves_of([run("milp", 1, 2.0, 50.0)]), 4)
+    assert only.energy_j == 2.0
