@@ -19,16 +19,7 @@ HEADER = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
 def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, path: Path) -> None:
     """Draw the mean gap of each policy over all runs; of one round, also its range over seeds.
 
-    Parameters
-    ----------
-    found
-        Runs on one or more rounds.
-    reference
-        What values are measured against, by round.
-    limit_s
-        Right end of the time axis.
-    path
-        Without suffix; ``.png`` and ``.csv`` are added.
+    `reference` is what values are measured against, by round; `limit_s` ends the time axis.
     """
     figure = new_figure(11, 4.4)
     by_time, by_evaluation = figure.subplots(1, 2, sharey=True)
@@ -86,5 +77,4 @@ def _panel(
 
 
 def _percent(gap: float, _: object) -> str:
-    """Write a gap in percent; the lowest line holds all that is less."""
     return f"≤ {LEAST * 100:g}" if gap <= LEAST else f"{gap * 100:g}"

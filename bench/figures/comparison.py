@@ -21,7 +21,7 @@ from ronda.bench.runs.results import Result
 class Column:
     """A column: the metric it shows, its title, and how a number is written.
 
-    `best` says whether the smallest number is the best one and is to stand out.
+    If it is `best`, its smallest number is to stand out.
     """
 
     key: str

@@ -62,7 +62,6 @@ def _size_class(gpus: int) -> int:
 
 
 def _size_label(size: int) -> str:
-    """Name a class of sizes."""
     low = size // 2 + 1
     return f"{size} GPU" if size == 1 else f"{size} GPUs" if low == size else f"{low}–{size} GPUs"
 
@@ -70,7 +69,6 @@ def _size_label(size: int) -> str:
 def _draw_bars(
     axes: Axes, instance: Instance, found: list[Bar], palette: Colours, end_s: float
 ) -> None:
-    """Draw bars as rectangles, the time without progress in grey."""
     gpus = instance.cluster.topology.node_gpus
     corners, pauses, colours = [], [], []
     for bar in found:
@@ -106,7 +104,6 @@ def _rectangle(left: float, right: float, low: float, high: float) -> list[tuple
 
 
 def _sleeps(axes: Axes, schedule: Schedule) -> None:
-    """Shade the times at which nodes slept."""
     shapes = [_rectangle(start, end, node, node + ROW) for node, start, end in schedule.sleeps]
     axes.add_collection(PolyCollection(shapes, facecolors=SLEEP, linewidths=0))
 

@@ -1,8 +1,7 @@
 """The figures of a run and of a comparison; matplotlib without a display.
 
-A run's figures take one or more schedules of the same instance, each with a label, and draw one
-panel or line for each, so that a run and a comparison look the same. Every picture has its
-numbers beside it as CSV.
+A run's figures take schedules of one instance by label, a panel or line for each. Every picture
+has its numbers beside it as CSV.
 """
 
 from collections.abc import Mapping, Sequence

@@ -97,18 +97,9 @@ def save(
     *,
     svg: bool = False,
 ) -> None:
-    """Write a figure as PNG and its numbers as CSV beside it, each whole or not at all.
+    """Write a figure as PNG (and SVG) and its numbers as CSV beside it, each whole or not at all.
 
-    Parameters
-    ----------
-    figure
-        What to draw.
-    path
-        Without suffix; ``.png`` and ``.csv`` are added.
-    header, rows
-        The numbers.
-    svg
-        Whether to write it as SVG too.
+    The suffixes are added to the path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     table = path.with_suffix(".csv")

@@ -6,7 +6,7 @@ curve is the lower envelope of its points, linear between those that are not dom
 the right of the last one, and without a value to the left of the first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -15,29 +15,17 @@ import numpy as np
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import half_width
 
-
-@dataclass(frozen=True, slots=True)
-class Yardstick:
-    """Who ronda's policies are held against.
-
-    `comparators` stand for others' schedulers; every other policy counts as ronda's own, whose
-    best should beat the `targeted` at equal energy by `target`, the ratio of the mean JCTs.
-    """
-
-    comparators: frozenset[str]
-    targeted: tuple[str, ...]
-    target: float
-
-
-YARDSTICK = Yardstick(
-    comparators=frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"})
-    | {"fifo+zeus", "tiresias+zeus", "pollux-like+zeus"},
-    targeted=("tiresias+zeus", "fifo+zeus"),
-    target=1.57,
-)
+COMPARATORS = frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"}) | {
+    "fifo+zeus",
+    "tiresias+zeus",
+    "pollux-like+zeus",
+}
 """What PowerFlow (Gu et al. 2023) compares itself with: schedulers that know no energy, alone and
-with Zeus's clocks. Its abstract claims "1.57 to 3.39 times" over those with Zeus; the target is the
-lower end."""
+with Zeus's clocks. Every other policy counts as ronda's own."""
+
+TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
+"""The best of ronda's own should have a mean JCT this many times shorter than these comparators at
+equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstract claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +109,9 @@ class Verdict:
     unreachable: tuple[float, ...]
 
 
-def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tuple[Curve, ...]:
+def curves_of(
+    results: Iterable[Result], comparators: Collection[str] = COMPARATORS
+) -> tuple[Curve, ...]:
     """Return the curve of each policy; all results are of one instance, changed alike."""
     grouped: dict[str, dict[float, list[Result]]] = {}
     for result in results:
@@ -136,7 +126,7 @@ def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tu
                 points.append(_point(sustained_w, good))
             failures += [_failure(run) for run in runs if run not in good]
         policy = runs[0].policy
-        own = policy not in yardstick.comparators
+        own = policy not in comparators
         found.append(Curve(label, policy, tuple(points), tuple(failures), own))
     return tuple(found)
 
@@ -181,21 +171,19 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
     return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
 
 
-def verdicts(
-    found: Sequence[Curve], levels: Sequence[Level], yardstick: Yardstick = YARDSTICK
-) -> tuple[Verdict, ...]:
+def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, ...]:
     """Hold the best of ronda's own policies against each targeted comparator that was run.
 
     Energies with which none of ronda's own has a point do not count.
     """
     made = []
     for curve in found:
-        if curve.own or curve.policy not in yardstick.targeted:
+        if curve.own or curve.policy not in TARGETED:
             continue
         held = [(each.energy_j, each.ratio(curve.label)) for each in levels if each.best]
         ratios = [(energy, ratio) for energy, ratio in held if ratio is not None]
-        met = tuple(pair for pair in ratios if pair[1] >= yardstick.target)
-        missed = tuple(pair for pair in ratios if pair[1] < yardstick.target)
+        met = tuple(pair for pair in ratios if pair[1] >= TARGET)
+        missed = tuple(pair for pair in ratios if pair[1] < TARGET)
         without = tuple(energy for energy, ratio in held if ratio is None)
-        made.append(Verdict(curve.label, yardstick.target, met, missed, without))
+        made.append(Verdict(curve.label, TARGET, met, missed, without))
     return tuple(made)

@@ -86,7 +86,6 @@ def draw_frontier(made: Report, path: Path) -> None:
 
 
 def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: float) -> None:
-    """Draw a policy's envelope, its points and their intervals."""
     envelope = curve.envelope()
     if not envelope:
         return

@@ -1,16 +1,15 @@
 """What a sweep says about an instance: curves, equal energy, targets, shadow prices, rankings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import (
-    YARDSTICK,
+    COMPARATORS,
     Curve,
     Level,
     Verdict,
-    Yardstick,
     curves_of,
     levels_of,
     verdicts,
@@ -66,13 +65,13 @@ def make_report(
     results: Sequence[Result],
     layout: Layout,
     bound: Steps,
-    yardstick: Yardstick = YARDSTICK,
+    comparators: Collection[str] = COMPARATORS,
 ) -> Report:
     """Make the report of an instance from its runs, of all changes and budgets."""
     by_change: dict[str, list[Result]] = {"": []}
     for result in results:
         by_change.setdefault(result.variant.change, []).append(result)
-    found = {change: curves_of(some, yardstick) for change, some in by_change.items()}
+    found = {change: curves_of(some, comparators) for change, some in by_change.items()}
     plain = found[""]
     budgets = {point.sustained_w for curve in plain for point in curve.points}
     levels = levels_of(plain, len(budgets))
@@ -88,7 +87,7 @@ def make_report(
         curves=plain,
         bound=bound,
         levels=levels,
-        verdicts=verdicts(plain, levels, yardstick),
+        verdicts=verdicts(plain, levels),
         shadows=shadows(instance, plain, larger, worths),
         worths=worths,
         rankings=tuple(_rankings(found)) if len(found) > 1 else (),

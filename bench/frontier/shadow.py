@@ -14,8 +14,9 @@ Two ways, which need not agree:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -40,43 +41,30 @@ class Worth:
     gpu_hour_s: Floats
     kwh_s: Floats
 
-    @property
-    def mean_gpu_hour_s(self) -> float:
-        """Mean over time of the worth of a GPU-hour."""
-        return float(np.average(self.gpu_hour_s, weights=self.lasts_s))
-
-    @property
-    def mean_kwh_s(self) -> float:
-        """Mean over time of the worth of a kilowatt-hour."""
-        return float(np.average(self.kwh_s, weights=self.lasts_s))
-
-    @property
-    def gpu_s(self) -> float:
-        """Seconds of mean JCT that one more GPU saves if it is there for the whole run."""
-        return float((self.gpu_hour_s * self.lasts_s).sum() / 3600.0)
-
-    @property
-    def kw_s(self) -> float:
-        """Seconds of mean JCT that one more kilowatt saves if it is there for the whole run."""
-        return float((self.kwh_s * self.lasts_s).sum() / 3600.0)
+    def of_run(self) -> dict[str, float]:
+        """Return what one more kilowatt or GPU for the whole run saves, and means over time."""
+        hours = self.lasts_s / 3600.0
+        return {
+            "kw_priced_s": float(self.kwh_s @ hours),
+            "gpu_priced_s": float(self.gpu_hour_s @ hours),
+            "gpu_hour_s": float(np.average(self.gpu_hour_s, weights=hours)),
+            "kwh_s": float(np.average(self.kwh_s, weights=hours)),
+        }
 
 
-@dataclass(frozen=True, slots=True)
-class Shadow:
-    """What one more of each resource is worth to a policy at a budget, in seconds of mean JCT.
+SHADOWS = {
+    "kw_measured_s": "kW (measured)",
+    "kw_priced_s": "kW (prices)",
+    "gpu_measured_s": "GPU (measured)",
+    "gpu_priced_s": "GPU (prices)",
+    "gpu_hour_s": "GPU-hour (prices)",
+    "kwh_s": "kWh (prices)",
+}
+"""What one more of each resource is worth, in seconds of mean JCT: a kilowatt (measured between a
+budget and the next) or a GPU (measured with more nodes) for the whole run, an hour of either."""
 
-    A sustained kilowatt: measured between this budget and the next, and by prices; a GPU for the
-    whole run: measured with more nodes, and by prices; a GPU-hour and a kilowatt-hour by prices.
-    """
-
-    label: str
-    factor: float
-    kw_measured_s: float | None = None
-    kw_priced_s: float | None = None
-    gpu_measured_s: float | None = None
-    gpu_priced_s: float | None = None
-    gpu_hour_s: float | None = None
-    kwh_s: float | None = None
+Shadow = dict[str, Any]
+"""The columns of `SHADOWS` for the policy `label` at the budget `factor`; None: not known."""
 
 
 def shadows(
@@ -97,23 +85,12 @@ def shadows(
         slopes = kilowatt_saves(curve)
         gains = gpu_saves(curve, more[curve.label], gpus) if curve.label in more else {}
         for factor in (point.factor for point in curve.points):
-            row = Shadow(
-                curve.label,
-                factor,
-                kw_measured_s=slopes.get(factor),
-                gpu_measured_s=gains.get(factor),
-            )
-            said = worths.get((curve.label, factor))
-            if said is not None:
-                row = replace(
-                    row,
-                    kw_priced_s=said.kw_s,
-                    gpu_priced_s=said.gpu_s,
-                    gpu_hour_s=said.mean_gpu_hour_s,
-                    kwh_s=said.mean_kwh_s,
-                )
-            if row != Shadow(curve.label, factor):
-                made.append(row)
+            row: Shadow = dict.fromkeys(SHADOWS)
+            row |= {"kw_measured_s": slopes.get(factor), "gpu_measured_s": gains.get(factor)}
+            if (curve.label, factor) in worths:
+                row |= worths[curve.label, factor].of_run()
+            if any(value is not None for value in row.values()):
+                made.append({"label": curve.label, "factor": factor, **row})
     return tuple(made)
 
 

@@ -3,14 +3,12 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace as replace_fields
 from itertools import product
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.bench.frontier.curves import YARDSTICK, Yardstick
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case, cases, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
@@ -24,13 +22,7 @@ MOST_BUDGETS = 1000
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
-    """Read ``"0.5:1.0:6"`` (from, to, how many) or ``"0.6,0.8"`` as ascending budget factors.
-
-    Raises
-    ------
-    InputError
-        If a factor is no number above 0, the range does not rise, or there are too many.
-    """
+    """Read ``"0.5:1.0:6"`` (from, to, how many) or ``"0.6,0.8"`` as ascending budget factors."""
     expected = "LOW:HIGH:COUNT or factors with commas, as in 0.5:1.0:6 or 0.6,0.8"
     span = re.fullmatch(r"([^:,]+):([^:,]+):\s*(\d{1,9})\s*", text, re.ASCII)
     found = [_number(part) for part in (span.groups()[:2] if span else text.split(","))]
@@ -47,13 +39,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def parse_changes(texts: Iterable[str]) -> tuple[Variant, ...]:
-    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"``, ``"nodes=1"`` as one variant a number.
-
-    Raises
-    ------
-    InputError
-        If the name or a number is none that can be varied.
-    """
+    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"``, ``"nodes=1"`` as one variant a number."""
     found = []
     for text in texts:
         name, _, values = text.partition("=")
@@ -70,19 +56,13 @@ def parse_changes(texts: Iterable[str]) -> tuple[Variant, ...]:
     return tuple(dict.fromkeys(change for change in found if change.change))
 
 
-def parse_comparators(text: str) -> Yardstick:
-    """Read ``"fifo,srtf"`` as the usual yardstick with other comparators.
-
-    Raises
-    ------
-    InputError
-        If one is no policy's name.
-    """
+def parse_comparators(text: str) -> frozenset[str]:
+    """Read ``"fifo,srtf"``; InputError if one is no policy's name."""
     names = [part.strip() for part in text.split(",")]
     for name in names:
         if name not in POLICIES:
             raise InputError("--comparators", repr(name), f"names of: {', '.join(POLICIES)}")
-    return replace_fields(YARDSTICK, comparators=frozenset(names))
+    return frozenset(names)
 
 
 def sweep_cases(
@@ -99,11 +79,6 @@ def sweep_cases(
     A factor of the budget stands for the same watts whatever else is changed: what is wrong about
     power figures does not change what may be spent. `instances` are by the word that loads them;
     `changes` come besides the instances as they are.
-
-    Raises
-    ------
-    InputError
-        If a policy is not known, or two different instances have the same name.
     """
     refuse_namesakes({source: (each, fingerprint(each)) for source, each in instances.items()})
     found: dict[str, Case] = {}

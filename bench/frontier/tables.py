@@ -4,8 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import Level, Point, Verdict
+from ronda.bench.frontier.curves import Point, Verdict
 from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.shadow import SHADOWS
 
 MWH = 3.6e9
 """Joules of a megawatt-hour."""
@@ -29,7 +30,6 @@ def _unit(made: Report) -> tuple[float, str]:
 
 
 def _points(made: Report) -> Table:
-    """Return what every policy reached at every budget."""
     unit_j, unit = _unit(made)
     rows = [
         (
@@ -96,26 +96,14 @@ def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
     return words
 
 
-_SHADOWS = {
-    "kW (measured)": "kw_measured_s",
-    "kW (prices)": "kw_priced_s",
-    "GPU (measured)": "gpu_measured_s",
-    "GPU (prices)": "gpu_priced_s",
-    "GPU-hour (prices)": "gpu_hour_s",
-    "kWh (prices)": "kwh_s",
-}
-
-
 def _shadow(made: Report) -> Table:
-    """Return what one more of each resource is worth."""
-    rows = [
-        (row.label, f"{row.factor:g}", *(_NONE if x is None else f"{x:,.4g}" for x in values))
-        for row in made.shadows
-        for values in [[getattr(row, name) for name in _SHADOWS.values()]]
-    ]
+    rows = []
+    for row in made.shadows:
+        values = (_NONE if row[key] is None else f"{row[key]:,.4g}" for key in SHADOWS)
+        rows.append((row["label"], f"{row['factor']:g}", *values))
     return Table(
         f"{made.instance.name}: seconds of mean JCT that one more is worth",
-        ("policy", "budget ×", *_SHADOWS),
+        ("policy", "budget ×", *SHADOWS.values()),
         tuple(rows),
         (
             "measured: between this budget and the next; a GPU: with --vary nodes=1",
@@ -125,7 +113,6 @@ def _shadow(made: Report) -> Table:
 
 
 def _rankings(made: Report) -> Table:
-    """Return the rankings of policies by change and budget."""
     width = max((len(ranking.order) for ranking in made.rankings), default=0)
     rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
     for ranking in made.rankings:
@@ -158,9 +145,19 @@ def as_json(made: Report) -> dict[str, Any]:
             for curve in made.curves
         ],
         "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
-        "equal_energy": [_level(each) for each in made.levels],
+        "equal_energy": [
+            {
+                "energy_j": each.energy_j,
+                "best": each.best,
+                "policies": [
+                    {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
+                    for label, jct_s in each.jct_s.items()
+                ],
+            }
+            for each in made.levels
+        ],
         "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
-        "shadow_prices": [asdict(row) for row in made.shadows],
+        "shadow_prices": made.shadows,
         "rankings": [asdict(ranking) for ranking in made.rankings],
         "failures": made.failures,
     }
@@ -177,11 +174,3 @@ def _plain(point: Point) -> dict[str, Any]:
         "bound_mean_jct_s": point.bound_jct_s,
         "seeds": [run.seed for run in point.runs],
     }
-
-
-def _level(each: Level) -> dict[str, Any]:
-    reached = [
-        {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
-        for label, jct_s in each.jct_s.items()
-    ]
-    return {"energy_j": each.energy_j, "best": each.best, "policies": reached}

@@ -7,7 +7,6 @@ path, `single` and `runner` are what a run's process needs.
 
 from ronda.bench.runs.compare import Comparison, Layout, failed, statuses
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.metrics import Measured, measure
 from ronda.bench.runs.provenance import commit, host
 from ronda.bench.runs.results import Result, ResultsFile, Status, read_records
 from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
@@ -20,7 +19,6 @@ __all__ = [
     "Comparison",
     "Layout",
     "Limits",
-    "Measured",
     "Result",
     "ResultsFile",
     "Status",
@@ -30,7 +28,6 @@ __all__ = [
     "commit",
     "failed",
     "host",
-    "measure",
     "parse_seeds",
     "read_records",
     "reference_w",

@@ -50,13 +50,8 @@ def connect(address: str = LOCAL, workers: int = 2) -> Iterator[Client]:
     Yields
     ------
     Client
-        Connected, with at least one worker; it is no default for other uses of Dask.
-
-    Raises
-    ------
-    InputError
-        When nobody answers at the address, it has no worker, or it is no address; for less than
-        one worker.
+        Connected, with at least one worker (else InputError); it is no default for other uses of
+        Dask.
     """
     if workers < 1:
         raise InputError("workers", f"{workers}", "at least 1")

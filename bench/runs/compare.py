@@ -56,20 +56,9 @@ class Layout:
 class Comparison:
     """Runs the cases of a comparison, those that have no final result yet.
 
-    Parameters
-    ----------
-    folder
-        For results, schedules and logs; it exists.
-    limits
-        For every run.
-    processes
-        Runs side by side on this machine.
-    watch
-        Told about progress, never from two threads at the same time.
-    answer
-        What a run makes: ``schedule``, or ``plan`` where the cases are of rounds.
-    client
-        Of a Dask cluster that carries out the runs, as many side by side as it has threads.
+    `folder` exists; `processes` run side by side, or as many as the threads of the Dask cluster
+    that `client` reaches. `watch` is never called from two threads at the same time. The `answer`
+    of a run is a ``schedule``, or a ``plan`` where the cases are of rounds.
     """
 
     def __init__(
@@ -117,7 +106,6 @@ class Comparison:
         return max(1, 2 * sum(threads.values()))
 
     def _abandon(self, futures: list[Future[None]]) -> None:
-        """Stop the runs under way and do not start the others."""
         self._stop.set()
         for future in futures:
             future.cancel()
@@ -129,14 +117,12 @@ class Comparison:
         return not result.ok or self.layout.schedule(case.key).exists()
 
     def _run_one(self, case: Case) -> None:
-        """Run a case and append its result."""
         result = self._carry_out(case)
         with self._lock:
             self.file.append(result)
         self._tell(case, 1.0, result)
 
     def _carry_out(self, case: Case) -> Result:
-        """Run a case here or on the cluster."""
         answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
         if self.client is not None:
             from ronda.bench.runs.on_dask import carry_out_on

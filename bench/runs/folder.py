@@ -20,21 +20,14 @@ LOCK = ".lock"
 
 @contextmanager
 def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterator[bool]:
-    """Hold an output folder for oneself; made if it is not there.
+    """Hold an output folder, which is made if it is not there; gives whether it was used before.
 
     Parameters
     ----------
-    path
-        The folder.
     kind
         What it is for: ``"comparison"`` or ``"run"``.
     about
         What must be the same when the folder is used again (plain JSON values).
-
-    Yields
-    ------
-    bool
-        Whether the folder was used for the same purpose before.
 
     Raises
     ------
@@ -89,7 +82,6 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_other(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuse a folder that serves something else."""
     if old.get("format") != new["format"]:
         raise InputError(
             label(path), f"a folder of {old.get('format')!r}", f"one of {new['format']!r}, or none"

@@ -65,16 +65,8 @@ class Cancelled:
 def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limits) -> Sent:
     """Carry out a case; called on a worker.
 
-    Parameters
-    ----------
-    case
-        What to run.
-    document
-        The file of its instance; None: it is a packaged one.
-    answer
-        Name of the file that gets the answer.
-    limits
-        For the run.
+    `document` is the file of its instance (None: it is a packaged one), `answer` the name of the
+    file that gets the answer.
     """
     stop = Cancelled(get_worker())
     with TemporaryDirectory(prefix="ronda-") as name:
@@ -97,12 +89,7 @@ def carry_out_on(
 ) -> Result:
     """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
 
-    Raises
-    ------
-    ClusterError
-        If the scheduler is lost, or all workers for a minute.
-    StoppedError
-        If `stop` was set.
+    ClusterError tells that the scheduler is lost, or all workers for a minute.
     """
     packaged = case.source in {entry.name for entry in entries()}
     document = None if packaged else Path(case.source).read_bytes()

@@ -99,19 +99,8 @@ def read_records(
 ) -> list[Line]:
     """Return the whole lines of a file of JSON lines; none if there is no file.
 
-    Parameters
-    ----------
-    path
-        The file; what follows its last line end was cut off by a kill.
-    kind, expected
-        What each line holds, and that in words.
-    read
-        Makes it of a line, if that is more than to decode it.
-
-    Raises
-    ------
-    InputError
-        If a whole line is something else.
+    What follows its last line end was cut off by a kill. `read` makes a record of a line, if that
+    is more than to decode it; `expected` says in an InputError what a line should have been.
     """
     data = load(path) if path.exists() else b""
     decode = read or msgspec.json.Decoder(kind).decode
@@ -125,18 +114,7 @@ def read_records(
 
 
 class ResultsFile:
-    """The file ``results.jsonl`` of a comparison.
-
-    Parameters
-    ----------
-    path
-        The file; it need not be there yet.
-
-    Raises
-    ------
-    InputError
-        If a whole line is not a result.
-    """
+    """The file ``results.jsonl`` of a comparison; it need not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -31,10 +31,8 @@ class Case(Record, frozen=True, kw_only=True):
         Its name and the hash of what it holds once `variant` has changed it.
     label, policy, config
         The policy as the user wrote it, its name, and all its effective parameters.
-    time_limit_s
-        For each decision; None: no limit.
-    period_s
-        Seconds between rounds; None: as the instance says.
+    time_limit_s, period_s
+        Of a decision (None: no limit); between rounds (None: as the instance says).
     """
 
     source: str
@@ -80,11 +78,6 @@ def split_policies(text: str) -> tuple[str, ...]:
     """Split a list of policies at the commas outside brackets.
 
     ``"fifo, milp(gap=1e-4, objective=rank)"`` gives ``("fifo", "milp(gap=1e-4, objective=rank)")``.
-
-    Raises
-    ------
-    InputError
-        If a bracket is left open, or nothing stands between two commas.
     """
     parts, depth = [""], 0
     for letter in text:
@@ -106,17 +99,7 @@ def split_policies(text: str) -> tuple[str, ...]:
 def parse_seeds(text: str, option: str = "--seeds") -> tuple[int, ...]:
     """Read ``"0-4"``, ``"0,3,5"`` or a mixture of both as ascending numbers without repeats.
 
-    Parameters
-    ----------
-    text
-        The list.
-    option
-        What to call it in errors.
-
-    Raises
-    ------
-    InputError
-        If a part is no whole number or range, or there are more than `MAX_SEEDS`.
+    `option` is what to call it in errors.
     """
     seeds: set[int] = set()
     for part in text.split(","):
@@ -158,11 +141,6 @@ def cases(
         See `Case`.
     make
         Makes a policy of its label.
-
-    Raises
-    ------
-    InputError
-        If a policy is not known or two different instances have the same name.
     """
     refuse_namesakes(instances)
     made = [(label, make(label)) for label in policies]

@@ -80,11 +80,6 @@ def reference_w(instance: Instance) -> float:
     What the instance's own energy budget sustains; without one, the draw with all nodes awake and
     all GPUs busy at full clock: the mean over jobs as they ask to run, weighted by the fewest
     GPU-seconds that each needs.
-
-    Raises
-    ------
-    InputError
-        As `ronda.formulations.bounds.needs.needs`, where there is no budget.
     """
     if instance.budget.energy is not None:
         return instance.budget.energy.sustained_w
@@ -125,7 +120,6 @@ def _budget(instance: Instance, sustained_w: float) -> EnergyBudget:
 
 
 def _scaled_cluster(cluster: Cluster, idle: float, nodes: int) -> Cluster:
-    """Return a cluster with other idle powers and more nodes."""
     types = tuple(replace(gpu, idle_w=idle * gpu.idle_w) for gpu in cluster.gpu_types)
     groups = [replace(g, host_idle_w=idle * g.host_idle_w) for g in cluster.node_groups]
     groups[0] = replace(groups[0], count=groups[0].count + nodes)
@@ -133,8 +127,6 @@ def _scaled_cluster(cluster: Cluster, idle: float, nodes: int) -> Cluster:
 
 
 def _scaled_profile(profile: Profile, factor: float) -> Profile:
-    """Return a profile whose power curves are scaled."""
-
     def scaled(curve: PowerCurve) -> PowerCurve:
         sync_w = None if curve.sync_w is None else factor * curve.sync_w
         a_w, b_w, c_w = (factor * watts for watts in (curve.a_w, curve.b_w, curve.c_w))

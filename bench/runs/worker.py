@@ -75,17 +75,7 @@ def carry_out(
     progress: Callable[[int, int], None] | None = None,
     stop: Stop | None = None,
 ) -> Result:
-    """Run a case in a process of its own and return its line of the results.
-
-    Parameters
-    ----------
-    case
-        What to run.
-    answer
-        File that gets the schedule or plan.
-    limits, log, progress, stop
-        As for `serve`.
-    """
+    """Run a case in a process of its own and return its line of the results; see `serve`."""
     answer.parent.mkdir(parents=True, exist_ok=True)
     request = Request(case=case, answer=str(answer))
     said = serve(request, limits, log, progress=progress, stop=stop)
@@ -125,8 +115,6 @@ def serve(
 
     Parameters
     ----------
-    request
-        What to run.
     limits
         A run over them is killed with all that it started.
     log
@@ -134,14 +122,9 @@ def serve(
     progress
         Called with (completed jobs, jobs) as the run tells them.
     stop
-        Once it is set, the run is killed.
+        Once it is set, the run is killed and StoppedError raised.
     command
         The process; it reads the request on stdin.
-
-    Raises
-    ------
-    StoppedError
-        If `stop` was set.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
@@ -212,7 +195,6 @@ class _Watch:
         return False
 
     def _hear(self, message: dict[str, Any]) -> None:
-        """Take in one line."""
         if "progress" in message:
             if self.progress is not None:
                 self.progress(*message["progress"])

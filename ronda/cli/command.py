@@ -6,13 +6,7 @@ import click
 
 
 class Taught(click.Command):
-    """A command with examples.
-
-    Parameters
-    ----------
-    examples
-        Command lines, shown as they are.
-    """
+    """A command with examples: command lines, shown as they are."""
 
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
         super().__init__(*args, **attributes)
@@ -25,3 +19,7 @@ class Taught(click.Command):
                 for example in self.examples:
                     formatter.write(" " * formatter.current_indent + example + "\n")
         super().format_epilog(ctx, formatter)
+
+
+class TaughtGroup(Taught, click.Group):
+    """A group with examples."""

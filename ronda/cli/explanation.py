@@ -110,7 +110,6 @@ def shape(option: Weighed) -> str:
 
 
 def _prices(found: Explanation) -> str:
-    """Say what resources cost."""
     free = []
     parts = []
     for price in found.prices:

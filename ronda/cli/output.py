@@ -28,7 +28,6 @@ def emit(fields: dict[str, Any]) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Replace what JSON has no word for."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -103,13 +102,7 @@ def note(message: str) -> None:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """Refuse to write to a file before any work is done for it.
-
-    Raises
-    ------
-    InputError
-        If the file exists and `force` was not given, or its folder cannot be written.
-    """
+    """Refuse a file that exists (unless `force`) or cannot be written, before any work for it."""
     if path is None:
         return
     if path.is_dir():

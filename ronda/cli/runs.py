@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, statuses
+import click
+
+from ronda.bench.figures import Table
+from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, failed, statuses
 from ronda.cli.options import (
     Command,
     dask_option,
@@ -21,7 +24,7 @@ from ronda.cli.options import (
     time_limit_option,
     timeout_option,
 )
-from ronda.cli.output import note
+from ronda.cli.output import display, emit, note
 from ronda.cli.progress import Bars
 from ronda.instances.errors import RondaError
 
@@ -118,14 +121,24 @@ class How:
                     f"the same command goes on from {self.out}"
                 ) from None
 
-    def fields(self, results: Sequence[Result]) -> dict[str, Any]:
-        """Return what all these commands tell programs."""
-        return {
-            "out": str(self.out),
-            "results": str(self.layout.results),
-            "runs": len(results),
-            "statuses": statuses(results),
-        }
+    def tell(
+        self,
+        results: Sequence[Result],
+        tables: Iterable[Table],
+        more: dict[str, Any],
+        *,
+        as_json: bool,
+    ) -> int:
+        """Print what came out, `more` for programs or tables for people; returns the exit code."""
+        if as_json:
+            fields = {"out": str(self.out), "results": str(self.layout.results)}
+            emit(fields | {"runs": len(results), "statuses": statuses(results)} | more)
+        else:
+            display(*tables)
+            note_failures(results)
+            what = "results, plans" if self.answer == "plan" else "results"
+            click.echo(f"{what}, table and figures: {self.out}")
+        return 1 if failed(results) else 0
 
 
 class Board:

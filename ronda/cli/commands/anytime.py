@@ -9,7 +9,7 @@ import click
 
 from ronda.bench import anytime
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import failed, parse_seeds, split_policies
+from ronda.bench.runs import parse_seeds, split_policies
 from ronda.cli.command import Taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
@@ -22,8 +22,7 @@ from ronda.cli.options import (
     seeds_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit
-from ronda.cli.runs import How, note_failures
+from ronda.cli.runs import How
 from ronda.formulations.objectives.forms import minds_power
 
 
@@ -74,26 +73,18 @@ def command(
         results = run(todo)
         found = anytime.traces_of(results, named, runs.layout, objective)
         made = anytime.lines(found, results, time_limit)
-        write_tables([anytime.as_table(made, time_limit)], runs.out)
+        table = anytime.as_table(made, time_limit)
+        write_tables([table], runs.out)
         _draw(found, runs.out, time_limit)
-    if as_json:
-        emit(
-            runs.fields(results)
-            | {
-                "references": anytime.references(found),
-                "times_s": anytime.times(time_limit),
-                "policies": [asdict(line) for line in made],
-            }
-        )
-    else:
-        display(anytime.as_table(made, time_limit))
-        note_failures(results)
-        click.echo(f"results, plans, table and figures: {runs.out}")
-    return 1 if failed(results) else 0
+    more = {
+        "references": anytime.references(found),
+        "times_s": anytime.times(time_limit),
+        "policies": [asdict(line) for line in made],
+    }
+    return runs.tell(results, [table], more, as_json=as_json)
 
 
 def _draw(found: Sequence[anytime.Trace], out: Path, limit_s: float) -> None:
-    """Draw a figure for each round, and one of their mean."""
     from ronda.bench.anytime.figure import draw
 
     reference = anytime.references(found)

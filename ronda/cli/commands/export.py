@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Target, force_option, json_option, policy_option, round_argument
+from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
 
 
 @click.command(
@@ -18,7 +18,7 @@ from ronda.cli.options import Target, force_option, json_option, policy_option, 
 )
 @round_argument
 @policy_option
-@click.option("--out", type=Target(), required=True, metavar="FILE", help="An .mps or .lp file.")
+@click.option("--out", type=TARGET, required=True, metavar="FILE", help="An .mps or .lp file.")
 @force_option
 @json_option
 def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> None:

@@ -7,20 +7,7 @@ from ronda.instances.round import Round
 
 
 def allocation_model(round: Round, spec: str) -> Any:
-    """Return the Pyomo model that ``--policy milp(...)`` stands for.
-
-    Parameters
-    ----------
-    round
-        The round.
-    spec
-        The policy with its parameters.
-
-    Raises
-    ------
-    InputError
-        If the policy is one without a model.
-    """
+    """Return the Pyomo model that ``--policy milp(...)`` stands for."""
     from ronda.formulations.allocation.pyomo_model import build
     from ronda.instances.rules.validate import validate
     from ronda.solvers.decision.question import Question

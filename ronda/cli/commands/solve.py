@@ -9,7 +9,7 @@ from ronda.cli.command import Taught
 from ronda.cli.explanation import explainable, explained, why_of
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
-    Target,
+    TARGET,
     force_option,
     json_option,
     policy_option,
@@ -54,7 +54,7 @@ ROWS = 40
     help="Say by prices why a job got what it got (again for more jobs).",
 )
 @click.option(
-    "--out", type=Target(), metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
+    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
 )
 @force_option
 @json_option
@@ -101,7 +101,6 @@ def _emit(
     deadline: Deadline,
     why: list[Explanation],
 ) -> None:
-    """Print the answer for programs."""
     record = plan.record
     emit(
         {
@@ -149,7 +148,6 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
 
 
 def _show(round_: Round, plan: Plan, deadline: Deadline, why: list[Explanation]) -> None:
-    """Print the answer for people."""
     parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
     if plan.prices:
         parts.append(_price_table(plan))
@@ -165,7 +163,6 @@ def _price_table(plan: Plan) -> Any:
 
 
 def _plan_table(round_: Round, plan: Plan) -> Any:
-    """Return the table of what runs."""
     made = table("job", "now", "pool", "node×GPUs", "GPUs", "clock", "batch", "work/s", "W", left=4)
     pools = round_.cluster.topology.pools
     running = [state for state in round_.jobs if state.job.id in plan.allocations]
@@ -190,14 +187,12 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
 
 
 def _change(before: Any, after: Any) -> str:
-    """Say what happens to a job that will run."""
     if before is None:
         return "starts"
     return "goes on" if before == after else "changes"
 
 
 def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
-    """Return what is worth knowing about a plan, in words."""
     used = sum(a.option.gpus for a in plan.allocations.values())
     stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
     record = plan.record

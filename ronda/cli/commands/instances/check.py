@@ -52,13 +52,6 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
 
 
 def _check(found: object, source: str, answer: str) -> list[object]:
-    """Return the violations of an answer.
-
-    Raises
-    ------
-    InputError
-        If the answer is to another kind of question.
-    """
     given = read(answer)
     if isinstance(found, Round) and isinstance(given, Plan):
         return list(check(found, given))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Source, Target, json_option
+from ronda.cli.options import TARGET, Source, json_option
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PICTURES = (".png", ".svg")
 @click.option("--topology", is_flag=True, help="Show the tree of racks and nodes instead.")
 @click.option(
     "--out",
-    type=Target(),
+    type=TARGET,
     metavar="FILE",
     help="With --topology: draw the tree as a picture, .png or .svg.",
 )
@@ -97,7 +97,6 @@ def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool)
 
 
 def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) -> "Tree":
-    """Return a tree for the terminal, hung below another one if given."""
     from rich.tree import Tree
 
     label = drawn.nodes[vertex]["label"]
@@ -108,7 +107,6 @@ def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) ->
 
 
 def _cluster(cluster: "Cluster") -> dict[str, Any]:
-    """Return the size of a cluster."""
     return {
         "nodes": sum(group.count for group in cluster.node_groups),
         "gpus": cluster.gpus,
@@ -119,7 +117,6 @@ def _cluster(cluster: "Cluster") -> dict[str, Any]:
 
 
 def _instance(found: "Instance") -> dict[str, Any]:
-    """Return what an instance holds."""
     budget = found.budget
     sizes = Counter(job.gpus for job in found.jobs)
     return {
@@ -148,7 +145,6 @@ def _instance(found: "Instance") -> dict[str, Any]:
 
 
 def _round(found: "Round") -> dict[str, Any]:
-    """Return what a round holds."""
     return {
         "kind": "round",
         "now_s": found.now_s,
@@ -173,7 +169,6 @@ def _words(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """Write what stands inside a mapping or alone."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_inner(inner)}" for name, inner in value.items())
     if isinstance(value, list):

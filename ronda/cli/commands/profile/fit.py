@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ronda.cli.command import Taught
-from ronda.cli.options import Seed, Target, force_option, json_option
+from ronda.cli.options import SEED, TARGET, force_option, json_option
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,13 +84,11 @@ class Fixed(click.ParamType[tuple[str, float]]):
 @click.option(
     "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
 )
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same parameters.")
 @click.option(
-    "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same parameters."
+    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
 )
-@click.option(
-    "--out", type=Target(), required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
-)
-@click.option("--figure", type=Target(), metavar="PNG", help="Draw the residuals; CSV beside it.")
+@click.option("--figure", type=TARGET, metavar="PNG", help="Draw the residuals; CSV beside it.")
 @force_option
 @json_option
 def command(
