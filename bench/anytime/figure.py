@@ -8,12 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.anytime.traces import Trace
-from ronda.bench.figures.style import colour, legend_below, line, new_figure, save, tidy, width
+from ronda.bench.figures.style import colour, legend_below, look, new_figure, save, tidy
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
-
-HEADER = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
 
 
 def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, path: Path) -> None:
@@ -37,7 +35,8 @@ def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, pa
         for t in found
         for p, gap in zip(t.points, t.gaps(reference[t.round]), strict=True)
     ]
-    save(figure, path, HEADER, rows)
+    header = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
+    save(figure, path, header, rows)
 
 
 def _panel(
@@ -48,7 +47,6 @@ def _panel(
     *,
     evaluations: bool,
 ) -> None:
-    """Draw one panel: a step line a policy, with the range of its runs behind."""
     grid = np.geomspace(*ends, 600)
     labels = list(dict.fromkeys(t.label for t in found))
     one_round = len({t.round for t in found}) == 1
@@ -63,9 +61,7 @@ def _panel(
             grid,
             np.maximum(gaps.mean(axis=0), LEAST),
             where="post",
-            color=colour(index),
-            linestyle=line(index),
-            linewidth=width(index, len(labels)),
+            **look(index, len(labels)),
             label=label,
         )
     axes.set_xscale("log")

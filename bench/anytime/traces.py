@@ -107,7 +107,6 @@ def cases(
 
 
 def _aimed(objective: str, label: str) -> Policy:
-    """Return a policy with the common objective, if it has one and is not given another."""
     name, given = parse(label)
     own = "objective" in parameters_of(name) and "objective" not in given
     return policy(label, **({"objective": objective} if own else {}))

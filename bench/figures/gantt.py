@@ -57,7 +57,6 @@ def draw_gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path
 
 
 def _size_class(gpus: int) -> int:
-    """Return the smallest power of two that is no less than a number of GPUs."""
     return 1 << (gpus - 1).bit_length()
 
 
@@ -109,7 +108,6 @@ def _sleeps(axes: Axes, schedule: Schedule) -> None:
 
 
 def _node_axis(axes: Axes, instance: Instance) -> None:
-    """Label the nodes: all of a small cluster, else every few; a line between groups."""
     groups = instance.cluster.node_groups
     nodes = sum(group.count for group in groups)
     step = max(1, -(-nodes // 12))

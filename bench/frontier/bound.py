@@ -37,8 +37,7 @@ def bound_steps(
 ) -> Steps:
     """Return the clairvoyant frontier of an instance; empty if no schedule keeps its budget.
 
-    The instance has the loosest budget of the sweep; `watch` is told which share is done. An
-    InputError tells that a job has no truth, or nothing in the cluster can run it.
+    The instance has the loosest budget of the sweep; `watch` is told which share is done.
     """
     need = needs(instance)
     try:

@@ -32,18 +32,22 @@ equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstrac
 class Point:
     """A policy at one budget (a factor, in watts): means over seeds that kept every rule.
 
-    `energy_half_j` and `jct_half_s` are the half-widths of their 95 % confidence intervals;
-    `bound_jct_s` bounds the mean JCT of every schedule that keeps this budget.
+    `energy_half_j` and `mean_jct_half_s` are the half-widths of their 95 % confidence intervals;
+    `bound_mean_jct_s` bounds the mean JCT of every schedule that keeps this budget.
     """
 
     factor: float
     sustained_w: float
     energy_j: float
     energy_half_j: float
-    jct_s: float
-    jct_half_s: float
-    bound_jct_s: float
+    mean_jct_s: float
+    mean_jct_half_s: float
+    bound_mean_jct_s: float
     runs: tuple[Result, ...]
+
+
+NUMBERS = ("factor", "sustained_w", "energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
+"""Of a point, for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Curve:
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
         best: list[tuple[float, float]] = []
-        for pair in sorted((point.energy_j, point.jct_s) for point in self.points):
+        for pair in sorted((point.energy_j, point.mean_jct_s) for point in self.points):
             if not best or pair[1] < best[-1][1]:
                 best.append(pair)
         return tuple(best)
@@ -124,7 +128,11 @@ def curves_of(
             good = tuple(run for run in runs if run.ok and not run.metrics.get("violations"))
             if good:
                 points.append(_point(sustained_w, good))
-            failures += [_failure(run) for run in runs if run not in good]
+            for run in runs:
+                if not run.ok:
+                    failures.append(f"{run.title}: {run.status}: {run.message}")
+                elif run not in good:
+                    failures.append(f"{run.title}: {run.metrics['violations']} violations")
         policy = runs[0].policy
         own = policy not in comparators
         found.append(Curve(label, policy, tuple(points), tuple(failures), own))
@@ -139,17 +147,11 @@ def _point(sustained_w: float, runs: tuple[Result, ...]) -> Point:
         sustained_w=sustained_w,
         energy_j=fmean(energies_j),
         energy_half_j=half_width(energies_j),
-        jct_s=fmean(jcts_s),
-        jct_half_s=half_width(jcts_s),
-        bound_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
+        mean_jct_s=fmean(jcts_s),
+        mean_jct_half_s=half_width(jcts_s),
+        bound_mean_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
         runs=runs,
     )
-
-
-def _failure(run: Result) -> str:
-    violations = run.metrics.get("violations")
-    what = f"{violations} violations" if run.ok else f"{run.status}: {run.message}"
-    return f"{run.title}: {what}"
 
 
 def levels_of(found: Sequence[Curve], count: int) -> tuple[Level, ...]:

@@ -110,7 +110,6 @@ def _worths(
 
 
 def _rankings(found: dict[str, tuple[Curve, ...]]) -> list[Ranking]:
-    """Return the ranking at each budget of each change, those of the instance as it is first."""
     made = []
     plain = _jct_by_factor(found[""])
     for change, some in found.items():
@@ -132,5 +131,5 @@ def _jct_by_factor(some: Sequence[Curve]) -> dict[float, dict[str, float]]:
     made: dict[float, dict[str, float]] = {}
     for curve in some:
         for point in curve.points:
-            made.setdefault(point.factor, {})[curve.label] = point.jct_s
+            made.setdefault(point.factor, {})[curve.label] = point.mean_jct_s
     return made

@@ -97,7 +97,7 @@ def shadows(
 def kilowatt_saves(curve: Curve) -> dict[float, float]:
     """Return by budget factor the seconds of mean JCT per kilowatt up to the next budget."""
     return {
-        low.factor: (low.jct_s - high.jct_s) / (high.sustained_w - low.sustained_w) * 1e3
+        low.factor: (low.mean_jct_s - high.mean_jct_s) / (high.sustained_w - low.sustained_w) * 1e3
         for low, high in pairwise(curve.points)
     }
 
@@ -107,9 +107,9 @@ def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
 
     `larger` is the curve of the same policy on the instance that has them.
     """
-    with_more = {point.sustained_w: point.jct_s for point in larger.points}
+    with_more = {point.sustained_w: point.mean_jct_s for point in larger.points}
     return {
-        point.factor: (point.jct_s - with_more[point.sustained_w]) / gpus
+        point.factor: (point.mean_jct_s - with_more[point.sustained_w]) / gpus
         for point in curve.points
         if point.sustained_w in with_more
     }

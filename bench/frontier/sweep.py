@@ -74,11 +74,10 @@ def sweep_cases(
     *,
     time_limit_s: float | None,
 ) -> tuple[Case, ...]:
-    """Multiply instances, changes, budgets, policies and seeds out.
+    """Multiply instances (by the word that loads them), changes, budgets, policies and seeds out.
 
     A factor of the budget stands for the same watts whatever else is changed: what is wrong about
-    power figures does not change what may be spent. `instances` are by the word that loads them;
-    `changes` come besides the instances as they are.
+    power figures does not change what may be spent.
     """
     refuse_namesakes({source: (each, fingerprint(each)) for source, each in instances.items()})
     found: dict[str, Case] = {}
@@ -99,8 +98,8 @@ def belonging(
 ) -> list[Result]:
     """Return the results of an instance: those asked for, then earlier ones of the same folder.
 
-    An earlier one counts if it is of this very instance, changed as it says, and not of a policy,
-    budget, change and seed that were asked for now (with another time limit, say).
+    An earlier one counts if it is of this very instance, changed as it says, and its policy,
+    budget, change and seed were not asked for now (with another time limit, say).
     """
     chosen: dict[tuple[str, float | None, str, int], Result] = {}
     same = {r.variant: r.fingerprint for r in asked if r.instance == instance.name}

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import Point, Verdict
+from ronda.bench.frontier.curves import NUMBERS, Verdict
 from ronda.bench.frontier.report import Report
 from ronda.bench.frontier.shadow import SHADOWS
 
@@ -14,8 +14,9 @@ MWH = 3.6e9
 _NONE = "–"
 
 
-def energy_unit(most_j: float) -> tuple[float, str]:
-    """Return the joules of the unit that suits energies up to `most_j`, and its name."""
+def energy_unit(made: Report) -> tuple[float, str]:
+    """Return the joules of the unit that suits the energies of a report, and its name."""
+    most_j = max((p.energy_j for c in made.curves for p in c.points), default=0.0)
     return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
 
 
@@ -25,25 +26,20 @@ def tables_of(made: Report) -> tuple[Table, ...]:
     return tuple(table for table in found if table.rows)
 
 
-def _unit(made: Report) -> tuple[float, str]:
-    return energy_unit(max((p.energy_j for c in made.curves for p in c.points), default=0.0))
-
-
 def _points(made: Report) -> Table:
-    unit_j, unit = _unit(made)
-    rows = [
-        (
-            curve.label,
-            f"{point.factor:g}",
-            f"{point.sustained_w / 1e3:.4g}",
-            f"{point.energy_j / unit_j:.4g}"
-            + (f" ± {point.energy_half_j / unit_j:.2g}" if point.energy_half_j else ""),
-            seconds(point.jct_s) + (f" ± {seconds(point.jct_half_s)}" * (len(point.runs) > 1)),
-            _NONE if not point.bound_jct_s else f"{point.jct_s / point.bound_jct_s - 1:.1%}",
-        )
-        for curve in made.curves
-        for point in curve.points
-    ]
+    unit_j, unit = energy_unit(made)
+    rows = []
+    for curve in made.curves:
+        for p in curve.points:
+            used, jct = f"{p.energy_j / unit_j:.4g}", seconds(p.mean_jct_s)
+            if p.energy_half_j:
+                used += f" ± {p.energy_half_j / unit_j:.2g}"
+            if len(p.runs) > 1:
+                jct += f" ± {seconds(p.mean_jct_half_s)}"
+            bound_s = p.bound_mean_jct_s
+            above = f"{p.mean_jct_s / bound_s - 1:.1%}" if bound_s else _NONE
+            budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
+            rows.append((curve.label, *budget, used, jct, above))
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
     return Table(
@@ -54,8 +50,7 @@ def _points(made: Report) -> Table:
 
 
 def _levels(made: Report) -> Table:
-    """Return mean JCT and ratio to ronda's best at equal energy."""
-    unit_j, unit = _unit(made)
+    unit_j, unit = energy_unit(made)
     rows = []
     for curve in made.curves:
         cells = []
@@ -139,7 +134,11 @@ def as_json(made: Report) -> dict[str, Any]:
             {
                 "policy": curve.label,
                 "own": curve.own,
-                "points": [_plain(point) for point in curve.points],
+                "points": [
+                    {name: getattr(point, name) for name in (*NUMBERS, "bound_mean_jct_s")}
+                    | {"seeds": [run.seed for run in point.runs]}
+                    for point in curve.points
+                ],
                 "failures": curve.failures,
             }
             for curve in made.curves
@@ -160,17 +159,4 @@ def as_json(made: Report) -> dict[str, Any]:
         "shadow_prices": made.shadows,
         "rankings": [asdict(ranking) for ranking in made.rankings],
         "failures": made.failures,
-    }
-
-
-def _plain(point: Point) -> dict[str, Any]:
-    return {
-        "factor": point.factor,
-        "sustained_w": point.sustained_w,
-        "energy_j": point.energy_j,
-        "energy_half_j": point.energy_half_j,
-        "mean_jct_s": point.jct_s,
-        "mean_jct_half_s": point.jct_half_s,
-        "bound_mean_jct_s": point.bound_jct_s,
-        "seeds": [run.seed for run in point.runs],
     }

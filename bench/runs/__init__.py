@@ -5,23 +5,21 @@ Here stand cases, workers, results and where they are kept; what is drawn or wri
 path, `single` and `runner` are what a run's process needs.
 """
 
-from ronda.bench.runs.compare import Comparison, Layout, failed, statuses
+from ronda.bench.runs.compare import Comparison, Layout, failed
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.provenance import commit, host
-from ronda.bench.runs.results import Result, ResultsFile, Status, read_records
+from ronda.bench.runs.results import Result, ResultsFile
 from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
-from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
+from ronda.bench.runs.variant import Variant, reference_w
 from ronda.bench.runs.worker import Limits
 
 __all__ = [
-    "UNCHANGED",
     "Case",
     "Comparison",
     "Layout",
     "Limits",
     "Result",
     "ResultsFile",
-    "Status",
     "Variant",
     "cases",
     "claim",
@@ -29,8 +27,6 @@ __all__ = [
     "failed",
     "host",
     "parse_seeds",
-    "read_records",
     "reference_w",
     "split_policies",
-    "statuses",
 ]

@@ -41,9 +41,7 @@ def commit() -> str:
     A checkout with changes that are not committed is marked ``+changes``.
     """
     root = Path(ronda.__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return f"v{ronda.__version__}"
-    head = _git(root, "rev-parse", "--short=12", "HEAD")
+    head = _git(root, "rev-parse", "--short=12", "HEAD") if (root / ".git").exists() else None
     if head is None:
         return f"v{ronda.__version__}"
     changed = _git(root, "status", "--porcelain", "--untracked-files=no")

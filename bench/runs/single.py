@@ -24,6 +24,9 @@ Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
 
 
+BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The metrics of a run (the fields of ``ronda run``), and every rule that it breaks."""
@@ -42,9 +45,7 @@ def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measure
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
     least = bounds(instance)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
-    metrics["bound_mean_jct_s"] = least.mean_jct_s
-    metrics["bound_makespan_s"] = least.makespan_s
-    metrics["bound_energy_j"] = least.energy_j
+    metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
     if least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
@@ -53,11 +54,7 @@ def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measure
 
 
 def drive(
-    instance: Instance,
-    case: Case,
-    *,
-    journal: Path | None = None,
-    progress: Progress | None = None,
+    instance: Instance, case: Case, *, journal: Path | None = None, progress: Progress | None = None
 ) -> tuple[Schedule, Measured]:
     """Run a case to its end; returns the schedule and what it is judged by.
 
@@ -91,9 +88,8 @@ def drive_in_folder(
 ) -> Measured:
     """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
 
-    The folder gets ``schedule.json.zst``, the figures that `draw` makes of it, and last
-    ``metrics.json``: where it is, nothing runs again. While the run goes on, its decisions are in
-    ``journal.jsonl``.
+    The folder gets ``schedule.json.zst``, the figures that `draw` makes, and last ``metrics.json``:
+    where it is, nothing runs again. Decisions are kept in ``journal.jsonl`` as they are made.
     """
     about = {
         name: msgspec.to_builtins(getattr(case, name))

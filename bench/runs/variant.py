@@ -18,17 +18,10 @@ from ronda.instances.profile import PowerCurve, Profile
 class Variant(Record, frozen=True, kw_only=True):
     """What to change about an instance; the defaults change nothing.
 
-    Attributes
-    ----------
-    sustained_w
-        Watts at which the energy budget accrues; its credit is scaled alike. An instance without
-        a budget gets one without credit, with a window of an hour. None: the budget as it is.
-    factor
-        The same as a share of `reference_w`, for tables: it decides nothing.
-    idle, power
-        Factors on the idle power of hosts and GPUs, and on all power curves.
-    nodes
-        Nodes added to the first group.
+    `sustained_w` are the watts at which the energy budget accrues; its credit is scaled alike,
+    and an instance without a budget gets one without credit. The same as a share of `reference_w`
+    is `factor`, for tables: it decides nothing. `idle` and `power` are factors on the idle power
+    of hosts and GPUs, and on all power curves; `nodes` are added to the first group.
     """
 
     sustained_w: Positive | None = None
@@ -68,12 +61,6 @@ UNCHANGED = Variant()
 """The instance as it is."""
 
 
-def run_title(instance: str, label: str, seed: int, variant: Variant) -> str:
-    """Return what people call a run."""
-    words = f"{instance} {label} seed {seed}"
-    return f"{words} ({variant.title})" if variant.title else words
-
-
 def reference_w(instance: Instance) -> float:
     """Return the watts that a budget factor of 1 stands for.
 
@@ -108,7 +95,6 @@ def reference_w(instance: Instance) -> float:
 
 
 def _budget(instance: Instance, sustained_w: float) -> EnergyBudget:
-    """Return the instance's energy budget with another sustained power."""
     own = instance.budget.energy
     if own is not None:
         share = sustained_w / own.sustained_w

@@ -1,5 +1,6 @@
 """Commands whose help ends with examples to copy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -19,6 +20,11 @@ class Taught(click.Command):
                 for example in self.examples:
                     formatter.write(" " * formatter.current_indent + example + "\n")
         super().format_epilog(ctx, formatter)
+
+
+def taught(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command with examples."""
+    return click.command(name=name, cls=Taught, examples=examples)
 
 
 class TaughtGroup(Taught, click.Group):

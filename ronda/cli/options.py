@@ -4,6 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +55,6 @@ def _mib(text: str) -> float | None:
 
 
 def _nodes(text: str) -> int | dict[str, int] | None:
-    """Read a number of nodes, or numbers by partition."""
     if re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
         return int(text)
     pairs = [part.strip().rpartition("=") for part in text.split(",")]
@@ -99,24 +99,22 @@ class PolicyName(click.ParamType[str]):
         return [CompletionItem(head + comma + name) for name in POLICIES if name.startswith(word)]
 
 
-policy_option = click.option(
+_shown = partial(click.option, show_default=True)
+
+policy_option = _shown(
     "--policy",
     type=PolicyName(),
     default="milp",
-    show_default=True,
     help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'.",
 )
-seed_option = click.option(
-    "--seed", type=SEED, default=0, show_default=True, help="Same seed, same result."
-)
+seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )
 force_option = click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
-seeds_option = click.option(
+seeds_option = _shown(
     "--seeds",
     default="0",
-    show_default=True,
     metavar="LIST",
     help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
 )
@@ -126,19 +124,17 @@ dask_option = click.option(
     help="Have the runs carried out by the workers of a Dask cluster, such as "
     "tcp://127.0.0.1:8786, or of one that is started here with --jobs workers: local.",
 )
-timeout_option = click.option(
+timeout_option = _shown(
     "--timeout",
     type=SECONDS,
     default=3600.0,
-    show_default=True,
     metavar="SECONDS",
     help="For each run; then it is killed and counted as TIME.",
 )
-memory_option = click.option(
+memory_option = _shown(
     "--memory",
     type=MEMORY,
     default="4G",
-    show_default=True,
     metavar="SIZE",
     help="For each run; then it is killed and counted as OOM.",
 )
@@ -159,11 +155,10 @@ file_option = click.option(
 
 def policies_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--policies`` with its default."""
-    return click.option(
+    return _shown(
         "--policies",
         type=PolicyName(),
         default=default,
-        show_default=True,
         help="Separated by commas; parameters in brackets.",
     )
 
@@ -181,23 +176,15 @@ def jobs_option(
 
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
     """Return the option ``--time-limit`` with a default in seconds and what it limits."""
-    return click.option(
-        "--time-limit",
-        type=SECONDS,
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=help,
-    )
+    return _shown("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
 
 
 def out_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--out`` of commands that make many runs."""
-    return click.option(
+    return _shown(
         "--out",
         type=TARGET,
         default=Path(default),
-        show_default=True,
         metavar="FOLDER",
         help="For results, table and figures; what is there already is not run again.",
     )

@@ -47,23 +47,16 @@ class Bars:
 
 
 def _make() -> "Progress":
+    from rich import progress as parts
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    return parts.Progress(
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(),
+        parts.TaskProgressColumn(),
+        parts.TextColumn("{task.fields[note]}", markup=False),
+        parts.TimeElapsedColumn(),
+        parts.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )

@@ -10,7 +10,7 @@ import click
 from ronda.bench import anytime
 from ronda.bench.figures import write_tables
 from ronda.bench.runs import parse_seeds, split_policies
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Source,
@@ -26,13 +26,10 @@ from ronda.cli.runs import How
 from ronda.formulations.objectives.forms import minds_power
 
 
-@click.command(
-    name="anytime",
-    cls=Taught,
-    examples=(
-        "ronda anytime round.json --policies evolve,milp,prices",
-        "ronda anytime *.json --policies 'evolve(population=32),prices' --seeds 0-9 --out curves",
-    ),
+@taught(
+    "anytime",
+    "ronda anytime round.json --policies evolve,milp,prices",
+    "ronda anytime *.json --policies 'evolve(population=32),prices' --seeds 0-9 --out curves",
 )
 @click.argument("sources", metavar="ROUND...", type=Source(), nargs=-1, required=True)
 @policies_option("ones,evolve,milp,prices")

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from ronda.bench.figures import write_tables
 from ronda.bench.figures.comparison import Block, blocks
 from ronda.bench.runs import Result, cases, parse_seeds, split_policies
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
@@ -16,14 +14,11 @@ from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 
 
-@click.command(
-    name="compare",
-    cls=Taught,
-    examples=(
-        "ronda compare venus-vcvly --policies fifo,sjf,srtf",
-        "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
-        "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
-    ),
+@taught(
+    "compare",
+    "ronda compare venus-vcvly --policies fifo,sjf,srtf",
+    "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
+    "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
 )
 @horizon_options("compare-out")
 def command(

@@ -7,15 +7,8 @@ import click
 
 from ronda.bench import frontier
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import (
-    Result,
-    ResultsFile,
-    Variant,
-    parse_seeds,
-    reference_w,
-    split_policies,
-)
-from ronda.cli.command import Taught
+from ronda.bench.runs import Result, ResultsFile, Variant, parse_seeds, reference_w, split_policies
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
 from ronda.cli.progress import Bars
@@ -23,14 +16,11 @@ from ronda.cli.runs import How, horizon_options
 from ronda.instances.instance import Instance
 
 
-@click.command(
-    name="frontier",
-    cls=Taught,
-    examples=(
-        "ronda frontier philly-energy-small --policies fifo,srtf,prices --budgets 0.5:1.0:6",
-        "ronda frontier philly-energy --policies milp --budgets 0.6,0.8 --out frontier-out",
-        "ronda frontier philly-energy-small --policies fifo,prices --vary idle=0.7,1.3",
-    ),
+@taught(
+    "frontier",
+    "ronda frontier philly-energy-small --policies fifo,srtf,prices --budgets 0.5:1.0:6",
+    "ronda frontier philly-energy --policies milp --budgets 0.6,0.8 --out frontier-out",
+    "ronda frontier philly-energy-small --policies fifo,prices --vary idle=0.7,1.3",
 )
 @click.option(
     "--budgets",
@@ -91,12 +81,8 @@ def command(
 
 
 def _reports(
-    instances: Mapping[str, Instance],
-    asked: Sequence[Result],
-    runs: How,
-    against: frozenset[str],
+    instances: Mapping[str, Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
 ) -> list[frontier.Report]:
-    """Make the report of every instance from the results asked for and those there before."""
     made = []
     there = ResultsFile(runs.layout.results).all()
     with Bars() as bars:

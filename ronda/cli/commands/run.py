@@ -8,7 +8,7 @@ import click
 from ronda.bench.figures.comparison import COLUMNS
 from ronda.bench.runs import Case, cases
 from ronda.bench.runs.single import Measured, drive, drive_in_folder
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (
     SECONDS,
@@ -26,13 +26,10 @@ from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
 
-@click.command(
-    name="run",
-    cls=Taught,
-    examples=(
-        "ronda run venus-vcvly --policy fifo",
-        "ronda run pollux-1 --policy 'milp(objective=rank)' --out pollux-milp",
-    ),
+@taught(
+    "run",
+    "ronda run venus-vcvly --policy fifo",
+    "ronda run pollux-1 --policy 'milp(objective=rank)' --out pollux-milp",
 )
 @instance_argument
 @policy_option
@@ -92,7 +89,7 @@ def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
         try:
             return drive_in_folder(instance, case, out, progress=progress, draw=draw)
         except KeyboardInterrupt:
-            raise InterruptedRunError(f"the same command goes on from {out}") from None
+            raise InterruptedRunError(f"interrupted; the same command goes on from {out}") from None
 
 
 def _show(metrics: dict[str, Any]) -> None:

@@ -47,8 +47,8 @@ def test_means_and_intervals_over_seeds():
         [run("genetic", 1, 5.0, s, seed=k) for k, s in enumerate((10.0, 12.0, 14.0))]
     )
     (point,) = curve.points
-    assert point.jct_s == 12.0
-    assert point.jct_half_s == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
+    assert point.mean_jct_s == 12.0
+    assert point.mean_jct_half_s == pytest.approx(4.30265 * 2 / 3**0.5, rel=1e-5)
     assert (point.energy_j, point.energy_half_j) == (5.0, 0.0)
     assert len(point.runs) == 3
 
@@ -61,7 +61,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
         run("milp", 0.5, 0.0, 0.0, status=Status.ERROR),
     ]
     (curve,) = curves_of(some)
-    assert [point.jct_s for point in curve.points] == [10.0]
+    assert [point.mean_jct_s for point in curve.points] == [10.0]
     assert curve.failures == (
         "x milp seed 0 (budget ×0.5): ERROR: why",
         "x milp seed 1 (budget ×1): 2 violations",

@@ -50,18 +50,21 @@ def write_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+FILTERS = {
+    "start_s": (click.FLOAT, "Keep jobs submitted from this second of the trace's clock on."),
+    "end_s": (click.FLOAT, "Keep jobs submitted before this second of the trace's clock."),
+    "min_duration_s": (SECONDS, "Keep jobs that ran for at least this many seconds."),
+    "max_duration_s": (SECONDS, "Keep jobs that ran for at most this many seconds."),
+    "max_gpu_hours": (SECONDS, "Keep jobs that used less than this many GPU-hours."),
+    "max_gpus": (click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
+}
+
+
 def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows of a trace."""
-    number = click.FLOAT
-    for name, kind, text in (
-        ("--max-gpus", click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
-        ("--max-gpu-hours", SECONDS, "Keep jobs that used less than this many GPU-hours."),
-        ("--max-duration", SECONDS, "Keep jobs that ran for at most this many seconds."),
-        ("--min-duration", SECONDS, "Keep jobs that ran for at least this many seconds."),
-        ("--end", number, "Keep jobs submitted before this second of the trace's clock."),
-        ("--start", number, "Keep jobs submitted from this second of the trace's clock on."),
-    ):
-        function = click.option(name, type=kind, metavar="NUMBER", help=text)(function)
+    for name, (kind, text) in reversed(FILTERS.items()):
+        flag = "--" + name.removesuffix("_s").replace("_", "-")
+        function = click.option(flag, name, type=kind, metavar="NUMBER", help=text)(function)
     return function
 
 
@@ -138,15 +141,7 @@ def _convert(
     """
     refuse_existing(out, force=rest["force"])
     packer(out)  # a wrong suffix is told before any work
-    names = {
-        "start": "start_s",
-        "end": "end_s",
-        "min_duration": "min_duration_s",
-        "max_duration": "max_duration_s",
-        "max_gpu_hours": "max_gpu_hours",
-        "max_gpus": "max_gpus",
-    }
-    chosen = {to: rest[name] for name, to in names.items() if rest.get(name) is not None}
+    chosen = {name: rest[name] for name in FILTERS if rest.get(name) is not None}
     instance = read(replace(usual or ALL, **chosen))
     if rest["name"]:
         instance = msgspec.structs.replace(instance, name=rest["name"])

@@ -10,8 +10,6 @@ from ronda.cli.options import SEED, file_option, force_option, json_option
 from ronda.cli.output import refuse_existing
 from ronda.instances import generate
 
-BATCHES = ("scaled", "base")
-
 
 @click.group(
     name="generate",
@@ -75,8 +73,8 @@ def horizon(
 @click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 GPUs.")
 @click.option(
     "--batch",
-    type=click.Choice(BATCHES),
-    default=BATCHES[0],
+    type=click.Choice(("scaled", "base")),
+    default="scaled",
     show_default=True,
     help="What users ask for: the batch of one GPU, or that for all their GPUs.",
 )

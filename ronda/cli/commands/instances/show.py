@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import TARGET, Source, json_option
 from ronda.instances.errors import InputError
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from ronda.instances.instance import Instance
     from ronda.instances.round import Round
 
+ORIGIN = ("description", "source", "licence", "citation", "reference", "made")
 PICTURES = (".png", ".svg")
 
 
-@click.command(
-    name="show",
-    cls=Taught,
-    examples=(
-        "ronda instances show pollux-1",
-        "ronda instances show round.json --json",
-        "ronda instances show philly-energy --topology --out cluster.svg",
-    ),
+@taught(
+    "show",
+    "ronda instances show pollux-1",
+    "ronda instances show round.json --json",
+    "ronda instances show philly-energy --topology --out cluster.svg",
 )
 @click.argument("source", metavar="NAME", type=Source())
 @click.option("--topology", is_flag=True, help="Show the tree of racks and nodes instead.")
@@ -43,41 +41,29 @@ PICTURES = (".png", ".svg")
 def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
     """Show what NAME holds, a packaged instance or round or a file."""
     from ronda.cli.load import subject
-    from ronda.cli.output import display, emit, refuse_existing, table
+    from ronda.cli.output import display, emit, facts, refuse_existing
     from ronda.instances.files.json import fingerprint
     from ronda.instances.instance import Instance
 
-    _check_picture(out, topology=topology)
+    if out is not None and not topology:
+        raise InputError("--out", str(out), "--topology beside it")
+    if out is not None and out.suffix.lower() not in PICTURES:
+        raise InputError("--out", str(out), "a name that ends in .png or .svg")
     refuse_existing(out, force=force)
     found = subject(source)
     if topology:
         _topology(found.cluster, found.name, out, as_json=as_json)
         return
-    facts = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
-    facts |= _instance(found) if isinstance(found, Instance) else _round(found)
+    fields = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
+    fields |= _instance(found) if isinstance(found, Instance) else _round(found)
     if as_json:
-        emit(facts)
+        emit(fields)
         return
-    made = table("", "", left=2)
-    made.show_header = False
-    for name, value in facts.items():
-        if value not in ("", None, {}):
-            made.add_row(name.replace("_", " "), _words(value))
-    display(made)
-
-
-def _check_picture(out: Path | None, *, topology: bool) -> None:
-    """Refuse a picture of anything but a topology, and kinds of pictures that are not drawn."""
-    if out is None:
-        return
-    if not topology:
-        raise InputError("--out", str(out), "--topology beside it")
-    if out.suffix.lower() not in PICTURES:
-        raise InputError("--out", str(out), "a name that ends in .png or .svg")
+    known = {name: value for name, value in fields.items() if value not in ("", None, {})}
+    display(facts((name.replace("_", " "), _words(value)) for name, value in known.items()))
 
 
 def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool) -> None:
-    """Show a cluster's tree: as text, as nested JSON, or as a picture."""
     from networkx.readwrite.json_graph import tree_data
 
     from ronda.cli.output import display, emit
@@ -135,13 +121,7 @@ def _instance(found: "Instance") -> dict[str, Any]:
         "decides_on_events": found.cadence.on_event,
         "power_cap_w": None if budget.power_cap_w is None else max(budget.power_cap_w.values),
         "energy_budget_j": None if budget.energy is None else budget.energy.joules,
-        "description": found.description,
-        "source": found.source,
-        "licence": found.licence,
-        "citation": found.citation,
-        "reference": found.reference,
-        "made": found.made,
-    }
+    } | {name: getattr(found, name) for name in ORIGIN}
 
 
 def _round(found: "Round") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import SEED, TARGET, force_option, json_option
 from ronda.instances.errors import InputError
 
@@ -35,14 +35,11 @@ class Fixed(click.ParamType[tuple[str, float]]):
         return name.strip(), number
 
 
-@click.command(
-    name="fit",
-    cls=Taught,
-    examples=(
-        "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json --figure residuals.png",
-        "ronda profile fit steps.csv --model bert --fix phi=0.8 --out bert.json",
-        "ronda profile fit power.csv --kind power --out power.json",
-    ),
+@taught(
+    "fit",
+    "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json --figure residuals.png",
+    "ronda profile fit steps.csv --model bert --fix phi=0.8 --out bert.json",
+    "ronda profile fit power.csv --kind power --out power.json",
 )
 @click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
 @click.option(
