@@ -4,7 +4,7 @@ How runs are carried out is in `ronda.bench.runs`. `figure` loads matplotlib and
 path.
 """
 
-from ronda.bench.anytime.table import Line, as_table, lines, times
+from ronda.bench.anytime.table import as_table, lines, times
 from ronda.bench.anytime.traces import Trace, cases, references, traces_of
 
-__all__ = ["Line", "Trace", "as_table", "cases", "lines", "references", "times", "traces_of"]
+__all__ = ["Trace", "as_table", "cases", "lines", "references", "times", "traces_of"]

@@ -8,27 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.anytime.traces import Trace
-from ronda.bench.figures.style import colour, legend_below, line, new_figure, save, tidy, width
+from ronda.bench.figures.style import colour, legend_below, look, new_figure, save, tidy
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
-
-HEADER = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
 
 
 def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, path: Path) -> None:
     """Draw the mean gap of each policy over all runs; of one round, also its range over seeds.
 
-    Parameters
-    ----------
-    found
-        Runs on one or more rounds.
-    reference
-        What values are measured against, by round.
-    limit_s
-        Right end of the time axis.
-    path
-        Without suffix; ``.png`` and ``.csv`` are added.
+    `reference` is what values are measured against, by round; `limit_s` ends the time axis.
     """
     figure = new_figure(11, 4.4)
     by_time, by_evaluation = figure.subplots(1, 2, sharey=True)
@@ -46,7 +35,8 @@ def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, pa
         for t in found
         for p, gap in zip(t.points, t.gaps(reference[t.round]), strict=True)
     ]
-    save(figure, path, HEADER, rows)
+    header = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
+    save(figure, path, header, rows)
 
 
 def _panel(
@@ -57,7 +47,6 @@ def _panel(
     *,
     evaluations: bool,
 ) -> None:
-    """Draw one panel: a step line a policy, with the range of its runs behind."""
     grid = np.geomspace(*ends, 600)
     labels = list(dict.fromkeys(t.label for t in found))
     one_round = len({t.round for t in found}) == 1
@@ -72,9 +61,7 @@ def _panel(
             grid,
             np.maximum(gaps.mean(axis=0), LEAST),
             where="post",
-            color=colour(index),
-            linestyle=line(index),
-            linewidth=width(index, len(labels)),
+            **look(index, len(labels)),
             label=label,
         )
     axes.set_xscale("log")
@@ -86,5 +73,4 @@ def _panel(
 
 
 def _percent(gap: float, _: object) -> str:
-    """Write a gap in percent; the lowest line holds all that is less."""
     return f"≤ {LEAST * 100:g}" if gap <= LEAST else f"{gap * 100:g}"

@@ -84,7 +84,6 @@ def as_table(made: Sequence[Line], limit_s: float) -> Table:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    """Return a line's texts."""
     arrives = "never" if not line.arrived else seconds(line.arrives_s)
     if 0 < line.arrived < 1:
         arrives += f" ({line.arrived:.0%} of runs)"

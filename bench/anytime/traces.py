@@ -42,16 +42,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How one run got better.
+    """How one run got better; `bound` is what it proved under the common objective, if anything.
 
-    Attributes
-    ----------
-    round, label, seed
-        Of the run.
-    points
-        Ascending in time and value; the last one is the plan that was returned.
-    bound
-        What it proved under the common objective, if anything.
+    The points ascend in time and value; the last one is the plan that was returned.
     """
 
     round: str
@@ -103,11 +96,6 @@ def cases(
 
     Policies that have a parameter `objective` get the common one, unless they are given another:
     then only the value of their final plan is known.
-
-    Raises
-    ------
-    InputError
-        As `ronda.bench.runs.specs.cases`.
     """
     return specs.cases(
         {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
@@ -119,7 +107,6 @@ def cases(
 
 
 def _aimed(objective: str, label: str) -> Policy:
-    """Return a policy with the common objective, if it has one and is not given another."""
     name, given = parse(label)
     own = "objective" in parameters_of(name) and "objective" not in given
     return policy(label, **({"objective": objective} if own else {}))
@@ -128,19 +115,7 @@ def _aimed(objective: str, label: str) -> Policy:
 def traces_of(
     results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
 ) -> list[Trace]:
-    """Return how every run that ended with a plan in order got better.
-
-    Parameters
-    ----------
-    results
-        Of the runs.
-    rounds
-        By name.
-    layout
-        Where the plans are.
-    objective
-        What they are valued by.
-    """
+    """Return how every run that ended with a plan in order got better; rounds are by name."""
     found = []
     for result in results:
         if not result.ok or result.metrics["violations"]:
@@ -152,20 +127,11 @@ def traces_of(
 
 
 def trace_of(result: Result, value: float, *, own: bool) -> Trace:
-    """Return one run's trace.
+    """Return one run's trace; `own`: it aimed at the common objective, its incumbents count.
 
     Times between building and the end of the search are turned into evaluations in proportion.
-    Incumbents are valued before they are placed on nodes; none counts for more than the plan that
-    was returned.
-
-    Parameters
-    ----------
-    result
-        With the metrics of `ronda.bench.runs.runner`.
-    value
-        Of the plan that was returned.
-    own
-        Whether the run aimed at the common objective, so that its incumbents and bound count.
+    Incumbents are valued before they are placed on nodes; none counts for more than `value`, that
+    of the plan that was returned.
     """
     told = result.metrics
     total = float(told["evaluations"])

@@ -19,19 +19,9 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
     """Return the value of a plan's options under an objective, less what its moves cost.
 
     Switching to another option is inside the values; jobs that keep their option on other nodes
-    lose progress besides (`ronda.formulations.placement.moves.loss_of_moves`).
-
-    Options that the round's table does not have (a GPU count off the ladder) are added to it at
-    the rate and power that the plan states, which `ronda.check` holds against the profile.
-
-    Parameters
-    ----------
-    round
-        What was decided.
-    plan
-        Whose allocations count; its own objective does not.
-    objective
-        One of `ronda.formulations.objectives.forms.OBJECTIVES`.
+    lose progress besides (`ronda.formulations.placement.moves.loss_of_moves`). Options that the
+    round's table does not have (a GPU count off the ladder) are added to it at the rate and power
+    that the plan states, which `ronda.check` holds against the profile.
     """
     question = Question.of(round, objective)
     table, worth = question.table, question.values

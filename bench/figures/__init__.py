@@ -1,27 +1,8 @@
-"""Tables and pictures of runs, in one style.
+"""Tables and pictures of runs, in one style; what one kind of study says with them is in its room.
 
-What one kind of study says with them stays in its room. Only tables are exported here: the other
-modules load matplotlib and are imported by their path, as is `comparison`.
+Other modules than `table` load matplotlib and are imported by their path.
 """
 
-from ronda.bench.figures.table import (
-    Best,
-    Table,
-    count,
-    joules,
-    milliseconds,
-    percent,
-    seconds,
-    write_tables,
-)
+from ronda.bench.figures.table import Best, Table, write_tables
 
-__all__ = [
-    "Best",
-    "Table",
-    "count",
-    "joules",
-    "milliseconds",
-    "percent",
-    "seconds",
-    "write_tables",
-]
+__all__ = ["Best", "Table", "write_tables"]

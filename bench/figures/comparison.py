@@ -5,24 +5,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ronda.bench.figures.table import (
-    Best,
-    Table,
-    count,
-    joules,
-    milliseconds,
-    percent,
-    seconds,
-)
+from ronda.bench.figures.table import Best, Table, count, joules, milliseconds, percent, seconds
 from ronda.bench.runs.results import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: the metric it shows, its title, and how a number is written.
-
-    `best` says whether the smallest number is the best one and is to stand out.
-    """
+    """A column: its metric, its title, how a number is written, and whether the least is `best`."""
 
     key: str
     title: str
@@ -131,7 +120,6 @@ class Block:
         return Table(self.title, header, tuple(zip(names, *columns, strict=True)))
 
     def _column(self, column: Column) -> list[str]:
-        """Return a column's texts, the smallest number marked where numbers differ."""
         fair = [row.means.get(column.key) if not row.note else None for row in self.rows]
         values = [value for value in fair if value is not None]
         least = min(values) if column.best and values and min(values) < max(values) else None

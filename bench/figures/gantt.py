@@ -57,12 +57,10 @@ def draw_gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path
 
 
 def _size_class(gpus: int) -> int:
-    """Return the smallest power of two that is no less than a number of GPUs."""
     return 1 << (gpus - 1).bit_length()
 
 
 def _size_label(size: int) -> str:
-    """Name a class of sizes."""
     low = size // 2 + 1
     return f"{size} GPU" if size == 1 else f"{size} GPUs" if low == size else f"{low}–{size} GPUs"
 
@@ -70,7 +68,6 @@ def _size_label(size: int) -> str:
 def _draw_bars(
     axes: Axes, instance: Instance, found: list[Bar], palette: Colours, end_s: float
 ) -> None:
-    """Draw bars as rectangles, the time without progress in grey."""
     gpus = instance.cluster.topology.node_gpus
     corners, pauses, colours = [], [], []
     for bar in found:
@@ -106,13 +103,11 @@ def _rectangle(left: float, right: float, low: float, high: float) -> list[tuple
 
 
 def _sleeps(axes: Axes, schedule: Schedule) -> None:
-    """Shade the times at which nodes slept."""
     shapes = [_rectangle(start, end, node, node + ROW) for node, start, end in schedule.sleeps]
     axes.add_collection(PolyCollection(shapes, facecolors=SLEEP, linewidths=0))
 
 
 def _node_axis(axes: Axes, instance: Instance) -> None:
-    """Label the nodes: all of a small cluster, else every few; a line between groups."""
     groups = instance.cluster.node_groups
     nodes = sum(group.count for group in groups)
     step = max(1, -(-nodes // 12))

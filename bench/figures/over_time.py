@@ -49,7 +49,6 @@ def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: 
 
 
 def _gpu_panel(axes: Axes, instance: Instance, series: Usage, shade: str) -> None:
-    """Draw the GPUs that jobs hold."""
     axes.fill_between(series.time_s, series.gpus, step="post", color=shade, alpha=0.75, linewidth=0)
     axes.axhline(instance.cluster.gpus, color="black", linewidth=1, label="GPUs of the cluster")
     axes.set_ylim(0, instance.cluster.gpus * 1.08)
@@ -57,7 +56,6 @@ def _gpu_panel(axes: Axes, instance: Instance, series: Usage, shade: str) -> Non
 
 
 def _watt_panel(axes: Axes, instance: Instance, series: Usage, shade: str, end_s: float) -> None:
-    """Draw the cluster's power with the cap and the steady power of the energy budget."""
     kilo = series.watts / 1e3
     axes.fill_between(series.time_s, kilo, step="post", color=shade, alpha=0.75, linewidth=0)
     cap, energy = instance.budget.power_cap_w, instance.budget.energy

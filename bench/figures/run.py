@@ -1,8 +1,7 @@
 """The figures of a run and of a comparison; matplotlib without a display.
 
-A run's figures take one or more schedules of the same instance, each with a label, and draw one
-panel or line for each, so that a run and a comparison look the same. Every picture has its
-numbers beside it as CSV.
+A run's figures take schedules of one instance by label, a panel or line for each. Every picture
+has its numbers beside it as CSV.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from ronda.bench.figures.gantt import draw_gantt
 from ronda.bench.figures.over_time import gpus_and_watts
-from ronda.bench.figures.style import colour, line, marker, new_figure, save, tidy, width
+from ronda.bench.figures.style import colour, look, marker, new_figure, save, tidy
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.instances.instance import Instance
@@ -38,13 +37,7 @@ def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path
         share = np.arange(len(jct) + 1) / max(len(schedule.jobs), 1)
         jct, share = np.append(jct[:1], jct), share[0 if len(jct) else 1 :]  # rises from 0
         axes.step(
-            jct,
-            share,
-            where="post",
-            color=colour(index),
-            linestyle=line(index),
-            linewidth=width(index, len(schedules)),
-            label=f"{label} ({said})",
+            jct, share, where="post", **look(index, len(schedules)), label=f"{label} ({said})"
         )
         rows += [(label, *pair) for pair in zip(jct.tolist(), share.tolist(), strict=True)]
     positive = [row[1] for row in rows if row[1] > 0]
@@ -60,10 +53,7 @@ def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path
 def draw_comparison(
     instance: Instance, results: Sequence[Result], layout: Layout, folder: Path
 ) -> list[Path]:
-    """Draw all figures of the runs of one instance that ended; returns the pictures.
-
-    Schedules are drawn for the first seed of each policy.
-    """
+    """Draw all figures of runs of one instance that ended, schedules of the first seeds only."""
     if not results:
         return []
     schedules: dict[str, Schedule] = {}

@@ -1,17 +1,19 @@
 """What all figures share: colours, units of the time axis, and saving with the numbers beside."""
 
 import csv
-import math
-import os
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
+
+from ronda.instances.files.storage import store
 
 # Okabe and Ito's palette, which people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).
@@ -38,9 +40,10 @@ def marker(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
 
 
-def width(index: int, number: int) -> float:
-    """Return the width of one of some lines: later ones are thinner and leave the others seen."""
-    return 1.2 + 1.4 * (number - 1 - index) / max(number, 2)
+def look(index: int, number: int) -> dict[str, Any]:
+    """Return how to draw one of some lines: later ones are thinner and leave the others seen."""
+    width = 1.2 + 1.4 * (number - 1 - index) / max(number, 2)
+    return {"color": colour(index), "linestyle": line(index), "linewidth": width}
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -88,20 +91,11 @@ def time_axis(axes: Axes, end_s: float) -> None:
     """Label the x axis with time in the unit that suits its length."""
     units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
     unit_s, unit = next((pair for pair in units if end_s >= 3 * pair[0]), units[-1])
-    step = nice_step(end_s / unit_s)
+    steps = MaxNLocator(8, steps=[1, 2, 5, 10]).tick_values(0.0, max(end_s, 1e-9) / unit_s)
+    axes.set_xticks(np.array(steps) * unit_s)
     axes.set_xlim(0, max(end_s, 1e-9))
-    axes.set_xticks([k * step * unit_s for k in range(int(end_s / unit_s / step) + 1)])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / unit_s:g}"))
     axes.set_xlabel(f"time ({unit})", fontsize=9)
-
-
-def nice_step(length: float, parts: int = 8) -> float:
-    """Return a step of 1, 2 or 5 times a power of ten that cuts a length into at most `parts`."""
-    if length <= 0:
-        return 1.0
-    size = 10.0 ** math.floor(math.log10(length / parts))
-    factors = (factor for factor in (1, 2, 5, 10) if length <= parts * factor * size * (1 + 1e-9))
-    return size * next(factors)
 
 
 def save(
@@ -112,34 +106,21 @@ def save(
     *,
     svg: bool = False,
 ) -> None:
-    """Write a figure as PNG and its numbers as CSV beside it, each whole or not at all.
+    """Write a figure as PNG (and SVG) and its numbers as CSV beside it, each whole or not at all.
 
-    Parameters
-    ----------
-    figure
-        What to draw.
-    path
-        Without suffix; ``.png`` and ``.csv`` are added.
-    header, rows
-        The numbers.
-    svg
-        Whether to write it as SVG too.
+    The suffixes are added to the path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = path.with_suffix(".csv")
-    draft = table.with_name(table.name + ".tmp")
-    with draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    os.replace(draft, table)
+    numbers = io.StringIO()
+    csv.writer(numbers).writerows((header, *rows))
+    store(path.with_suffix(".csv"), numbers.getvalue().encode())
     for kind in ("png", "svg") if svg else ("png",):
         save_picture(figure, path.with_suffix(f".{kind}"), kind)
 
 
 def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
     """Write a picture whole or not at all."""
-    draft = picture.with_name(picture.name + ".tmp")
+    drawn = io.BytesIO()
     about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
-    figure.savefig(draft, format=kind, dpi=DPI, metadata=about)
-    os.replace(draft, picture)
+    figure.savefig(drawn, format=kind, dpi=DPI, metadata=about)
+    store(picture, drawn.getvalue())

@@ -49,14 +49,7 @@ class Table:
 def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] = ()) -> None:
     """Write ``table.md`` and ``table.csv`` into a folder, each whole or not at all.
 
-    Parameters
-    ----------
-    tables
-        One below the other; in the CSV each row starts with the title of its table.
-    folder
-        It exists.
-    remarks
-        For the end of the Markdown.
+    In the CSV each row starts with the title of its table; remarks end the Markdown.
     """
     text, lines = io.StringIO(), []
     writer = csv.writer(text)

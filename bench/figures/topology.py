@@ -48,7 +48,6 @@ def draw_topology(outline: "Outline", path: Path) -> None:
 
 
 def _boxes(outline: "Outline", texts: dict[int, str]) -> dict[int, _Box]:
-    """Return where each vertex stands: a column for each depth, a row for each leaf."""
     depth = nx.single_source_shortest_path_length(outline, 0)
     width = {v: LETTER * max(map(len, text.split("\n"))) for v, text in texts.items()}
     left = [0.0]

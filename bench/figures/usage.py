@@ -26,8 +26,8 @@ class Usage:
 def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     """Return GPUs and watts over time.
 
-    A GPU draws its idle power unless its job progresses; a job that progresses draws its option's
-    power instead. A sleeping node draws only its sleeping power.
+    A GPU draws its idle power unless its job progresses; then it draws its option's power. A
+    sleeping node draws only its sleeping power.
     """
     topology = instance.cluster.topology
     idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
@@ -48,7 +48,6 @@ def usage_of(instance: Instance, schedule: Schedule) -> Usage:
 
 
 def _steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
-    """Sum changes into step series, one value per distinct time."""
     order = np.argsort(times, kind="stable")
     sorted_times = times[order]
     last = np.append(np.diff(sorted_times) > 0, True)

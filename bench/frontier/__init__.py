@@ -5,7 +5,7 @@ path.
 """
 
 from ronda.bench.frontier.bound import kept_steps
-from ronda.bench.frontier.curves import YARDSTICK, Yardstick
+from ronda.bench.frontier.curves import COMPARATORS
 from ronda.bench.frontier.report import Report, make_report
 from ronda.bench.frontier.sweep import (
     belonging,
@@ -17,9 +17,8 @@ from ronda.bench.frontier.sweep import (
 from ronda.bench.frontier.tables import as_json, tables_of
 
 __all__ = [
-    "YARDSTICK",
+    "COMPARATORS",
     "Report",
-    "Yardstick",
     "as_json",
     "belonging",
     "kept_steps",

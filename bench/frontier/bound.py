@@ -37,19 +37,7 @@ def bound_steps(
 ) -> Steps:
     """Return the clairvoyant frontier of an instance; empty if no schedule keeps its budget.
 
-    Parameters
-    ----------
-    instance
-        With the loosest budget of the sweep.
-    watch
-        Told which share is done.
-    count
-        Energies to compute it at.
-
-    Raises
-    ------
-    InputError
-        If a job has no truth, or nothing in the cluster can run it.
+    The instance has the loosest budget of the sweep; `watch` is told which share is done.
     """
     need = needs(instance)
     try:
@@ -81,15 +69,7 @@ def bound_steps(
 def kept_steps(
     instance: Instance, path: Path, watch: Callable[[float], None] | None = None
 ) -> Steps:
-    """Return the clairvoyant frontier, from a file of earlier ones if it is there.
-
-    Parameters
-    ----------
-    instance, watch
-        As for `bound_steps`.
-    path
-        JSON file by fingerprint of the instance; it gets what was not there.
-    """
+    """Return `bound_steps` from a JSON file of earlier ones by fingerprint, or add them to it."""
     kept: dict[str, Steps] = {}
     if path.exists():
         kept = msgspec.json.decode(path.read_bytes(), type=dict[str, Steps])

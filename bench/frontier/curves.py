@@ -1,13 +1,12 @@
 """The frontier of a policy: how low a mean JCT it reaches with how much energy.
 
 A sweep runs every policy at several energy budgets. Each budget gives a point (joules used, mean
-JCT), the mean over seeds. What a policy reaches with some energy it also reaches with more (it
-could leave the rest unspent: free disposal), so its curve is the lower envelope of its points,
-linear between those that are not dominated, level to the right of the last one. To the left of
-its first point a policy has no value: nothing shows that it can do with so little.
+JCT). What a policy reaches with some energy it also reaches with more (free disposal), so its
+curve is the lower envelope of its points, linear between those that are not dominated, level to
+the right of the last one, and without a value to the left of the first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -16,66 +15,39 @@ import numpy as np
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import half_width
 
-
-@dataclass(frozen=True, slots=True)
-class Yardstick:
-    """Who ronda's policies are held against.
-
-    Attributes
-    ----------
-    comparators
-        Policies that stand for others' schedulers; every other one counts as ronda's own.
-    targeted
-        Comparators that the best of ronda's own should beat at equal energy,
-    target
-        by this ratio of their mean JCT to its.
-    """
-
-    comparators: frozenset[str]
-    targeted: tuple[str, ...]
-    target: float
-
-
-YARDSTICK = Yardstick(
-    comparators=frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"})
-    | {"fifo+zeus", "tiresias+zeus", "pollux-like+zeus"},
-    targeted=("tiresias+zeus", "fifo+zeus"),
-    target=1.57,
-)
+COMPARATORS = frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"}) | {
+    "fifo+zeus",
+    "tiresias+zeus",
+    "pollux-like+zeus",
+}
 """What PowerFlow (Gu et al. 2023) compares itself with: schedulers that know no energy, alone and
-with Zeus's clocks. Its abstract claims "1.57 to 3.39 times" over those with Zeus; the target is the
-lower end."""
+with Zeus's clocks. Every other policy counts as ronda's own."""
 
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A mean over seeds with the half-width of its 95 % confidence interval (Student's t).
-
-    One seed has no interval: its half-width is 0.
-    """
-
-    mean: float
-    half: float = 0.0
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
-        """Return the mean of some values and its interval."""
-        return cls(fmean(values), half_width(values))
+TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
+"""The best of ronda's own should have a mean JCT this many times shorter than these comparators at
+equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstract claims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A policy at one budget (a factor, in watts): means over seeds that kept every rule.
 
-    `bound_jct_s` bounds the mean JCT of every schedule that keeps this budget.
+    `energy_half_j` and `mean_jct_half_s` are the half-widths of their 95 % confidence intervals;
+    `bound_mean_jct_s` bounds the mean JCT of every schedule that keeps this budget.
     """
 
     factor: float
     sustained_w: float
-    energy_j: Spread
-    jct_s: Spread
-    bound_jct_s: float
+    energy_j: float
+    energy_half_j: float
+    mean_jct_s: float
+    mean_jct_half_s: float
+    bound_mean_jct_s: float
     runs: tuple[Result, ...]
+
+
+NUMBERS = ("factor", "sustained_w", "energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
+"""Of a point, for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +66,7 @@ class Curve:
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
         best: list[tuple[float, float]] = []
-        for pair in sorted((p.energy_j.mean, p.jct_s.mean) for p in self.points):
+        for pair in sorted((point.energy_j, point.mean_jct_s) for point in self.points):
             if not best or pair[1] < best[-1][1]:
                 best.append(pair)
         return tuple(best)
@@ -141,14 +113,14 @@ class Verdict:
     unreachable: tuple[float, ...]
 
 
-def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tuple[Curve, ...]:
+def curves_of(
+    results: Iterable[Result], comparators: Collection[str] = COMPARATORS
+) -> tuple[Curve, ...]:
     """Return the curve of each policy; all results are of one instance, changed alike."""
     grouped: dict[str, dict[float, list[Result]]] = {}
-    names: dict[str, str] = {}
     for result in results:
         sustained_w = result.variant.sustained_w or 0.0
         grouped.setdefault(result.label, {}).setdefault(sustained_w, []).append(result)
-        names[result.label] = result.policy
     found = []
     for label, budgets in grouped.items():
         points, failures = [], []
@@ -156,41 +128,42 @@ def curves_of(results: Iterable[Result], yardstick: Yardstick = YARDSTICK) -> tu
             good = tuple(run for run in runs if run.ok and not run.metrics.get("violations"))
             if good:
                 points.append(_point(sustained_w, good))
-            failures += [_failure(run) for run in runs if run not in good]
-        own = names[label] not in yardstick.comparators
-        found.append(Curve(label, names[label], tuple(points), tuple(failures), own))
+            for run in runs:
+                if not run.ok:
+                    failures.append(f"{run.title}: {run.status}: {run.message}")
+                elif run not in good:
+                    failures.append(f"{run.title}: {run.metrics['violations']} violations")
+        policy = runs[0].policy
+        own = policy not in comparators
+        found.append(Curve(label, policy, tuple(points), tuple(failures), own))
     return tuple(found)
 
 
 def _point(sustained_w: float, runs: tuple[Result, ...]) -> Point:
-    """Return the point of some seeds."""
+    energies_j = [float(run.metrics["energy_j"]) for run in runs]
+    jcts_s = [float(run.metrics["mean_jct_s"]) for run in runs]
     return Point(
         factor=runs[0].variant.factor or 0.0,
         sustained_w=sustained_w,
-        energy_j=Spread.of([float(run.metrics["energy_j"]) for run in runs]),
-        jct_s=Spread.of([float(run.metrics["mean_jct_s"]) for run in runs]),
-        bound_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
+        energy_j=fmean(energies_j),
+        energy_half_j=half_width(energies_j),
+        mean_jct_s=fmean(jcts_s),
+        mean_jct_half_s=half_width(jcts_s),
+        bound_mean_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
         runs=runs,
     )
 
 
-def _failure(run: Result) -> str:
-    """Say what went wrong in a run that does not count."""
-    violations = run.metrics.get("violations")
-    what = f"{violations} violations" if run.ok else f"{run.status}: {run.message}"
-    return f"{run.title}: {what}"
+def levels_of(found: Sequence[Curve], count: int) -> tuple[Level, ...]:
+    """Compare all policies at energies spaced evenly from the least to the most of all envelopes.
 
-
-def common_energies(found: Sequence[Curve], count: int) -> tuple[float, ...]:
-    """Return energies in joules to compare at: evenly from the least to the most of all envelopes.
-
-    With more than that nobody does any better.
+    With more than that no policy does any better.
     """
     used = [energy for curve in found for energy, _ in curve.envelope()]
     if not used:
         return ()
-    energies = np.linspace(min(used), max(used), max(count, 2))
-    return tuple(dict.fromkeys(energies.tolist()))
+    energies = np.linspace(min(used), max(used), max(count, 2)).tolist()
+    return tuple(level(found, energy_j) for energy_j in dict.fromkeys(energies))
 
 
 def level(found: Sequence[Curve], energy_j: float) -> Level:
@@ -200,21 +173,19 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
     return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
 
 
-def verdicts(
-    found: Sequence[Curve], levels: Sequence[Level], yardstick: Yardstick = YARDSTICK
-) -> tuple[Verdict, ...]:
+def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, ...]:
     """Hold the best of ronda's own policies against each targeted comparator that was run.
 
     Energies with which none of ronda's own has a point do not count.
     """
     made = []
     for curve in found:
-        if curve.own or curve.policy not in yardstick.targeted:
+        if curve.own or curve.policy not in TARGETED:
             continue
         held = [(each.energy_j, each.ratio(curve.label)) for each in levels if each.best]
         ratios = [(energy, ratio) for energy, ratio in held if ratio is not None]
-        met = tuple(pair for pair in ratios if pair[1] >= yardstick.target)
-        missed = tuple(pair for pair in ratios if pair[1] < yardstick.target)
+        met = tuple(pair for pair in ratios if pair[1] >= TARGET)
+        missed = tuple(pair for pair in ratios if pair[1] < TARGET)
         without = tuple(energy for energy, ratio in held if ratio is None)
-        made.append(Verdict(curve.label, yardstick.target, met, missed, without))
+        made.append(Verdict(curve.label, TARGET, met, missed, without))
     return tuple(made)

@@ -1,6 +1,7 @@
 """The figures of a sweep: mean JCT against energy, and prices over time."""
 
 from dataclasses import astuple
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,8 @@ from ronda.bench.figures.style import (
     time_axis,
 )
 from ronda.bench.frontier.bound import Steps
-from ronda.bench.frontier.curves import Curve
+from ronda.bench.frontier.curves import NUMBERS, Curve
 from ronda.bench.frontier.report import Report
-from ronda.bench.frontier.shadow import Worth
 from ronda.bench.frontier.tables import energy_unit
 
 LOGARITHMIC = 8.0
@@ -37,9 +37,9 @@ def draw_frontier(made: Report, path: Path) -> None:
     points = [point for curve in made.curves for point in curve.points]
     if not points:
         return
-    most_j = max(point.energy_j.mean + point.energy_j.half for point in points)
-    least_j = min([*(p.energy_j.mean for p in points), *(energy for energy, _ in made.bound[:1])])
-    unit_j, unit = energy_unit(most_j)
+    most_j = max(point.energy_j + point.energy_half_j for point in points)
+    least_j = min([*(p.energy_j for p in points), *(energy for energy, _ in made.bound[:1])])
+    unit_j, unit = energy_unit(made)
     margin = 0.04 * (most_j - least_j) or 0.05 * most_j
     right_j = most_j + margin
     figure = new_figure(8, 5)
@@ -47,7 +47,7 @@ def draw_frontier(made: Report, path: Path) -> None:
     _draw_bound(axes, made.bound, unit_j, right_j)
     for index, curve in enumerate(made.curves):
         _draw_curve(axes, curve, index, unit_j, right_j)
-    seconds = [point.jct_s.mean for point in points] + [jct for _, jct in made.bound]
+    seconds = [point.mean_jct_s for point in points] + [jct for _, jct in made.bound]
     if max(seconds) > LOGARITHMIC * min(seconds):
         axes.set_yscale("log")
         axes.set_ylim(min(seconds) / 1.3, max(seconds) * 1.3)
@@ -65,32 +65,33 @@ def draw_frontier(made: Report, path: Path) -> None:
     legend_below(figure, axes.get_legend_handles_labels()[0])
     spent = f"energy of the whole run, hosts and idle GPUs included ({unit})"
     tidy(axes, spent, "mean JCT (s)", grid=True)
-    means = ("energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
-    header = ("policy", "budget_factor", "sustained_w", *means, "seeds")
-    save(figure, path, header, _rows(made), svg=True)
+    header = ("policy", "budget_factor", *NUMBERS[1:], "seeds")
+    rows: list[tuple[object, ...]] = [
+        (curve.label, *attrgetter(*NUMBERS)(point), len(point.runs))
+        for curve in made.curves
+        for point in curve.points
+    ]
+    rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
+    save(figure, path, header, rows, svg=True)
 
 
 def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: float) -> None:
-    """Draw a policy's envelope, its points and their intervals."""
     envelope = curve.envelope()
     if not envelope:
         return
     shade = colour(index)
     best = set(envelope)
-    by_budget = np.array(
-        [(point.energy_j.mean / unit_j, point.jct_s.mean) for point in curve.points]
-    )
+    by_budget = np.array([(point.energy_j / unit_j, point.mean_jct_s) for point in curve.points])
     axes.plot(*by_budget.T, color=shade, linestyle=":", linewidth=0.9, alpha=0.7)
     x, y = np.array([*envelope, (right_j, envelope[-1][1])]).T
     axes.plot(x / unit_j, y, color=shade, linestyle=line(index), linewidth=1.6, alpha=0.9)
     for point in curve.points:
-        on = (point.energy_j.mean, point.jct_s.mean) in best
-        several = len(point.runs) > 1
+        on = (point.energy_j, point.mean_jct_s) in best
         axes.errorbar(
-            point.energy_j.mean / unit_j,
-            point.jct_s.mean,
-            xerr=point.energy_j.half / unit_j if several else None,
-            yerr=point.jct_s.half if several else None,
+            point.energy_j / unit_j,
+            point.mean_jct_s,
+            xerr=point.energy_half_j / unit_j or None,
+            yerr=point.mean_jct_half_s or None,
             color=shade,
             marker=marker(index),
             markersize=6,
@@ -103,7 +104,6 @@ def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: fl
 
 
 def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None:
-    """Shade what no schedule can reach."""
     if not bound:
         return
     beyond = (max(right_j, 2 * bound[-1][0]), bound[-1][1])
@@ -121,17 +121,6 @@ def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None
     )
 
 
-def _rows(made: Report) -> list[tuple[object, ...]]:
-    """Return the numbers of the figure."""
-    rows: list[tuple[object, ...]] = [
-        (curve.label, p.factor, p.sustained_w, *astuple(p.energy_j), *astuple(p.jct_s), len(p.runs))
-        for curve in made.curves
-        for p in curve.points
-    ]
-    rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in made.bound]
-    return rows
-
-
 def draw_prices(made: Report, path: Path) -> None:
     """Draw over time what GPUs and energy were worth by the prices, at each policy's least budget.
 
@@ -139,9 +128,8 @@ def draw_prices(made: Report, path: Path) -> None:
     """
     if not made.worths:
         return
-    tightest: dict[str, tuple[float, Worth]] = {}
-    for (label, factor), said in sorted(made.worths.items(), key=lambda pair: -pair[0][1]):
-        tightest[label] = (factor, said)
+    from_loosest = sorted(made.worths.items(), key=lambda pair: -pair[0][1])
+    tightest = {label: (factor, said) for (label, factor), said in from_loosest}
     labels = [curve.label for curve in made.curves]
     figure = new_figure(9, 5)
     panels = figure.subplots(2, 1, sharex=True)

@@ -13,8 +13,10 @@ Two ways, which need not agree:
   in units that cannot be converted, and are left out.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -39,31 +41,63 @@ class Worth:
     gpu_hour_s: Floats
     kwh_s: Floats
 
-    @property
-    def mean_gpu_hour_s(self) -> float:
-        """Mean over time of the worth of a GPU-hour."""
-        return float(np.average(self.gpu_hour_s, weights=self.lasts_s))
+    def of_run(self) -> dict[str, float]:
+        """Return what one more kilowatt or GPU for the whole run saves, and means over time."""
+        hours = self.lasts_s / 3600.0
+        return {
+            "kw_priced_s": float(self.kwh_s @ hours),
+            "gpu_priced_s": float(self.gpu_hour_s @ hours),
+            "gpu_hour_s": float(np.average(self.gpu_hour_s, weights=hours)),
+            "kwh_s": float(np.average(self.kwh_s, weights=hours)),
+        }
 
-    @property
-    def mean_kwh_s(self) -> float:
-        """Mean over time of the worth of a kilowatt-hour."""
-        return float(np.average(self.kwh_s, weights=self.lasts_s))
 
-    @property
-    def gpu_s(self) -> float:
-        """Seconds of mean JCT that one more GPU saves if it is there for the whole run."""
-        return float((self.gpu_hour_s * self.lasts_s).sum() / 3600.0)
+SHADOWS = {
+    "kw_measured_s": "kW (measured)",
+    "kw_priced_s": "kW (prices)",
+    "gpu_measured_s": "GPU (measured)",
+    "gpu_priced_s": "GPU (prices)",
+    "gpu_hour_s": "GPU-hour (prices)",
+    "kwh_s": "kWh (prices)",
+}
+"""What one more of each resource is worth, in seconds of mean JCT: a kilowatt (measured between a
+budget and the next) or a GPU (measured with more nodes) for the whole run, an hour of either."""
 
-    @property
-    def kw_s(self) -> float:
-        """Seconds of mean JCT that one more kilowatt saves if it is there for the whole run."""
-        return float((self.kwh_s * self.lasts_s).sum() / 3600.0)
+Shadow = dict[str, Any]
+"""The columns of `SHADOWS` for the policy `label` at the budget `factor`; None: not known."""
+
+
+def shadows(
+    instance: Instance,
+    found: Sequence[Curve],
+    larger: Mapping[int, Sequence[Curve]],
+    worths: Mapping[tuple[str, float], Worth],
+) -> tuple[Shadow, ...]:
+    """Return a row for each policy and budget of which anything is known.
+
+    `larger` holds the curves with more nodes, by their number; `worths` is by label and factor.
+    """
+    made = []
+    nodes = min(larger, default=0)
+    gpus = nodes * instance.cluster.node_groups[0].gpus_per_node
+    more = {curve.label: curve for curve in larger.get(nodes, ())}
+    for curve in found:
+        slopes = kilowatt_saves(curve)
+        gains = gpu_saves(curve, more[curve.label], gpus) if curve.label in more else {}
+        for factor in (point.factor for point in curve.points):
+            row: Shadow = dict.fromkeys(SHADOWS)
+            row |= {"kw_measured_s": slopes.get(factor), "gpu_measured_s": gains.get(factor)}
+            if (curve.label, factor) in worths:
+                row |= worths[curve.label, factor].of_run()
+            if any(value is not None for value in row.values()):
+                made.append({"label": curve.label, "factor": factor, **row})
+    return tuple(made)
 
 
 def kilowatt_saves(curve: Curve) -> dict[float, float]:
     """Return by budget factor the seconds of mean JCT per kilowatt up to the next budget."""
     return {
-        low.factor: (low.jct_s.mean - high.jct_s.mean) / (high.sustained_w - low.sustained_w) * 1e3
+        low.factor: (low.mean_jct_s - high.mean_jct_s) / (high.sustained_w - low.sustained_w) * 1e3
         for low, high in pairwise(curve.points)
     }
 
@@ -71,16 +105,11 @@ def kilowatt_saves(curve: Curve) -> dict[float, float]:
 def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
     """Return by budget factor the seconds of mean JCT that each of `gpus` more GPUs saved.
 
-    Parameters
-    ----------
-    curve, larger
-        A policy on the instance, and on the one with more GPUs.
-    gpus
-        How many more.
+    `larger` is the curve of the same policy on the instance that has them.
     """
-    with_more = {point.sustained_w: point.jct_s.mean for point in larger.points}
+    with_more = {point.sustained_w: point.mean_jct_s for point in larger.points}
     return {
-        point.factor: (point.jct_s.mean - with_more[point.sustained_w]) / gpus
+        point.factor: (point.mean_jct_s - with_more[point.sustained_w]) / gpus
         for point in curve.points
         if point.sustained_w in with_more
     }
@@ -89,17 +118,8 @@ def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
 def worth(instance: Instance, schedule: Schedule) -> Worth | None:
     """Return what resources were worth by the prices of a run's plans.
 
-    Parameters
-    ----------
-    instance
-        As it was run, budget included.
-    schedule
-        Of the run.
-
-    Returns
-    -------
-    Worth or None
-        None if no plan had prices, or the policy's objective is not ``rank``.
+    None if no plan had prices, or the policy's objective is not ``rank``. The instance is the one
+    that was run, budget included.
     """
     rounds = schedule.rounds
     if schedule.config.get("objective") != "rank" or not any(r.prices for r in rounds):

@@ -3,13 +3,12 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace as replace_fields
+from itertools import product
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.bench.frontier.curves import YARDSTICK, Yardstick
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case, cases, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
@@ -23,13 +22,7 @@ MOST_BUDGETS = 1000
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
-    """Read ``"0.5:1.0:6"`` (from, to, how many) or ``"0.6,0.8"`` as ascending budget factors.
-
-    Raises
-    ------
-    InputError
-        If a factor is no number above 0, the range does not rise, or there are too many.
-    """
+    """Read ``"0.5:1.0:6"`` (from, to, how many) or ``"0.6,0.8"`` as ascending budget factors."""
     expected = "LOW:HIGH:COUNT or factors with commas, as in 0.5:1.0:6 or 0.6,0.8"
     span = re.fullmatch(r"([^:,]+):([^:,]+):\s*(\d{1,9})\s*", text, re.ASCII)
     found = [_number(part) for part in (span.groups()[:2] if span else text.split(","))]
@@ -46,13 +39,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def parse_changes(texts: Iterable[str]) -> tuple[Variant, ...]:
-    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"``, ``"nodes=1"`` as one variant a number.
-
-    Raises
-    ------
-    InputError
-        If the name or a number is none that can be varied.
-    """
+    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"``, ``"nodes=1"`` as one variant a number."""
     found = []
     for text in texts:
         name, _, values = text.partition("=")
@@ -69,19 +56,13 @@ def parse_changes(texts: Iterable[str]) -> tuple[Variant, ...]:
     return tuple(dict.fromkeys(change for change in found if change.change))
 
 
-def parse_comparators(text: str) -> Yardstick:
-    """Read ``"fifo,srtf"`` as the usual yardstick with other comparators.
-
-    Raises
-    ------
-    InputError
-        If one is no policy's name.
-    """
+def parse_comparators(text: str) -> frozenset[str]:
+    """Read ``"fifo,srtf"``; InputError if one is no policy's name."""
     names = [part.strip() for part in text.split(",")]
     for name in names:
         if name not in POLICIES:
             raise InputError("--comparators", repr(name), f"names of: {', '.join(POLICIES)}")
-    return replace_fields(YARDSTICK, comparators=frozenset(names))
+    return frozenset(names)
 
 
 def sweep_cases(
@@ -93,69 +74,44 @@ def sweep_cases(
     *,
     time_limit_s: float | None,
 ) -> tuple[Case, ...]:
-    """Multiply instances, changes, budgets, policies and seeds out.
+    """Multiply instances (by the word that loads them), changes, budgets, policies and seeds out.
 
-    A factor stands for the same watts whatever else is changed: what is wrong about power figures
-    does not change what may be spent.
-
-    Parameters
-    ----------
-    instances
-        By the word that loads them.
-    policies, seeds, time_limit_s
-        As for `ronda.bench.runs.specs.cases`.
-    factors
-        Of the budget.
-    changes
-        Besides the instances as they are.
-
-    Raises
-    ------
-    InputError
-        If a policy is not known, or two different instances have the same name.
+    A factor of the budget stands for the same watts whatever else is changed: what is wrong about
+    power figures does not change what may be spent.
     """
     refuse_namesakes({source: (each, fingerprint(each)) for source, each in instances.items()})
     found: dict[str, Case] = {}
     for source, instance in instances.items():
         full_w = reference_w(instance)
-        for change in (UNCHANGED, *changes):
-            for factor in factors:
-                variant = replace(change, sustained_w=full_w * factor, factor=factor)
-                varied = variant.apply(instance)
-                for case in cases(
-                    {source: (varied, fingerprint(varied))},
-                    policies,
-                    seeds,
-                    time_limit_s=time_limit_s,
-                    variant=variant,
-                ):
-                    found.setdefault(case.key, case)
+        for change, factor in product((UNCHANGED, *changes), factors):
+            variant = replace(change, sustained_w=full_w * factor, factor=factor)
+            varied = variant.apply(instance)
+            loaded = {source: (varied, fingerprint(varied))}
+            made = cases(loaded, policies, seeds, time_limit_s=time_limit_s, variant=variant)
+            for case in made:
+                found.setdefault(case.key, case)
     return tuple(found.values())
 
 
 def belonging(
-    instance: Instance, results: Iterable[Result], asked: Iterable[Result]
+    instance: Instance, results: Iterable[Result], asked: Sequence[Result]
 ) -> list[Result]:
     """Return the results of an instance: those asked for, then earlier ones of the same folder.
 
-    An earlier one counts if it is of this very instance, changed as it says, and not of a policy,
-    budget, change and seed that were asked for now (with another time limit, say).
+    An earlier one counts if it is of this very instance, changed as it says, and its policy,
+    budget, change and seed were not asked for now (with another time limit, say).
     """
     chosen: dict[tuple[str, float | None, str, int], Result] = {}
-    same: dict[Variant, str] = {}
-    for now, each in [*((True, r) for r in asked), *((False, r) for r in results)]:
+    same = {r.variant: r.fingerprint for r in asked if r.instance == instance.name}
+    for each in (*asked, *results):
         variant = each.variant
         if each.instance != instance.name or variant.sustained_w is None:
             continue
-        key = (each.label, variant.sustained_w, variant.change, each.seed)
-        if now:
-            same[variant] = each.fingerprint
-            chosen[key] = each
-        elif key not in chosen:
-            if variant not in same:
-                same[variant] = fingerprint(variant.apply(instance))
-            if same[variant] == each.fingerprint:
-                chosen[key] = each
+        if variant not in same:
+            same[variant] = fingerprint(variant.apply(instance))
+        if same[variant] == each.fingerprint:
+            key = (each.label, variant.sustained_w, variant.change, each.seed)
+            chosen.setdefault(key, each)
     return list(chosen.values())
 
 

@@ -4,8 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import Level, Point, Spread, Verdict
+from ronda.bench.frontier.curves import NUMBERS, Verdict
 from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.shadow import SHADOWS
 
 MWH = 3.6e9
 """Joules of a megawatt-hour."""
@@ -13,8 +14,9 @@ MWH = 3.6e9
 _NONE = "–"
 
 
-def energy_unit(most_j: float) -> tuple[float, str]:
-    """Return the joules of the unit that suits energies up to `most_j`, and its name."""
+def energy_unit(made: Report) -> tuple[float, str]:
+    """Return the joules of the unit that suits the energies of a report, and its name."""
+    most_j = max((p.energy_j for c in made.curves for p in c.points), default=0.0)
     return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
 
 
@@ -24,25 +26,20 @@ def tables_of(made: Report) -> tuple[Table, ...]:
     return tuple(table for table in found if table.rows)
 
 
-def _most_j(made: Report) -> float:
-    return max((p.energy_j.mean for c in made.curves for p in c.points), default=0.0)
-
-
 def _points(made: Report) -> Table:
-    """Return what every policy reached at every budget."""
-    unit_j, unit = energy_unit(_most_j(made))
-    rows = [
-        (
-            curve.label,
-            f"{point.factor:g}",
-            f"{point.sustained_w / 1e3:.4g}",
-            _spread(point.energy_j, unit_j),
-            seconds(point.jct_s.mean) + (f" ± {seconds(point.jct_s.half)}" * (len(point.runs) > 1)),
-            _NONE if not point.bound_jct_s else f"{point.jct_s.mean / point.bound_jct_s - 1:.1%}",
-        )
-        for curve in made.curves
-        for point in curve.points
-    ]
+    unit_j, unit = energy_unit(made)
+    rows = []
+    for curve in made.curves:
+        for p in curve.points:
+            used, jct = f"{p.energy_j / unit_j:.4g}", seconds(p.mean_jct_s)
+            if p.energy_half_j:
+                used += f" ± {p.energy_half_j / unit_j:.2g}"
+            if len(p.runs) > 1:
+                jct += f" ± {seconds(p.mean_jct_half_s)}"
+            bound_s = p.bound_mean_jct_s
+            above = f"{p.mean_jct_s / bound_s - 1:.1%}" if bound_s else _NONE
+            budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
+            rows.append((curve.label, *budget, used, jct, above))
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
     return Table(
@@ -52,15 +49,8 @@ def _points(made: Report) -> Table:
     )
 
 
-def _spread(value: Spread, unit: float) -> str:
-    """Write a mean over seeds and its interval."""
-    text = f"{value.mean / unit:.4g}"
-    return f"{text} ± {value.half / unit:.2g}" if value.half else text
-
-
 def _levels(made: Report) -> Table:
-    """Return mean JCT and ratio to ronda's best at equal energy."""
-    unit_j, unit = energy_unit(_most_j(made))
+    unit_j, unit = energy_unit(made)
     rows = []
     for curve in made.curves:
         cells = []
@@ -101,25 +91,14 @@ def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
     return words
 
 
-_SHADOWS = {
-    "kW (measured)": "kw_measured_s",
-    "kW (prices)": "kw_priced_s",
-    "GPU (measured)": "gpu_measured_s",
-    "GPU (prices)": "gpu_priced_s",
-    "GPU-hour (prices)": "gpu_hour_s",
-    "kWh (prices)": "kwh_s",
-}
-
-
 def _shadow(made: Report) -> Table:
-    """Return what one more of each resource is worth."""
-    rows = [
-        (row.label, f"{row.factor:g}", *(_number(getattr(row, f)) for f in _SHADOWS.values()))
-        for row in made.shadows
-    ]
+    rows = []
+    for row in made.shadows:
+        values = (_NONE if row[key] is None else f"{row[key]:,.4g}" for key in SHADOWS)
+        rows.append((row["label"], f"{row['factor']:g}", *values))
     return Table(
         f"{made.instance.name}: seconds of mean JCT that one more is worth",
-        ("policy", "budget ×", *_SHADOWS),
+        ("policy", "budget ×", *SHADOWS.values()),
         tuple(rows),
         (
             "measured: between this budget and the next; a GPU: with --vary nodes=1",
@@ -128,12 +107,7 @@ def _shadow(made: Report) -> Table:
     )
 
 
-def _number(value: float | None) -> str:
-    return _NONE if value is None else f"{value:,.4g}"
-
-
 def _rankings(made: Report) -> Table:
-    """Return the rankings of policies by change and budget."""
     width = max((len(ranking.order) for ranking in made.rankings), default=0)
     rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
     for ranking in made.rankings:
@@ -160,38 +134,29 @@ def as_json(made: Report) -> dict[str, Any]:
             {
                 "policy": curve.label,
                 "own": curve.own,
-                "points": [_plain(point) for point in curve.points],
+                "points": [
+                    {name: getattr(point, name) for name in (*NUMBERS, "bound_mean_jct_s")}
+                    | {"seeds": [run.seed for run in point.runs]}
+                    for point in curve.points
+                ],
                 "failures": curve.failures,
             }
             for curve in made.curves
         ],
         "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
-        "equal_energy": [_level(each) for each in made.levels],
+        "equal_energy": [
+            {
+                "energy_j": each.energy_j,
+                "best": each.best,
+                "policies": [
+                    {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
+                    for label, jct_s in each.jct_s.items()
+                ],
+            }
+            for each in made.levels
+        ],
         "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
-        "shadow_prices": [asdict(row) for row in made.shadows],
+        "shadow_prices": made.shadows,
         "rankings": [asdict(ranking) for ranking in made.rankings],
         "failures": made.failures,
     }
-
-
-def _plain(point: Point) -> dict[str, Any]:
-    """Return a point as plain values."""
-    return {
-        "factor": point.factor,
-        "sustained_w": point.sustained_w,
-        "energy_j": point.energy_j.mean,
-        "energy_half_j": point.energy_j.half,
-        "mean_jct_s": point.jct_s.mean,
-        "mean_jct_half_s": point.jct_s.half,
-        "bound_mean_jct_s": point.bound_jct_s,
-        "seeds": [run.seed for run in point.runs],
-    }
-
-
-def _level(each: Level) -> dict[str, Any]:
-    """Return a comparison at one energy as plain values."""
-    reached = [
-        {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
-        for label, jct_s in each.jct_s.items()
-    ]
-    return {"energy_j": each.energy_j, "best": each.best, "policies": reached}

@@ -5,35 +5,28 @@ Here stand cases, workers, results and where they are kept; what is drawn or wri
 path, `single` and `runner` are what a run's process needs.
 """
 
-from ronda.bench.runs.compare import Comparison, Layout, failed, statuses
+from ronda.bench.runs.compare import Comparison, Layout, failed
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.metrics import Measured, measure
 from ronda.bench.runs.provenance import commit, host
-from ronda.bench.runs.results import Result, ResultsFile, Status, read_records
+from ronda.bench.runs.results import Result, ResultsFile
 from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
-from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
+from ronda.bench.runs.variant import Variant, reference_w
 from ronda.bench.runs.worker import Limits
 
 __all__ = [
-    "UNCHANGED",
     "Case",
     "Comparison",
     "Layout",
     "Limits",
-    "Measured",
     "Result",
     "ResultsFile",
-    "Status",
     "Variant",
     "cases",
     "claim",
     "commit",
     "failed",
     "host",
-    "measure",
     "parse_seeds",
-    "read_records",
     "reference_w",
     "split_policies",
-    "statuses",
 ]

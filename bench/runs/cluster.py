@@ -39,24 +39,10 @@ ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 def connect(address: str = LOCAL, workers: int = 2) -> Iterator[Client]:
     """Connect to a Dask cluster and leave it, or start one and end it.
 
-    Parameters
-    ----------
-    address
-        Of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; `LOCAL`: start processes of
-        one thread each, which nobody else can reach.
-    workers
-        How many to start.
-
-    Yields
-    ------
-    Client
-        Connected, with at least one worker; it is no default for other uses of Dask.
-
-    Raises
-    ------
-    InputError
-        When nobody answers at the address, it has no worker, or it is no address; for less than
-        one worker.
+    `address` is that of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; with `LOCAL`,
+    as many `workers` are started, of one thread each, which nobody else can reach. The client
+    that is given is no default for other uses of Dask. InputError tells that nobody answers at
+    the address, or it has no worker.
     """
     if workers < 1:
         raise InputError("workers", f"{workers}", "at least 1")
@@ -75,7 +61,6 @@ def connect(address: str = LOCAL, workers: int = 2) -> Iterator[Client]:
 
 
 def _local(workers: int) -> LocalCluster:
-    """Start processes that listen on the loopback device only, at free ports."""
     return LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -88,7 +73,6 @@ def _local(workers: int) -> LocalCluster:
 
 
 def _reach(address: str) -> Client:
-    """Connect to a scheduler and see that it has a worker."""
     end = time.monotonic() + CONNECT_S
     place = f"Dask scheduler {address}"
     parts = ADDRESS.fullmatch(address)

@@ -1,8 +1,7 @@
 """Carry out a comparison: every case in a process of its own, results appended as they come."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
@@ -56,20 +55,9 @@ class Layout:
 class Comparison:
     """Runs the cases of a comparison, those that have no final result yet.
 
-    Parameters
-    ----------
-    folder
-        For results, schedules and logs; it exists.
-    limits
-        For every run.
-    processes
-        Runs side by side on this machine.
-    watch
-        Told about progress, never from two threads at the same time.
-    answer
-        What a run makes: ``schedule``, or ``plan`` where the cases are of rounds.
-    client
-        Of a Dask cluster that carries out the runs, as many side by side as it has threads.
+    `folder` exists; `processes` run side by side, or as many as the threads of the Dask cluster
+    that `client` reaches. `watch` is never called from two threads at the same time. The `answer`
+    of a run is a ``schedule``, or a ``plan`` where the cases are of rounds.
     """
 
     def __init__(
@@ -96,31 +84,23 @@ class Comparison:
 
         An interrupt kills the runs under way; the results of those that ended are kept.
         """
-        with ThreadPoolExecutor(self._side_by_side()) as pool:
+        side_by_side = self.processes
+        if self.client is not None:  # one waits for each thread of the cluster
+            side_by_side = max(1, 2 * sum(self.client.nthreads().values()))
+        with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
                 for future in as_completed(futures):
                     future.result()
             except BaseException:
-                self._abandon(futures)
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
                 raise
         labels = {case.key: case.label for case in cases}
         found = [(case, self.file.get(case.key)) for case in cases]
         # An earlier comparison may have written a policy otherwise.
         return [msgspec.structs.replace(r, label=labels[c.key]) for c, r in found if r is not None]
-
-    def _side_by_side(self) -> int:
-        """Return how many runs to have under way; with Dask one waits for each thread."""
-        if self.client is None:
-            return self.processes
-        threads: dict[str, int] = self.client.nthreads()
-        return max(1, 2 * sum(threads.values()))
-
-    def _abandon(self, futures: list[Future[None]]) -> None:
-        """Stop the runs under way and do not start the others."""
-        self._stop.set()
-        for future in futures:
-            future.cancel()
 
     def _is_done(self, case: Case) -> bool:
         result = self.file.get(case.key)
@@ -129,28 +109,25 @@ class Comparison:
         return not result.ok or self.layout.schedule(case.key).exists()
 
     def _run_one(self, case: Case) -> None:
-        """Run a case and append its result."""
-        result = self._carry_out(case)
-        with self._lock:
-            self.file.append(result)
-        self._tell(case, 1.0, result)
-
-    def _carry_out(self, case: Case) -> Result:
-        """Run a case here or on the cluster."""
         answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
+        stop = self._stop.is_set
         if self.client is not None:
             from ronda.bench.runs.on_dask import carry_out_on
 
-            return carry_out_on(self.client, case, answer, self.limits, log, self._stop)
-        self._tell(case, 0.0, None)
-        return carry_out(
-            case,
-            answer,
-            self.limits,
-            log,
-            progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
-            stop=self._stop,
-        )
+            result = carry_out_on(self.client, case, answer, self.limits, log, stop)
+        else:
+            self._tell(case, 0.0, None)
+            result = carry_out(
+                case,
+                answer,
+                self.limits,
+                log,
+                progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
+                stop=stop,
+            )
+        with self._lock:
+            self.file.append(result)
+        self._tell(case, 1.0, result)
 
     def _tell(self, case: Case, share: float, result: Result | None) -> None:
         if self._watch is not None:
@@ -161,8 +138,3 @@ class Comparison:
 def failed(results: Iterable[Result]) -> list[Result]:
     """Return the runs that something is wrong with: an error, or a schedule with violations."""
     return [r for r in results if r.status is Status.ERROR or r.metrics.get("violations")]
-
-
-def statuses(results: Iterable[Result]) -> dict[str, int]:
-    """Return how many runs ended in which way."""
-    return Counter(str(result.status) for result in results)

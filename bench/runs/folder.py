@@ -20,27 +20,11 @@ LOCK = ".lock"
 
 @contextmanager
 def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterator[bool]:
-    """Hold an output folder for oneself; made if it is not there.
+    """Hold an output folder, which is made if it is not there; gives whether it was used before.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    kind
-        What it is for: ``"comparison"`` or ``"run"``.
-    about
-        What must be the same when the folder is used again (plain JSON values).
-
-    Yields
-    ------
-    bool
-        Whether the folder was used for the same purpose before.
-
-    Raises
-    ------
-    InputError
-        If it holds other files or the results of something else, cannot be written, or another
-        process holds it.
+    `kind` is what it is for, such as ``"comparison"``; `about` holds what must be the same when
+    the folder is used again (plain JSON values). InputError tells that it holds other files or
+    the results of something else, cannot be written, or another process holds it.
     """
     mark = {"format": f"ronda/{kind}/1", "about": about or {}}
     if path.exists() and not path.is_dir():
@@ -73,7 +57,6 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
 
 
 def _read_mark(path: Path) -> dict[str, Any] | None:
-    """Return what a folder says that it is for, or None."""
     try:
         data = (path / MARK).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -89,7 +72,6 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_other(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuse a folder that serves something else."""
     if old.get("format") != new["format"]:
         raise InputError(
             label(path), f"a folder of {old.get('format')!r}", f"one of {new['format']!r}, or none"

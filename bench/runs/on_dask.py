@@ -1,30 +1,20 @@
 """Runs on a Dask cluster: a task is a whole run, in a process that a worker starts for it.
 
-A worker needs the same version of ronda and nothing else: an instance that is no packaged one is
-sent along, and the schedule comes back with the result. A run whose worker is lost is given to
-another worker.
+A worker needs the same version of ronda only: an instance that is not packaged is sent along,
+the answer comes back with the result. A run whose worker is lost is given to another worker.
 """
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dask.distributed import CancelledError, Client, Future, KilledWorker, get_worker
 from distributed.client import ClosedClientError
-from distributed.worker import Worker
 from msgspec.structs import replace
 
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import (
-    Answer,
-    Limits,
-    Stop,
-    StoppedError,
-    carry_out,
-    result_of,
-)
+from ronda.bench.runs.worker import Answer, Limits, Stop, StoppedError, carry_out, result_of
 from ronda.instances.errors import RondaError
 from ronda.instances.files.catalogue import entries
 
@@ -41,42 +31,24 @@ class ClusterError(RondaError):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What comes back from a worker: the result, the answer's file and the log, if there are."""
-
-    result: Result
-    answer: bytes | None
-    log: bytes | None
-
-
-class Cancelled:
-    """Whether the task that this thread of a worker carries out was given up by its client."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._tasks, self._key = worker.state.tasks, worker.get_current_task()
-
-    def is_set(self) -> bool:
-        """Tell whether nobody waits for the task any more."""
-        task = self._tasks.get(self._key)
-        return task is None or task.state == "cancelled"
+Sent = tuple[Result, bytes | None, bytes | None]
+"""What comes back from a worker: the result, the answer's file and the log, if there are."""
 
 
 def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limits) -> Sent:
     """Carry out a case; called on a worker.
 
-    Parameters
-    ----------
-    case
-        What to run.
-    document
-        The file of its instance; None: it is a packaged one.
-    answer
-        Name of the file that gets the answer.
-    limits
-        For the run.
+    `document` is the file of its instance (None: it is a packaged one), `answer` the name of the
+    file that gets the answer.
     """
-    stop = Cancelled(get_worker())
+    worker = get_worker()
+    tasks, key = worker.state.tasks, worker.get_current_task()
+
+    def cancelled() -> bool:
+        """Tell whether nobody waits for the task any more."""
+        task = tasks.get(key)
+        return task is None or task.state == "cancelled"
+
     with TemporaryDirectory(prefix="ronda-") as name:
         folder = Path(name)
         if document is not None:
@@ -84,12 +56,9 @@ def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limit
             source.write_bytes(document)
             case = replace(case, source=str(source))
         log = folder / "log.txt"
-        result = carry_out(case, folder / answer, limits, log, stop=stop)
-        return Sent(result, _bytes(folder / answer), _bytes(log))
-
-
-def _bytes(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
+        result = carry_out(case, folder / answer, limits, log, stop=cancelled)
+        said, errors = (p.read_bytes() if p.exists() else None for p in (folder / answer, log))
+        return result, said, errors
 
 
 def carry_out_on(
@@ -97,22 +66,17 @@ def carry_out_on(
 ) -> Result:
     """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
 
-    Raises
-    ------
-    ClusterError
-        If the scheduler is lost, or all workers for a minute.
-    StoppedError
-        If `stop` was set.
+    ClusterError tells that the scheduler is lost, or all workers for a minute.
     """
     packaged = case.source in {entry.name for entry in entries()}
     document = None if packaged else Path(case.source).read_bytes()
     answer.parent.mkdir(parents=True, exist_ok=True)
     try:
         task = client.submit(run_on_worker, case, document, answer.name, limits, pure=False)
-        sent: Sent = _await(client, task, stop)
+        result, said, errors = _await(client, task, stop)
     except KilledWorker:
-        said = Answer(message="its Dask workers died of it, one after another")
-        return result_of(case, limits, said)
+        died = Answer(message="its Dask workers died of it, one after another")
+        return result_of(case, limits, died)
     except (CancelledError, ClosedClientError, OSError) as error:
         raise ClusterError(
             "Dask cluster: found no scheduler any more; expected it to last"
@@ -122,17 +86,17 @@ def carry_out_on(
             f"Dask cluster: found {type(error).__name__}: {error}; expected the same version of "
             "ronda for its scheduler, its workers and this process"
         ) from error
-    for path, data in ((log, sent.log), (answer, sent.answer)):
+    for path, data in ((log, errors), (answer, said)):
         if data is not None:
             path.write_bytes(data)
-    return sent.result
+    return result
 
 
 def _await(client: Client, task: "Future[Sent]", stop: Stop) -> Sent:
     """Wait for a task as long as there is a worker, or one may come."""
     seen = time.monotonic()
     while True:
-        if stop.is_set():
+        if stop():
             task.cancel()
             raise StoppedError("stopped")
         try:

@@ -26,7 +26,6 @@ def host() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    """Return the processor's model as the kernel calls it, or what `platform` knows."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -42,9 +41,7 @@ def commit() -> str:
     A checkout with changes that are not committed is marked ``+changes``.
     """
     root = Path(ronda.__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return f"v{ronda.__version__}"
-    head = _git(root, "rev-parse", "--short=12", "HEAD")
+    head = _git(root, "rev-parse", "--short=12", "HEAD") if (root / ".git").exists() else None
     if head is None:
         return f"v{ronda.__version__}"
     changed = _git(root, "status", "--porcelain", "--untracked-files=no")
@@ -52,7 +49,6 @@ def commit() -> str:
 
 
 def _git(root: Path, *words: str) -> str | None:
-    """Return the output of a git command, or None if it does not work here."""
     command = ["git", "-C", str(root), "-c", f"safe.directory={root}", *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ronda.bench.runs.variant import UNCHANGED, Variant, run_title
-from ronda.instances.base import Record
+from ronda.bench.runs.specs import Spec
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load
 
@@ -28,24 +27,15 @@ class Status(StrEnum):
     ERROR = "ERROR"
 
 
-class Result(Record, frozen=True, kw_only=True):
-    """One run's line: its case, how and where it ended, and the limits that it ran under.
+class Result(Spec, frozen=True, kw_only=True):
+    """One run's line: what it was of, how and where it ended, and the limits that it ran under.
 
     `metrics` are the fields of `ronda run`, empty unless the run is `OK`; they are written beside
     the others on the line, not nested.
     """
 
     key: str
-    instance: str
-    policy: str
-    seed: int
     status: Status
-    config: dict[str, Any] = {}
-    label: str = ""
-    fingerprint: str = ""
-    time_limit_s: float | None = None
-    period_s: float | None = None
-    variant: Variant = UNCHANGED
     message: str = ""
     timeout_s: float | None = None
     memory_mib: float | None = None
@@ -55,11 +45,6 @@ class Result(Record, frozen=True, kw_only=True):
     host: dict[str, Any] = {}
     commit: str = ""
     metrics: dict[str, Any] = {}
-
-    @property
-    def title(self) -> str:
-        """What people call the run."""
-        return run_title(self.instance, self.label, self.seed, self.variant)
 
     @property
     def ok(self) -> bool:
@@ -90,7 +75,6 @@ class Result(Record, frozen=True, kw_only=True):
 
 
 def _as_tight(limit: float | None, old: float | None) -> bool:
-    """Tell whether a limit is no more generous than the old one."""
     return old is None or (limit is not None and limit <= old)
 
 
@@ -99,19 +83,8 @@ def read_records(
 ) -> list[Line]:
     """Return the whole lines of a file of JSON lines; none if there is no file.
 
-    Parameters
-    ----------
-    path
-        The file; what follows its last line end was cut off by a kill.
-    kind, expected
-        What each line holds, and that in words.
-    read
-        Makes it of a line, if that is more than to decode it.
-
-    Raises
-    ------
-    InputError
-        If a whole line is something else.
+    What follows its last line end was cut off by a kill. `read` makes a record of a line, if that
+    is more than to decode it; `expected` says in an InputError what a line should have been.
     """
     data = load(path) if path.exists() else b""
     decode = read or msgspec.json.Decoder(kind).decode
@@ -125,18 +98,7 @@ def read_records(
 
 
 class ResultsFile:
-    """The file ``results.jsonl`` of a comparison.
-
-    Parameters
-    ----------
-    path
-        The file; it need not be there yet.
-
-    Raises
-    ------
-    InputError
-        If a whole line is not a result.
-    """
+    """The file ``results.jsonl`` of a comparison; it need not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,10 +113,6 @@ class ResultsFile:
     def all(self) -> tuple[Result, ...]:
         """Return the latest result of every case, in the order in which they first came."""
         return tuple(self._latest.values())
-
-    def __len__(self) -> int:
-        """Return the number of cases with a result."""
-        return len(self._latest)
 
     def append(self, result: Result) -> None:
         """Add a line and see it onto the disk."""

@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,18 +41,17 @@ def say(message: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-class Reporter:
-    """A progress callback that tells the parent now and then."""
+def reporter() -> Callable[[int, int, float], None]:
+    """Return a progress callback that tells the parent now and then."""
+    last_s = 0.0
 
-    def __init__(self) -> None:
-        self._last_s = 0.0
-
-    def __call__(self, completed: int, jobs: int, now_s: float) -> None:
-        """Tell how many jobs are complete, if it is time to."""
-        clock = time.perf_counter()
-        if clock - self._last_s >= REPORT_EVERY_S:
-            self._last_s = clock
+    def report(completed: int, jobs: int, now_s: float) -> None:
+        nonlocal last_s
+        if (clock := time.perf_counter()) - last_s >= REPORT_EVERY_S:
+            last_s = clock
             say({"progress": [completed, jobs]})
+
+    return report
 
 
 def execute(request: Request) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def execute(request: Request) -> dict[str, Any]:
         raise RondaError(f"{case.source}: it changed while the comparison ran")
     answer: Schedule | Plan
     if isinstance(question, Instance):
-        answer, measured = drive(question, case, progress=Reporter())
+        answer, measured = drive(question, case, progress=reporter())
         metrics = measured.metrics
     else:
         answer, metrics = decide(question, case)
@@ -100,10 +100,7 @@ def decide(round_: Round, case: Case) -> tuple[Plan, dict[str, Any]]:
 
 
 def peak_rss_mib() -> float:
-    """Return the most memory that this process has held, in MiB.
-
-    Linux counts what the parent held into ``ru_maxrss``; its VmHWM is the process's own.
-    """
+    """Return the most memory of this process in MiB, not what its parent held (``ru_maxrss``)."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -2,17 +2,20 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.metrics import Measured, measure
 from ronda.bench.runs.specs import Case
+from ronda.formulations.bounds.horizon import bounds
+from ronda.instances.check.answer import Violation, check
 from ronda.instances.files.json import write
 from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
+from ronda.instances.metrics import summarise
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
@@ -21,26 +24,42 @@ Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
 
 
+BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The metrics of a run (the fields of ``ronda run``), and every rule that it breaks."""
+
+    metrics: dict[str, Any]
+    violations: list[Violation]
+
+
+def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measured:
+    """Summarise, check and bound a schedule of a run that took `wall_s`.
+
+    `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
+    bound; it is left out where there is no bound.
+    """
+    violations = check(instance, schedule)
+    metrics: dict[str, Any] = dict(summarise(instance, schedule))
+    least = bounds(instance)
+    metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
+    metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
+    if least.mean_jct_s > 0:
+        metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
+    metrics["violations"] += len(violations)  # besides those of plans that were refused
+    metrics["wall_s"] = wall_s
+    return Measured(metrics, violations)
+
+
 def drive(
-    instance: Instance,
-    case: Case,
-    *,
-    journal: Path | None = None,
-    progress: Progress | None = None,
+    instance: Instance, case: Case, *, journal: Path | None = None, progress: Progress | None = None
 ) -> tuple[Schedule, Measured]:
     """Run a case to its end; returns the schedule and what it is judged by.
 
-    Parameters
-    ----------
-    instance
-        Of the case, changed already.
-    case
-        What to run.
-    journal
-        Keeps decisions as they are made. Those that it holds already are not made again, and
-        count with the time that they took then.
-    progress
-        Told about completed jobs.
+    `instance` is changed already. `journal` keeps decisions as they are made: those that it holds
+    are not made again, and count with the time that they took then.
     """
     resumed = journal is not None and journal.exists()
     began = time.perf_counter()
@@ -69,22 +88,8 @@ def drive_in_folder(
 ) -> Measured:
     """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
 
-    The folder gets ``schedule.json.zst``, figures, and last ``metrics.json``: where it is, nothing
-    runs again. While the run goes on, its decisions are in ``journal.jsonl``.
-
-    Parameters
-    ----------
-    instance, case, progress
-        As for `drive`.
-    out
-        The folder.
-    draw
-        Draws the figures of a schedule into a folder.
-
-    Raises
-    ------
-    InputError
-        As `ronda.bench.runs.folder.claim`.
+    The folder gets ``schedule.json.zst``, the figures that `draw` makes, and last ``metrics.json``:
+    where it is, nothing runs again. Decisions are kept in ``journal.jsonl`` as they are made.
     """
     about = {
         name: msgspec.to_builtins(getattr(case, name))

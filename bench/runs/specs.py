@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 import ronda
-from ronda.bench.runs.variant import UNCHANGED, Variant, run_title
+from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -20,29 +20,19 @@ MAX_SEEDS = 10_000
 """More seeds than this in one comparison are taken for a slip of the pen."""
 
 
-class Case(Record, frozen=True, kw_only=True):
-    """One run of a comparison: an instance, a policy with its parameters, and a seed.
+class Spec(Record, frozen=True, kw_only=True):
+    """What a run is of: an instance, a policy with its parameters, and a seed.
 
-    Attributes
-    ----------
-    source
-        How to load the instance: a packaged name or a path.
-    instance, fingerprint
-        Its name and the hash of what it holds once `variant` has changed it.
-    label, policy, config
-        The policy as the user wrote it, its name, and all its effective parameters.
-    time_limit_s
-        For each decision; None: no limit.
-    period_s
-        Seconds between rounds; None: as the instance says.
+    `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
+    user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
+    no limit), `period_s` between rounds (None: as the instance says).
     """
 
-    source: str
     instance: str
-    fingerprint: str
-    label: str
     policy: str
     config: dict[str, Any] = {}
+    label: str = ""
+    fingerprint: str = ""
     seed: int = 0
     time_limit_s: float | None = None
     period_s: float | None = None
@@ -50,8 +40,15 @@ class Case(Record, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What people call the case."""
-        return run_title(self.instance, self.label, self.seed, self.variant)
+        """What people call the run."""
+        words = f"{self.instance} {self.label} seed {self.seed}"
+        return f"{words} ({self.variant.title})" if self.variant.title else words
+
+
+class Case(Spec, frozen=True, kw_only=True):
+    """A run of a comparison; `source` loads its instance, a packaged name or a path."""
+
+    source: str
 
     @property
     def key(self) -> str:
@@ -80,11 +77,6 @@ def split_policies(text: str) -> tuple[str, ...]:
     """Split a list of policies at the commas outside brackets.
 
     ``"fifo, milp(gap=1e-4, objective=rank)"`` gives ``("fifo", "milp(gap=1e-4, objective=rank)")``.
-
-    Raises
-    ------
-    InputError
-        If a bracket is left open, or nothing stands between two commas.
     """
     parts, depth = [""], 0
     for letter in text:
@@ -104,20 +96,7 @@ def split_policies(text: str) -> tuple[str, ...]:
 
 
 def parse_seeds(text: str, option: str = "--seeds") -> tuple[int, ...]:
-    """Read ``"0-4"``, ``"0,3,5"`` or a mixture of both as ascending numbers without repeats.
-
-    Parameters
-    ----------
-    text
-        The list.
-    option
-        What to call it in errors.
-
-    Raises
-    ------
-    InputError
-        If a part is no whole number or range, or there are more than `MAX_SEEDS`.
-    """
+    """Read ``"0-4"``, ``"0,3,5"`` or a mixture of both as ascending numbers without repeats."""
     seeds: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", part, re.ASCII)
@@ -143,26 +122,11 @@ def cases(
     variant: Variant = UNCHANGED,
     make: Callable[[str], Policy] = policy,
 ) -> tuple[Case, ...]:
-    """Multiply instances, policies and seeds out.
+    """Multiply instances, policies and seeds out; `make` makes a policy of its label.
 
-    A policy without randomness runs once per instance, with the first seed; two ways to write
-    the same policy are one.
-
-    Parameters
-    ----------
-    instances
-        By the word that loads it: the instance (or round), changed already, and its fingerprint.
-    policies, seeds
-        As `split_policies` and `parse_seeds` return them.
-    time_limit_s, period_s, variant
-        See `Case`.
-    make
-        Makes a policy of its label.
-
-    Raises
-    ------
-    InputError
-        If a policy is not known or two different instances have the same name.
+    A policy without randomness runs once per instance, with the first seed; two ways to write the
+    same policy are one. `instances` are by the word that loads them: each changed already, with
+    its fingerprint.
     """
     refuse_namesakes(instances)
     made = [(label, make(label)) for label in policies]

@@ -18,17 +18,10 @@ from ronda.instances.profile import PowerCurve, Profile
 class Variant(Record, frozen=True, kw_only=True):
     """What to change about an instance; the defaults change nothing.
 
-    Attributes
-    ----------
-    sustained_w
-        Watts at which the energy budget accrues; its credit is scaled alike. An instance without
-        a budget gets one without credit, with a window of an hour. None: the budget as it is.
-    factor
-        The same as a share of `reference_w`, for tables: it decides nothing.
-    idle, power
-        Factors on the idle power of hosts and GPUs, and on all power curves.
-    nodes
-        Nodes added to the first group.
+    `sustained_w` are the watts at which the energy budget accrues; its credit is scaled alike,
+    and an instance without a budget gets one without credit. The same as a share of `reference_w`
+    is `factor`, for tables: it decides nothing. `idle` and `power` are factors on the idle power
+    of hosts and GPUs, and on all power curves; `nodes` are added to the first group.
     """
 
     sustained_w: Positive | None = None
@@ -68,23 +61,12 @@ UNCHANGED = Variant()
 """The instance as it is."""
 
 
-def run_title(instance: str, label: str, seed: int, variant: Variant) -> str:
-    """Return what people call a run."""
-    words = f"{instance} {label} seed {seed}"
-    return f"{words} ({variant.title})" if variant.title else words
-
-
 def reference_w(instance: Instance) -> float:
     """Return the watts that a budget factor of 1 stands for.
 
     What the instance's own energy budget sustains; without one, the draw with all nodes awake and
     all GPUs busy at full clock: the mean over jobs as they ask to run, weighted by the fewest
     GPU-seconds that each needs.
-
-    Raises
-    ------
-    InputError
-        As `ronda.formulations.bounds.needs.needs`, where there is no budget.
     """
     if instance.budget.energy is not None:
         return instance.budget.energy.sustained_w
@@ -113,7 +95,6 @@ def reference_w(instance: Instance) -> float:
 
 
 def _budget(instance: Instance, sustained_w: float) -> EnergyBudget:
-    """Return the instance's energy budget with another sustained power."""
     own = instance.budget.energy
     if own is not None:
         share = sustained_w / own.sustained_w
@@ -125,7 +106,6 @@ def _budget(instance: Instance, sustained_w: float) -> EnergyBudget:
 
 
 def _scaled_cluster(cluster: Cluster, idle: float, nodes: int) -> Cluster:
-    """Return a cluster with other idle powers and more nodes."""
     types = tuple(replace(gpu, idle_w=idle * gpu.idle_w) for gpu in cluster.gpu_types)
     groups = [replace(g, host_idle_w=idle * g.host_idle_w) for g in cluster.node_groups]
     groups[0] = replace(groups[0], count=groups[0].count + nodes)
@@ -133,8 +113,6 @@ def _scaled_cluster(cluster: Cluster, idle: float, nodes: int) -> Cluster:
 
 
 def _scaled_profile(profile: Profile, factor: float) -> Profile:
-    """Return a profile whose power curves are scaled."""
-
     def scaled(curve: PowerCurve) -> PowerCurve:
         sync_w = None if curve.sync_w is None else factor * curve.sync_w
         a_w, b_w, c_w = (factor * watts for watts in (curve.a_w, curve.b_w, curve.c_w))

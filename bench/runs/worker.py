@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import psutil
 
 from ronda.bench.runs.provenance import commit, host
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.specs import Case, Request
+from ronda.bench.runs.specs import Case, Request, Spec
 from ronda.instances.errors import RondaError
 from ronda.solvers.versions import versions
 
@@ -34,11 +34,8 @@ Command = tuple[str, ...]
 RUNNER: Command = (sys.executable, "-m", "ronda.bench.runs.runner")
 
 
-class Stop(Protocol):
-    """Says when to stop; a `threading.Event`, say."""
-
-    def is_set(self) -> bool:
-        """Tell whether to stop now."""
+Stop = Callable[[], bool]
+"""Tells whether to stop now."""
 
 
 class StoppedError(RondaError):
@@ -75,17 +72,7 @@ def carry_out(
     progress: Callable[[int, int], None] | None = None,
     stop: Stop | None = None,
 ) -> Result:
-    """Run a case in a process of its own and return its line of the results.
-
-    Parameters
-    ----------
-    case
-        What to run.
-    answer
-        File that gets the schedule or plan.
-    limits, log, progress, stop
-        As for `serve`.
-    """
+    """Run a case in a process of its own and return its line of the results; see `serve`."""
     answer.parent.mkdir(parents=True, exist_ok=True)
     request = Request(case=case, answer=str(answer))
     said = serve(request, limits, log, progress=progress, stop=stop)
@@ -95,9 +82,8 @@ def carry_out(
 def result_of(case: Case, limits: Limits, said: Answer) -> Result:
     """Return the line of the results of a case that ended, here and now."""
     own = set(Result.__struct_fields__)
-    of_case = {name: getattr(case, name) for name in own & set(Case.__struct_fields__)}
     return Result(
-        **of_case,
+        **{name: getattr(case, name) for name in Spec.__struct_fields__},
         key=case.key,
         status=said.status,
         message=said.message,
@@ -121,27 +107,11 @@ def serve(
     stop: Stop | None = None,
     command: Command = RUNNER,
 ) -> Answer:
-    """Run a request in a process of its own, within limits.
+    """Run a request in a process of its own; over its limits all that it started is killed.
 
-    Parameters
-    ----------
-    request
-        What to run.
-    limits
-        A run over them is killed with all that it started.
-    log
-        File that gets what the run writes on stderr; removed if that is nothing.
-    progress
-        Called with (completed jobs, jobs) as the run tells them.
-    stop
-        Once it is set, the run is killed.
-    command
-        The process; it reads the request on stdin.
-
-    Raises
-    ------
-    StoppedError
-        If `stop` was set.
+    `log` gets what the run writes on stderr; it is removed if that is nothing. `progress` is
+    called with (completed jobs, jobs) as the run tells them. Once `stop` says so, the run is
+    killed and StoppedError raised. `command` reads the request on stdin.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
@@ -163,19 +133,18 @@ def serve(
     return answer
 
 
+@dataclass
 class _Watch:
     """Reads what a process says while looking after its limits."""
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        limits: Limits,
-        progress: Callable[[int, int], None] | None,
-        stop: Stop | None,
-    ) -> None:
-        self.process, self.limits, self.progress, self.stop = process, limits, progress, stop
-        self.answer = Answer()
-        self.said = False
+    process: subprocess.Popen[bytes]
+    limits: Limits
+    progress: Callable[[int, int], None] | None
+    stop: Stop | None
+    answer: Answer = field(default_factory=Answer)
+    said: bool = False
+
+    def __post_init__(self) -> None:
         self.began = self.look_again = time.perf_counter()
 
     def until_end(self, request: Request) -> Answer:
@@ -212,7 +181,6 @@ class _Watch:
         return False
 
     def _hear(self, message: dict[str, Any]) -> None:
-        """Take in one line."""
         if "progress" in message:
             if self.progress is not None:
                 self.progress(*message["progress"])
@@ -232,8 +200,7 @@ class _Watch:
             answer.message = f"it held {answer.peak_rss_mib:.0f} MiB, more than {limit:g} MiB"
 
     def _over(self) -> bool:
-        """Tell whether the process must end now, and write down why."""
-        if self.stop is not None and self.stop.is_set():
+        if self.stop is not None and self.stop():
             raise StoppedError("stopped")
         clock = time.perf_counter()
         if clock < self.look_again:
@@ -282,7 +249,6 @@ def _end(process: subprocess.Popen[bytes], answered: bool) -> None:
 
 
 def _last_words(code: int) -> str:
-    """Say how a process that gave no answer ended."""
     if code == -signal.SIGKILL:
         return "killed from outside (by the system for want of memory?)"
     if code < 0:

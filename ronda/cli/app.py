@@ -28,15 +28,9 @@ COMMANDS = {
 }
 """Name of each command, the module that has it as ``command``, and its line in the help."""
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
-
 
 class LazyGroup(Taught, click.Group):
-    """A group that imports a command's module only when the command is used.
-
-    Its help and the completion of its words come from the table: they import nothing.
-    """
+    """A group that imports a command's module only when the command is used, not for help."""
 
     def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **attributes: Any) -> None:
         super().__init__(*args, **attributes)
@@ -95,15 +89,18 @@ class Root(LazyGroup):
             click.echo(error.format_message(), err=True)
             sys.exit(error.exit_code)
         except click.ClickException as error:
-            fail(usage(error), error.exit_code)
+            ctx = getattr(error, "ctx", None)
+            where = f" (see '{ctx.command_path} --help')" if ctx is not None else ""
+            fail(error.format_message().rstrip(".") + where, error.exit_code)
         except (click.Abort, KeyboardInterrupt):
-            fail("interrupted", INTERRUPTED)
+            fail("interrupted", 130)  # as shells have it: 128 + SIGINT
         except BrokenPipeError:
             # The reader (say, `head`) has what it wanted; Python must not complain at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except OSError as error:
-            fail(system(error), 2)
+            reason = error.strerror or str(error)
+            fail(f"{error.filename}: {reason.lower()}" if error.filename else reason, 2)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -111,19 +108,6 @@ def fail(message: str, code: int) -> NoReturn:
     """Print an error as one line and end the process."""
     click.echo("error: " + " ".join(message.split()), err=True)
     sys.exit(code)
-
-
-def usage(error: click.ClickException) -> str:
-    """Say what was wrong with the words on the command line, and where help is."""
-    message = error.format_message().rstrip(".")
-    ctx = getattr(error, "ctx", None)
-    return f"{message} (see '{ctx.command_path} --help')" if ctx is not None else message
-
-
-def system(error: OSError) -> str:
-    """Say what the system refused."""
-    reason = error.strerror or str(error)
-    return f"{error.filename}: {reason.lower()}" if error.filename else reason
 
 
 @click.group(

@@ -1,15 +1,17 @@
 """An explanation in words: why a job got what it got."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ronda.cli.output import table
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
-from ronda.solvers.decision.explain_job import Explanation, Weighed
 from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.registry import policy as make_policy
+
+if TYPE_CHECKING:
+    from ronda.solvers.decision.explain_job import Explanation, Weighed
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 """What a unit of worth is, where that can be said in a few words."""
@@ -33,14 +35,14 @@ REASONS = {
 def explainable(round_: Round, policy: str, jobs: tuple[str, ...]) -> Policy:
     """Return the policy; before any work, refuse to explain what it or the round has not."""
     made = make_policy(policy)
+    known = [state.job.id for state in round_.jobs]
     if jobs and Capability.PRICES not in made.capabilities:
         able = [name for name in POLICIES if _has_prices(policy_class(name))]
         expected = f"a policy with prices: {', '.join(able)}"
         raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
     if jobs:
-        from ronda.solvers.decision.explain_job import refuse_unknown
+        from ronda.solvers.decision.explain_job import refuse_unknown  # loads HiGHS
 
-        known = [state.job.id for state in round_.jobs]
         for job in jobs:
             refuse_unknown(job, known)
     return made
@@ -50,11 +52,11 @@ def _has_prices(policy: type) -> bool:
     return Capability.PRICES in getattr(policy, "capabilities", Capability.NONE)
 
 
-def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> list[Explanation]:
+def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> "list[Explanation]":
     """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
     if not jobs or plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
         return []
-    from ronda.solvers.decision.explain_job import explain_jobs
+    from ronda.solvers.decision.explain_job import explain_jobs  # loads HiGHS
 
     return explain_jobs(
         round_,
@@ -65,7 +67,7 @@ def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> li
     )
 
 
-def explained(found: Explanation) -> list[Any]:
+def explained(found: "Explanation") -> list[Any]:
     """Return what to display: sentences and a table."""
     made = table(
         "", "pool", "GPUs", "clock", "batch", "worth", "GPUs cost", "power", "surplus", left=2
@@ -75,7 +77,7 @@ def explained(found: Explanation) -> list[Any]:
     return ["\n".join(sentences(found)), made]
 
 
-def sentences(found: Explanation) -> list[str]:
+def sentences(found: "Explanation") -> list[str]:
     """Say why a job got what it got."""
     unit = WORTH.get(found.objective)
     measured = f"objective {found.objective}" + (f", {unit}" if unit else "")
@@ -90,7 +92,7 @@ def sentences(found: Explanation) -> list[str]:
     return lines
 
 
-def _lot(found: Explanation) -> str:
+def _lot(found: "Explanation") -> str:
     got = found.chosen
     if not found.runs or got is None:
         return "runs" if found.runs else "waits"
@@ -98,7 +100,7 @@ def _lot(found: Explanation) -> str:
     return f"{how} {shape(got)}"
 
 
-def shape(option: Weighed) -> str:
+def shape(option: "Weighed") -> str:
     """Name an option, as in ``8 GPUs of default/A100 at 80 % clock, batch 256``."""
     if not option.gpus:
         return "not to run"
@@ -109,8 +111,7 @@ def shape(option: Weighed) -> str:
     )
 
 
-def _prices(found: Explanation) -> str:
-    """Say what resources cost."""
+def _prices(found: "Explanation") -> str:
     free = []
     parts = []
     for price in found.prices:
@@ -135,8 +136,7 @@ def _prices(found: Explanation) -> str:
     return said[0].upper() + said[1:] + "."
 
 
-def _comparison(found: Explanation) -> str:
-    """Compare what the job got with the best of the rest, of another size among them."""
+def _comparison(found: "Explanation") -> str:
     got = found.chosen
     rest = [o for o in found.options if o is not got and o.gpus]
     ways = [got] if got is not None and got.gpus else []
@@ -147,7 +147,7 @@ def _comparison(found: Explanation) -> str:
     return said[0].upper() + said[1:] + "."
 
 
-def _balance(option: Weighed) -> str:
+def _balance(option: "Weighed") -> str:
     if not option.gpus:
         return "not to run: 0"
     side = "more" if option.surplus >= 0 else "less"
@@ -160,7 +160,7 @@ def _regret(regret: float) -> str:
     return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
 
 
-def _row(option: Weighed) -> tuple[str, ...]:
+def _row(option: "Weighed") -> tuple[str, ...]:
     words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
     mark = " ".join(word for word, on in words if on)
     if not option.gpus:

@@ -1,23 +1,16 @@
 """Load what an argument names, and say what else would be needed."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ronda.cli.output import emit
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
-from ronda.instances.rules.validate import Document
-
-
-def document(source: str) -> Document:
-    """Return what a packaged name, a file of any kind or ``-`` (stdin) holds."""
-    if source in {entry.name for entry in entries()}:
-        return load(source)
-    return read(source)
 
 
 def subject(source: str) -> Instance | Round:
@@ -61,3 +54,19 @@ def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
         emit(fields | {"jobs": jobs, "gpus": gpus, "fingerprint": fingerprint(made)})
     else:
         click.echo(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")
+
+
+def allocation_model(round: Round, spec: str) -> Any:
+    """Return the Pyomo model that ``--policy milp(...)`` stands for."""
+    from ronda.formulations.allocation.pyomo_model import build
+    from ronda.instances.rules.validate import validate
+    from ronda.solvers.decision.question import Question
+    from ronda.solvers.policies.optimising.milp import Milp
+    from ronda.solvers.registry import policy
+
+    made = policy(spec)
+    if not isinstance(made, Milp):
+        raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
+    validate(round)
+    question = Question.of(round, made.objective, elastic=made.elastic, parameters=made.parameters)
+    return build(round, question.table, question.values)

@@ -4,6 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,13 +20,10 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """A value that `read` makes of a text; None stands for one that cannot be meant."""
+    """A value that `read` makes of a text, which gives None for one that cannot be meant."""
 
-    expected = ""
-
-    def read(self, text: str) -> T | None:
-        """Return the value of a text."""
-        raise NotImplementedError
+    def __init__(self, name: str, expected: str, read: Callable[[str], T | None]) -> None:
+        self.name, self.expected, self.read = name, expected, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         """Read a text; a value that was read already stays."""
@@ -36,61 +34,43 @@ class Parsed(click.ParamType[T]):
         return found
 
 
-class Seconds(Parsed[float]):
-    """A duration above zero."""
-
-    name, expected = "seconds", "a number of seconds above 0"
-
-    def read(self, text: str) -> float | None:
-        """Read a number of seconds."""
-        return _above_zero(text)
+def _above_zero(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < math.inf else None
 
 
-class Seed(Parsed[int]):
-    """A whole number from 0 on."""
-
-    name, expected = "integer", "a whole number from 0 on"
-
-    def read(self, text: str) -> int | None:
-        """Read a seed."""
-        return int(text) if re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII) else None
+def _whole(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII) else None
 
 
-class Memory(Parsed[float]):
-    """An amount of memory in MiB: ``4G``, ``1500M``; a bare number counts GiB."""
-
-    name, expected = "size", "a size such as 4G or 1500M"
-
-    def read(self, text: str) -> float | None:
-        """Read a size; returns MiB."""
-        match = re.fullmatch(r"\s*([\d.]+)\s*([MG]?)(?:i?B)?\s*", text, re.IGNORECASE)
-        number = _above_zero(match[1]) if match else None
-        if match is None or number is None:
-            return None
-        return number if match[2].upper() == "M" else number * 1024
+def _mib(text: str) -> float | None:
+    match = re.fullmatch(r"\s*([\d.]+)\s*([MG]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    number = _above_zero(match[1]) if match else None
+    if match is None or number is None:
+        return None
+    return number if match[2].upper() == "M" else number * 1024
 
 
-class Nodes(Parsed[int | dict[str, int]]):
-    """A number of nodes, or numbers by partition: ``vcvGl=20,vcvLy=2``."""
-
-    name, expected = "nodes", "a number, or NAME=NUMBER,NAME=NUMBER"
-
-    def read(self, text: str) -> int | dict[str, int] | None:
-        """Read the number, or the numbers."""
-        if re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
-            return int(text)
-        pairs = [part.strip().rpartition("=") for part in text.split(",")]
-        good = all(name and re.fullmatch(r"[1-9]\d{0,8}", number) for name, _, number in pairs)
-        if not good or len({name for name, _, _ in pairs}) < len(pairs):
-            return None
-        return {name: int(number) for name, _, number in pairs}
+def _nodes(text: str) -> int | dict[str, int] | None:
+    if re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        return int(text)
+    pairs = [part.strip().rpartition("=") for part in text.split(",")]
+    good = all(name and re.fullmatch(r"[1-9]\d{0,8}", number) for name, _, number in pairs)
+    if not good or len({name for name, _, _ in pairs}) < len(pairs):
+        return None
+    return {name: int(number) for name, _, number in pairs}
 
 
-class Target(click.Path):
-    """A file to write. Nothing that exists is overwritten without ``--force``."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
+SECONDS = Parsed("seconds", "a number of seconds above 0", _above_zero)
+SEED = Parsed("integer", "a whole number from 0 on", _whole)
+MEMORY = Parsed("size", "a size such as 4G or 1500M", _mib)
+"""In MiB; a bare number counts GiB."""
+NODES = Parsed("nodes", "a number, or NAME=NUMBER,NAME=NUMBER", _nodes)
+TARGET = click.Path(path_type=Path)
+"""A file or folder to write."""
 
 
 class Source(click.ParamType[str]):
@@ -119,32 +99,22 @@ class PolicyName(click.ParamType[str]):
         return [CompletionItem(head + comma + name) for name in POLICIES if name.startswith(word)]
 
 
-def _above_zero(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 < number < math.inf else None
+_shown = partial(click.option, show_default=True)
 
-
-policy_option = click.option(
+policy_option = _shown(
     "--policy",
     type=PolicyName(),
     default="milp",
-    show_default=True,
     help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'.",
 )
-seed_option = click.option(
-    "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same result."
-)
+seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )
 force_option = click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
-seeds_option = click.option(
+seeds_option = _shown(
     "--seeds",
     default="0",
-    show_default=True,
     metavar="LIST",
     help="As in 0-4 or 0,3,5. A policy without randomness runs once.",
 )
@@ -154,19 +124,17 @@ dask_option = click.option(
     help="Have the runs carried out by the workers of a Dask cluster, such as "
     "tcp://127.0.0.1:8786, or of one that is started here with --jobs workers: local.",
 )
-timeout_option = click.option(
+timeout_option = _shown(
     "--timeout",
-    type=Seconds(),
+    type=SECONDS,
     default=3600.0,
-    show_default=True,
     metavar="SECONDS",
     help="For each run; then it is killed and counted as TIME.",
 )
-memory_option = click.option(
+memory_option = _shown(
     "--memory",
-    type=Memory(),
+    type=MEMORY,
     default="4G",
-    show_default=True,
     metavar="SIZE",
     help="For each run; then it is killed and counted as OOM.",
 )
@@ -180,13 +148,17 @@ instances_argument = click.argument(
 )
 
 
+file_option = click.option(
+    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
+)
+
+
 def policies_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--policies`` with its default."""
-    return click.option(
+    return _shown(
         "--policies",
         type=PolicyName(),
         default=default,
-        show_default=True,
         help="Separated by commas; parameters in brackets.",
     )
 
@@ -202,31 +174,17 @@ def jobs_option(
     )
 
 
-def file_option(required: bool = True) -> Callable[[Command], Command]:
-    """Return the option ``--out`` of commands that write one file."""
-    help = "A .json, .json.gz or .json.zst."
-    return click.option("--out", type=Target(), required=required, metavar="FILE", help=help)
-
-
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
     """Return the option ``--time-limit`` with a default in seconds and what it limits."""
-    return click.option(
-        "--time-limit",
-        type=Seconds(),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=help,
-    )
+    return _shown("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
 
 
 def out_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--out`` of commands that make many runs."""
-    return click.option(
+    return _shown(
         "--out",
-        type=click.Path(path_type=Path),
+        type=TARGET,
         default=Path(default),
-        show_default=True,
         metavar="FOLDER",
         help="For results, table and figures; what is there already is not run again.",
     )

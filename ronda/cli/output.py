@@ -1,6 +1,5 @@
 """What commands print: tables for people, one JSON object for programs."""
 
-import math
 import os
 import sys
 from collections.abc import Iterable
@@ -24,18 +23,7 @@ WIDE = 160
 
 def emit(fields: dict[str, Any]) -> None:
     """Print one JSON object on one line; numbers that are not finite become null."""
-    click.echo(msgspec.json.encode(_finite(msgspec.to_builtins(fields))).decode())
-
-
-def _finite(value: Any) -> Any:
-    """Replace what JSON has no word for."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    return value
+    click.echo(msgspec.json.encode(fields).decode())
 
 
 def display(*parts: Any) -> None:
@@ -103,13 +91,7 @@ def note(message: str) -> None:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """Refuse to write to a file before any work is done for it.
-
-    Raises
-    ------
-    InputError
-        If the file exists and `force` was not given, or its folder cannot be written.
-    """
+    """Refuse a file that exists (unless `force`) or cannot be written, before any work for it."""
     if path is None:
         return
     if path.is_dir():

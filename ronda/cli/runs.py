@@ -1,12 +1,16 @@
 """What commands that make many runs share: their options, the bars, and what is said at the end."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, statuses
+import click
+
+from ronda.bench.figures import Table
+from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, failed
 from ronda.cli.options import (
     Command,
     dask_option,
@@ -21,7 +25,7 @@ from ronda.cli.options import (
     time_limit_option,
     timeout_option,
 )
-from ronda.cli.output import note
+from ronda.cli.output import display, emit, note
 from ronda.cli.progress import Bars
 from ronda.instances.errors import RondaError
 
@@ -33,9 +37,6 @@ class InterruptedRunError(RondaError):
     """The user stopped a command that can go on later."""
 
     exit_code = 130  # as shells have it: 128 + SIGINT
-
-    def __init__(self, how: str) -> None:
-        super().__init__(f"interrupted; {how}")
 
 
 def horizon_options(out: str) -> Callable[[Command], Command]:
@@ -96,58 +97,60 @@ class How:
             yield lambda cases: self._run(cases, client)
 
     def _run(self, cases: Sequence[Case], client: "Client | None") -> list[Result]:
-        """Run what is missing, under a bar for all and one for each run under way."""
+        shares: dict[str, float] = {}
+        ended = total = 0
+
+        def watch(case: Case, share: float, result: Result | None) -> None:
+            nonlocal ended
+            if result is None:
+                shares[case.title] = share
+                bars.update(case.title, share)
+            else:
+                ended += 1
+                shares.pop(case.title, None)
+                bars.remove(case.title)
+            share = (ended + sum(shares.values())) / max(total, 1)
+            bars.update("all runs", share, f"{ended}/{total} runs")
+
         with Bars() as bars:
-            board = Board(bars)
             comparison = Comparison(
                 self.out,
                 Limits(self.timeout, self.memory),
                 self.jobs,
-                watch=board,
+                watch=watch,
                 answer=self.answer,
                 client=client,
             )
-            board.total = len(comparison.missing(cases))
-            if board.total < len(cases):
-                note(f"{len(cases) - board.total} of {len(cases)} runs are in {self.out} already")
+            total = len(comparison.missing(cases))
+            if total < len(cases):
+                note(f"{len(cases) - total} of {len(cases)} runs are in {self.out} already")
             try:
                 return comparison.run(cases)
             except KeyboardInterrupt:
                 raise InterruptedRunError(
-                    f"{board.ended} of {board.total} runs ended; "
+                    f"interrupted; {ended} of {total} runs ended; "
                     f"the same command goes on from {self.out}"
                 ) from None
 
-    def fields(self, results: Sequence[Result]) -> dict[str, Any]:
-        """Return what all these commands tell programs."""
-        return {
-            "out": str(self.out),
-            "results": str(self.layout.results),
-            "runs": len(results),
-            "statuses": statuses(results),
-        }
-
-
-class Board:
-    """Shows how far all runs are, and each of those under way."""
-
-    def __init__(self, bars: Bars) -> None:
-        self.bars = bars
-        self.total = self.ended = 0
-        self._shares: dict[str, float] = {}
-
-    def __call__(self, case: Case, share: float, result: Result | None) -> None:
-        """Take in news of a run."""
-        name = case.title
-        if result is None:
-            self._shares[name] = share
-            self.bars.update(name, share)
+    def tell(
+        self,
+        results: Sequence[Result],
+        tables: Iterable[Table],
+        more: dict[str, Any],
+        *,
+        as_json: bool,
+    ) -> int:
+        """Print what came out, `more` for programs or tables for people; returns the exit code."""
+        if as_json:
+            counts = Counter(str(result.status) for result in results)
+            fields = {"out": str(self.out), "results": str(self.layout.results)}
+            emit(fields | {"runs": len(results), "statuses": counts} | more)
         else:
-            self.ended += 1
-            self._shares.pop(name, None)
-            self.bars.remove(name)
-        share = (self.ended + sum(self._shares.values())) / max(self.total, 1)
-        self.bars.update("all runs", share, f"{self.ended}/{self.total} runs")
+            display(*tables)
+            note_failures(results)
+            what = "results, plans" if self.answer == "plan" else "results"
+            click.echo(f"{what}, table and figures: {self.out}")
+        return 1 if failed(results) else 0
 
 
 def note_failures(results: Iterable[Result]) -> None:

@@ -9,8 +9,8 @@ import click
 
 from ronda.bench import anytime
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import failed, parse_seeds, split_policies
-from ronda.cli.command import Taught
+from ronda.bench.runs import parse_seeds, split_policies
+from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Source,
@@ -22,18 +22,14 @@ from ronda.cli.options import (
     seeds_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit
-from ronda.cli.runs import How, note_failures
+from ronda.cli.runs import How
 from ronda.formulations.objectives.forms import minds_power
 
 
-@click.command(
-    name="anytime",
-    cls=Taught,
-    examples=(
-        "ronda anytime round.json --policies evolve,milp,prices",
-        "ronda anytime *.json --policies 'evolve(population=32),prices' --seeds 0-9 --out curves",
-    ),
+@taught(
+    "anytime",
+    "ronda anytime round.json --policies evolve,milp,prices",
+    "ronda anytime *.json --policies 'evolve(population=32),prices' --seeds 0-9 --out curves",
 )
 @click.argument("sources", metavar="ROUND...", type=Source(), nargs=-1, required=True)
 @policies_option("ones,evolve,milp,prices")
@@ -74,26 +70,18 @@ def command(
         results = run(todo)
         found = anytime.traces_of(results, named, runs.layout, objective)
         made = anytime.lines(found, results, time_limit)
-        write_tables([anytime.as_table(made, time_limit)], runs.out)
+        table = anytime.as_table(made, time_limit)
+        write_tables([table], runs.out)
         _draw(found, runs.out, time_limit)
-    if as_json:
-        emit(
-            runs.fields(results)
-            | {
-                "references": anytime.references(found),
-                "times_s": anytime.times(time_limit),
-                "policies": [asdict(line) for line in made],
-            }
-        )
-    else:
-        display(anytime.as_table(made, time_limit))
-        note_failures(results)
-        click.echo(f"results, plans, table and figures: {runs.out}")
-    return 1 if failed(results) else 0
+    more = {
+        "references": anytime.references(found),
+        "times_s": anytime.times(time_limit),
+        "policies": [asdict(line) for line in made],
+    }
+    return runs.tell(results, [table], more, as_json=as_json)
 
 
 def _draw(found: Sequence[anytime.Trace], out: Path, limit_s: float) -> None:
-    """Draw a figure for each round, and one of their mean."""
     from ronda.bench.anytime.figure import draw
 
     reference = anytime.references(found)

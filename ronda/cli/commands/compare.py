@@ -3,28 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from ronda.bench.figures import write_tables
 from ronda.bench.figures.comparison import Block, blocks
-from ronda.bench.runs import Result, cases, failed, parse_seeds, split_policies
-from ronda.cli.command import Taught
+from ronda.bench.runs import Result, cases, parse_seeds, split_policies
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
-from ronda.cli.output import display, emit
 from ronda.cli.progress import Bars
-from ronda.cli.runs import How, horizon_options, note_failures
+from ronda.cli.runs import How, horizon_options
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 
 
-@click.command(
-    name="compare",
-    cls=Taught,
-    examples=(
-        "ronda compare venus-vcvly --policies fifo,sjf,srtf",
-        "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
-        "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
-    ),
+@taught(
+    "compare",
+    "ronda compare venus-vcvly --policies fifo,sjf,srtf",
+    "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
+    "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
 )
 @horizon_options("compare-out")
 def command(
@@ -48,21 +42,15 @@ def command(
     with runs.ready("comparison") as run:
         results = run(todo)
         found = blocks(results)
-        write_tables([block.table() for block in found], runs.out)
-        if not as_json:
-            display(*(block.table() for block in found))
-            note_failures(results)
+        tables = [block.table() for block in found]
+        write_tables(tables, runs.out)
         if figures:
             _draw({case.instance: instances[case.source] for case in todo}, results, runs)
-    if as_json:
-        emit(runs.fields(results) | {"instances": [_fields(block) for block in found]})
-    else:
-        click.echo(f"results, table and figures: {runs.out}")
-    return 1 if failed(results) else 0
+    more = {"instances": [_fields(block) for block in found]}
+    return runs.tell(results, tables, more, as_json=as_json)
 
 
 def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: How) -> None:
-    """Draw the figures of every instance."""
     from ronda.bench.figures.run import draw_comparison
 
     with Bars() as bars:
@@ -73,7 +61,6 @@ def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: Ho
 
 
 def _fields(block: Block) -> dict[str, Any]:
-    """Return a block for programs."""
     return {
         "instance": block.instance,
         "jobs": block.jobs,

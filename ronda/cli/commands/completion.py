@@ -3,18 +3,15 @@
 import click
 from click.shell_completion import get_completion_class
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.instances.errors import InputError
 
 
-@click.command(
-    name="completion",
-    cls=Taught,
-    examples=(
-        "ronda completion bash >> ~/.bashrc",
-        "ronda completion zsh >> ~/.zshrc",
-        "ronda completion fish > ~/.config/fish/completions/ronda.fish",
-    ),
+@taught(
+    "completion",
+    "ronda completion bash >> ~/.bashrc",
+    "ronda completion zsh >> ~/.zshrc",
+    "ronda completion fish > ~/.config/fish/completions/ronda.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context

@@ -2,15 +2,11 @@
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import json_option, policy_option, round_argument, time_limit_option
 
 
-@click.command(
-    name="explain",
-    cls=Taught,
-    examples=("ronda explain round.json", "ronda explain round.json --json"),
-)
+@taught("explain", "ronda explain round.json", "ronda explain round.json --json")
 @round_argument
 @policy_option
 @time_limit_option(
@@ -23,6 +19,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
 
     The exit code is 1 if no plan can keep all limits.
     """
+    from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit
     from ronda.solvers.contract import Deadline
@@ -30,7 +27,6 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
 
-    from ronda.cli.commands.model import allocation_model
     from ronda.solvers.exact.infeasible import conflicts
 
     found = conflicts(allocation_model(round_, policy), deadline=deadline)

@@ -4,25 +4,23 @@ from pathlib import Path
 
 import click
 
-from ronda.cli.command import Taught
-from ronda.cli.options import Target, force_option, json_option, policy_option, round_argument
+from ronda.cli.command import taught
+from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
 
 
-@click.command(
-    name="export",
-    cls=Taught,
-    examples=(
-        "ronda export round.json --out model.mps",
-        "ronda export round.json --policy 'milp(elastic=false)' --out model.lp",
-    ),
+@taught(
+    "export",
+    "ronda export round.json --out model.mps",
+    "ronda export round.json --policy 'milp(elastic=false)' --out model.lp",
 )
 @round_argument
 @policy_option
-@click.option("--out", type=Target(), required=True, metavar="FILE", help="An .mps or .lp file.")
+@click.option("--out", type=TARGET, required=True, metavar="FILE", help="An .mps or .lp file.")
 @force_option
 @json_option
 def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> None:
     """Write the mixed-integer program of a ROUND in a format that every solver reads."""
+    from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, refuse_existing
     from ronda.instances.errors import InputError
@@ -33,7 +31,6 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
 
-    from ronda.cli.commands.model import allocation_model
     from ronda.solvers.exact.model import export
 
     model = allocation_model(round_, policy)

@@ -7,32 +7,20 @@ import click
 
 from ronda.bench import frontier
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import (
-    Result,
-    ResultsFile,
-    Variant,
-    failed,
-    parse_seeds,
-    reference_w,
-    split_policies,
-)
-from ronda.cli.command import Taught
+from ronda.bench.runs import Result, ResultsFile, Variant, parse_seeds, reference_w, split_policies
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
-from ronda.cli.output import display, emit
 from ronda.cli.progress import Bars
-from ronda.cli.runs import How, horizon_options, note_failures
+from ronda.cli.runs import How, horizon_options
 from ronda.instances.instance import Instance
 
 
-@click.command(
-    name="frontier",
-    cls=Taught,
-    examples=(
-        "ronda frontier philly-energy-small --policies fifo,srtf,prices --budgets 0.5:1.0:6",
-        "ronda frontier philly-energy --policies milp --budgets 0.6,0.8 --out frontier-out",
-        "ronda frontier philly-energy-small --policies fifo,prices --vary idle=0.7,1.3",
-    ),
+@taught(
+    "frontier",
+    "ronda frontier philly-energy-small --policies fifo,srtf,prices --budgets 0.5:1.0:6",
+    "ronda frontier philly-energy --policies milp --budgets 0.6,0.8 --out frontier-out",
+    "ronda frontier philly-energy-small --policies fifo,prices --vary idle=0.7,1.3",
 )
 @click.option(
     "--budgets",
@@ -52,7 +40,7 @@ from ronda.instances.instance import Instance
 @click.option(
     "--comparators",
     type=PolicyName(),
-    default=",".join(sorted(frontier.YARDSTICK.comparators)),
+    default=",".join(sorted(frontier.COMPARATORS)),
     show_default=True,
     help="Policies that stand for others' schedulers; the rest count as ronda's own.",
 )
@@ -88,22 +76,13 @@ def command(
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         if figures:
             _draw(reports, runs)
-    if as_json:
-        emit(runs.fields(results) | {"instances": [frontier.as_json(made) for made in reports]})
-    else:
-        display(*drawn)
-        note_failures(results)
-        click.echo(f"results, table and figures: {runs.out}")
-    return 1 if failed(results) else 0
+    more = {"instances": [frontier.as_json(made) for made in reports]}
+    return runs.tell(results, drawn, more, as_json=as_json)
 
 
 def _reports(
-    instances: Mapping[str, Instance],
-    asked: Sequence[Result],
-    runs: How,
-    against: frontier.Yardstick,
+    instances: Mapping[str, Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
 ) -> list[frontier.Report]:
-    """Make the report of every instance from the results asked for and those there before."""
     made = []
     there = ResultsFile(runs.layout.results).all()
     with Bars() as bars:
@@ -121,7 +100,6 @@ def _reports(
 
 
 def _draw(reports: Sequence[frontier.Report], runs: How) -> None:
-    """Draw the figures of every instance."""
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 
     for made in reports:

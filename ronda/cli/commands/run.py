@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from ronda.bench.figures.comparison import COLUMNS
-from ronda.bench.runs import Case, Measured, cases
-from ronda.bench.runs.single import drive, drive_in_folder
-from ronda.cli.command import Taught
+from ronda.bench.runs import Case, cases
+from ronda.bench.runs.single import Measured, drive, drive_in_folder
+from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (
-    Seconds,
+    SECONDS,
     instance_argument,
     json_option,
     policy_option,
@@ -26,13 +26,10 @@ from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
 
-@click.command(
-    name="run",
-    cls=Taught,
-    examples=(
-        "ronda run venus-vcvly --policy fifo",
-        "ronda run pollux-1 --policy 'milp(objective=rank)' --out pollux-milp",
-    ),
+@taught(
+    "run",
+    "ronda run venus-vcvly --policy fifo",
+    "ronda run pollux-1 --policy 'milp(objective=rank)' --out pollux-milp",
 )
 @instance_argument
 @policy_option
@@ -40,7 +37,7 @@ from ronda.instances.schedule import Schedule
 @time_limit_option(10.0, "For each decision.")
 @click.option(
     "--period",
-    type=Seconds(),
+    type=SECONDS,
     metavar="SECONDS",
     help="Decide this often; without it, as the instance says.",
 )
@@ -81,8 +78,6 @@ def command(
 
 
 def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
-    """Run the case under a progress bar."""
-
     def draw(schedule: Schedule, folder: Path) -> None:
         from ronda.bench.figures.run import draw_run
 
@@ -94,11 +89,10 @@ def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
         try:
             return drive_in_folder(instance, case, out, progress=progress, draw=draw)
         except KeyboardInterrupt:
-            raise InterruptedRunError(f"the same command goes on from {out}") from None
+            raise InterruptedRunError(f"interrupted; the same command goes on from {out}") from None
 
 
 def _show(metrics: dict[str, Any]) -> None:
-    """Print the metrics for people."""
     names = ("instance", "policy", "seed", "jobs")
     rows = [(name, v if isinstance(v := metrics[name], str) else f"{v:,}") for name in names]
     rows += [(c.title, c.write(metrics[c.key])) for c in COLUMNS if c.key in metrics]

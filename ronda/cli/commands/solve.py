@@ -1,15 +1,15 @@
 """``ronda solve``: decide one round."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.explanation import explainable, explained, why_of
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
-    Target,
+    TARGET,
     force_option,
     json_option,
     policy_option,
@@ -24,22 +24,21 @@ from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.explain_job import Explanation
 from ronda.solvers.solve import solve
+
+if TYPE_CHECKING:
+    from ronda.solvers.decision.explain_job import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
 
 
-@click.command(
-    name="solve",
-    cls=Taught,
-    examples=(
-        "ronda solve round.json --policy milp --time-limit 1",
-        "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
-        "ronda solve round.json --policy prices --explain j03",
-        "ronda solve - < round.json > plan.json",
-    ),
+@taught(
+    "solve",
+    "ronda solve round.json --policy milp --time-limit 1",
+    "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
+    "ronda solve round.json --policy prices --explain j03",
+    "ronda solve - < round.json > plan.json",
 )
 @round_argument
 @policy_option
@@ -54,7 +53,7 @@ ROWS = 40
     help="Say by prices why a job got what it got (again for more jobs).",
 )
 @click.option(
-    "--out", type=Target(), metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
+    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
 )
 @force_option
 @json_option
@@ -87,10 +86,13 @@ def command(
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
     elif source == "-" and out is None and not explain:
-        _print_plan(plan)
+        click.echo(encode(plan).decode())  # as `--out` would write it
     else:
         _show(round_, plan, deadline, why)
     return _verdict(source, plan, [str(v) for v in found])
+
+
+OF_PLAN = ("policy", "objective", "bound", "gap", "stop", "status", "prices")
 
 
 def _emit(
@@ -99,26 +101,15 @@ def _emit(
     seed: int,
     violations: int,
     deadline: Deadline,
-    why: list[Explanation],
+    why: list["Explanation"],
 ) -> None:
-    """Print the answer for programs."""
     record = plan.record
     emit(
         {
             "round": round_.name,
-            "policy": plan.policy,
-            "objective": plan.objective,
-            "bound": plan.bound,
-            "gap": plan.gap,
-            "stop": plan.stop,
-            "status": plan.status,
-            "prices": plan.prices,
-            "times": {
-                "build_s": record.build_s,
-                "solve_s": record.solve_s,
-                "extract_s": record.extract_s,
-                "total_s": deadline.elapsed(),
-            },
+            **{name: getattr(plan, name) for name in OF_PLAN},
+            "times": {name: getattr(record, name) for name in ("build_s", "solve_s", "extract_s")}
+            | {"total_s": deadline.elapsed()},
             "seed": seed,
             "jobs": len(round_.jobs),
             "running": len(plan.allocations),
@@ -131,13 +122,7 @@ def _emit(
     )
 
 
-def _print_plan(plan: Plan) -> None:
-    """Print the plan itself on one line, as ``--out`` would write it."""
-    click.echo(encode(plan).decode())
-
-
 def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
-    """Tell on stderr what is wrong with a plan; returns the exit code."""
     for violation in violations:
         note(f"violation: {violation}")
     if plan.stop is StopReason.INFEASIBLE:
@@ -148,8 +133,7 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     return 1 if violations or infeasible else 0
 
 
-def _show(round_: Round, plan: Plan, deadline: Deadline, why: list[Explanation]) -> None:
-    """Print the answer for people."""
+def _show(round_: Round, plan: Plan, deadline: Deadline, why: list["Explanation"]) -> None:
     parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
     if plan.prices:
         parts.append(_price_table(plan))
@@ -157,7 +141,6 @@ def _show(round_: Round, plan: Plan, deadline: Deadline, why: list[Explanation])
 
 
 def _price_table(plan: Plan) -> Any:
-    """Return the table of what one more unit of each resource is worth, dearest first."""
     made = table("one more unit of", "is worth")
     for name, value in sorted(plan.prices.items(), key=lambda item: -abs(item[1])):
         made.add_row(name, f"{value:.6g}")
@@ -165,16 +148,18 @@ def _price_table(plan: Plan) -> Any:
 
 
 def _plan_table(round_: Round, plan: Plan) -> Any:
-    """Return the table of what runs."""
     made = table("job", "now", "pool", "node×GPUs", "GPUs", "clock", "batch", "work/s", "W", left=4)
     pools = round_.cluster.topology.pools
     running = [state for state in round_.jobs if state.job.id in plan.allocations]
     for state in running[:ROWS]:
         allocation = plan.allocations[state.job.id]
         option = allocation.option
+        change = "goes on" if state.allocation == allocation else "changes"
+        if state.allocation is None:
+            change = "starts"
         made.add_row(
             state.job.id,
-            _change(state.allocation, allocation),
+            change,
             pools[option.pool].name,
             " ".join(f"{node}×{gpus}" for node, gpus in allocation.placement),
             str(option.gpus),
@@ -189,15 +174,7 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
     return made
 
 
-def _change(before: Any, after: Any) -> str:
-    """Say what happens to a job that will run."""
-    if before is None:
-        return "starts"
-    return "goes on" if before == after else "changes"
-
-
 def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
-    """Return what is worth knowing about a plan, in words."""
     used = sum(a.option.gpus for a in plan.allocations.values())
     stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
     record = plan.record
@@ -210,10 +187,8 @@ def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
         ),
         ("GPUs", f"{used:,} of {round_.cluster.gpus:,}"),
     ]
-    if plan.objective is not None:
-        rows.append(("objective", f"{plan.objective:.8g}"))
-    if plan.bound is not None:
-        rows.append(("bound", f"{plan.bound:.8g}"))
+    numbers = (("objective", plan.objective), ("bound", plan.bound))
+    rows += [(name, f"{value:.8g}") for name, value in numbers if value is not None]
     if plan.gap is not None:
         rows.append(("gap", f"{plan.gap:.2e}"))
     rows.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))

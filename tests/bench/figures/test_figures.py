@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ronda.bench.figures.run import draw_run, quality
-from ronda.bench.figures.style import nice_step
+from ronda.bench.figures.style import new_figure, time_axis
 from ronda.bench.runs.results import Result, Status
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.schedule import JobOutcome, Schedule
@@ -92,8 +92,11 @@ def test_quality_against_solve_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("length", "step"), [(37.6, 5), (8, 1), (8.1, 2), (0.3, 0.05), (1000, 200), (0, 1)]
+    ("end_s", "step_s"), [(37.6, 5), (8, 1), (8.1, 2), (0.3, 0.05), (1000, 300), (4e5, 86400)]
 )
-def test_steps_of_the_time_axis(length, step):
-    """At most eight parts of 1, 2 or 5 times a power of ten."""
-    assert nice_step(length) == pytest.approx(step)
+def test_steps_of_the_time_axis(end_s, step_s):
+    """At most eight parts of 1, 2 or 5 times a power of ten of the unit that suits."""
+    axes = new_figure(4, 3).subplots()
+    time_axis(axes, end_s)
+    assert axes.get_xlim() == (0, end_s)
+    assert axes.get_xticks()[:2] == pytest.approx([0, step_s])

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from records import record
-from ronda.bench.frontier.curves import Curve, Point, Spread
+from ronda.bench.frontier.curves import Curve, Point
 from ronda.bench.frontier.shadow import gpu_saves, kilowatt_saves, worth
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.schedule import Schedule
@@ -12,7 +12,7 @@ from ronda.instances.schedule import Schedule
 
 def point(factor, jct_s):
     """Return a point at `factor` x 2 kW."""
-    return Point(factor, 2e3 * factor, Spread(1.0), Spread(jct_s), 0.0, ())
+    return Point(factor, 2e3 * factor, 1.0, 0.0, jct_s, 0.0, 0.0, ())
 
 
 def test_measured_by_hand():
@@ -50,8 +50,8 @@ def test_prices_by_hand(two_nodes):
     assert said.gpu_hour_s.tolist() == pytest.approx([720.0, 0.0])
     assert said.kwh_s.tolist() == pytest.approx([864.0, 0.0])
     assert said.lasts_s.tolist() == [1800.0, 1800.0]
-    assert (said.gpu_s, said.kw_s) == pytest.approx((360.0, 432.0))
-    assert (said.mean_gpu_hour_s, said.mean_kwh_s) == pytest.approx((360.0, 432.0))
+    expected = {"kw_priced_s": 432.0, "gpu_priced_s": 360.0, "gpu_hour_s": 360.0, "kwh_s": 432.0}
+    assert said.of_run() == pytest.approx(expected)
     # other objectives have other units, and some policies no prices at all
     assert worth(instance, replace(schedule, config={"objective": "density"})) is None
     assert worth(instance, replace(schedule, rounds=(record(),))) is None

@@ -70,7 +70,7 @@ def test_a_lost_worker_loses_no_run(client, tmp_path):
     thread.join(300)
     assert [(r.label, r.seed, r.status) for r in made] == [(c.label, c.seed, "OK") for c in todo]
     assert results.read_bytes().startswith(kept)
-    assert len(ResultsFile(results)) == len(results.read_bytes().splitlines()) == len(todo)
+    assert len(ResultsFile(results).all()) == len(results.read_bytes().splitlines()) == len(todo)
 
 
 def processing(client):

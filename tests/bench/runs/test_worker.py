@@ -98,7 +98,7 @@ def test_stop_kills_the_process_and_its_children(tmp_path):
     timer = threading.Timer(1.0, stop.set)
     timer.start()
     with pytest.raises(StoppedError):
-        ask(code, tmp_path, stop=stop)
+        ask(code, tmp_path, stop=stop.is_set)
     gone = [int(pid) for pid in note.read_text().split()]
     deadline = time.perf_counter() + 5
     while any(map(alive, gone)) and time.perf_counter() < deadline:

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.bench.runs.metrics import measure
+from ronda.bench.runs.single import measure
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.options.application import Application
 from ronda.formulations.options.pools import pool_shapes

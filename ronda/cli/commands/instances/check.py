@@ -2,12 +2,13 @@
 
 import click
 
-from ronda.cli.command import Taught
-from ronda.cli.load import document, kind_of, subject
+from ronda.cli.command import taught
+from ronda.cli.load import kind_of, subject
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import emit
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import entries, load
 from ronda.instances.files.json import fingerprint, read
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
@@ -15,14 +16,11 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 
 
-@click.command(
-    name="check",
-    cls=Taught,
-    examples=(
-        "ronda instances check mine.json",
-        "ronda instances check pollux-1 results/schedule.json.zst",
-        "ronda instances check round.json plan.json",
-    ),
+@taught(
+    "check",
+    "ronda instances check mine.json",
+    "ronda instances check pollux-1 results/schedule.json.zst",
+    "ronda instances check round.json plan.json",
 )
 @click.argument("source", metavar="FILE", type=Source())
 @click.argument("answer", metavar="[ANSWER]", type=click.Path(), required=False)
@@ -33,7 +31,8 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken.
     """
     if answer is None:
-        found = document(source)
+        known = source in {entry.name for entry in entries()}
+        found = load(source) if known else read(source)
         violations: list[str] = []
         said = f"{source}: {kind_of(found)}, in order"
     else:
@@ -52,13 +51,6 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
 
 
 def _check(found: object, source: str, answer: str) -> list[object]:
-    """Return the violations of an answer.
-
-    Raises
-    ------
-    InputError
-        If the answer is to another kind of question.
-    """
     given = read(answer)
     if isinstance(found, Round) and isinstance(given, Plan):
         return list(check(found, given))

@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from ronda.cli.command import Taught
+from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
-from ronda.cli.options import Nodes, Seconds, Seed, file_option, force_option, json_option
+from ronda.cli.options import NODES, SECONDS, SEED, file_option, force_option, json_option
 from ronda.cli.output import refuse_existing
 from ronda.instances.files.storage import packer
 from ronda.instances.instance import Instance
@@ -22,13 +22,9 @@ from ronda.instances.traces.pollux import read_pollux
 from ronda.instances.traces.table import ALL
 
 
-class Traces(Taught, click.Group):
-    """The group of the readers, with examples."""
-
-
 @click.group(
     name="convert",
-    cls=Traces,
+    cls=TaughtGroup,
     examples=(
         "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
         "ronda instances convert philly jobs.csv.gz --nodes 321 --max-gpus 64 --out philly.json.gz",
@@ -48,30 +44,33 @@ def write_option(function: Callable[..., Any]) -> Callable[..., Any]:
         json_option,
         force_option,
         click.option("--name", help="Name of the instance; otherwise that of the trace."),
-        file_option(),
+        file_option,
     ):
         function = option(function)
     return function
 
 
+FILTERS = {
+    "start_s": (click.FLOAT, "Keep jobs submitted from this second of the trace's clock on."),
+    "end_s": (click.FLOAT, "Keep jobs submitted before this second of the trace's clock."),
+    "min_duration_s": (SECONDS, "Keep jobs that ran for at least this many seconds."),
+    "max_duration_s": (SECONDS, "Keep jobs that ran for at most this many seconds."),
+    "max_gpu_hours": (SECONDS, "Keep jobs that used less than this many GPU-hours."),
+    "max_gpus": (click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
+}
+
+
 def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows of a trace."""
-    number = click.FLOAT
-    for name, kind, text in (
-        ("--max-gpus", click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
-        ("--max-gpu-hours", Seconds(), "Keep jobs that used less than this many GPU-hours."),
-        ("--max-duration", Seconds(), "Keep jobs that ran for at most this many seconds."),
-        ("--min-duration", Seconds(), "Keep jobs that ran for at least this many seconds."),
-        ("--end", number, "Keep jobs submitted before this second of the trace's clock."),
-        ("--start", number, "Keep jobs submitted from this second of the trace's clock on."),
-    ):
-        function = click.option(name, type=kind, metavar="NUMBER", help=text)(function)
+    for name, (kind, text) in reversed(FILTERS.items()):
+        flag = "--" + name.removesuffix("_s").replace("_", "-")
+        function = click.option(flag, name, type=kind, metavar="NUMBER", help=text)(function)
     return function
 
 
 @command.command(name="helios", cls=Taught)
 @click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--nodes", type=Nodes(), required=True, help="As in 133, or vcvGl=20,vcvLy=2.")
+@click.option("--nodes", type=NODES, required=True, help="As in 133, or vcvGl=20,vcvLy=2.")
 @filter_options
 @write_option
 def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
@@ -85,7 +84,7 @@ def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
 
 @command.command(name="philly", cls=Taught)
 @click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--nodes", type=Nodes(), required=True, help="As in 321, or ee9e8c=60,6214e9=40.")
+@click.option("--nodes", type=NODES, required=True, help="As in 321, or ee9e8c=60,6214e9=40.")
 @filter_options
 @write_option
 def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
@@ -113,7 +112,7 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 
 @command.command(name="pollux", cls=Taught)
 @click.argument("source", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option("--seed", type=Seed(), default=1, show_default=True, help="Which workload.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Which workload.")
 @click.option("--workload", default="workloads", show_default=True, help="As workloads-2.0.")
 @click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 T4.")
 @write_option
@@ -124,7 +123,7 @@ def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest
 
 @command.command(name="ones", cls=Taught)
 @click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--seed", type=Seed(), default=0, show_default=True, help="Of the epochs needed.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the epochs needed.")
 @click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 GPUs.")
 @write_option
 def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
@@ -137,28 +136,12 @@ def _convert(
 ) -> None:
     """Read a trace and write the instance.
 
-    Parameters
-    ----------
-    read
-        Gives the instance for some filters.
-    out
-        The file.
-    rest
-        The options of `write_option` and, for some traces, of `filter_options`.
-    usual
-        Filters of which the options replace single ones.
+    `rest` holds the options of `write_option` and, for some traces, of `filter_options`: these
+    replace single ones of the `usual` filters.
     """
     refuse_existing(out, force=rest["force"])
     packer(out)  # a wrong suffix is told before any work
-    names = {
-        "start": "start_s",
-        "end": "end_s",
-        "min_duration": "min_duration_s",
-        "max_duration": "max_duration_s",
-        "max_gpu_hours": "max_gpu_hours",
-        "max_gpus": "max_gpus",
-    }
-    chosen = {to: rest[name] for name, to in names.items() if rest.get(name) is not None}
+    chosen = {name: rest[name] for name in FILTERS if rest.get(name) is not None}
     instance = read(replace(usual or ALL, **chosen))
     if rest["name"]:
         instance = msgspec.structs.replace(instance, name=rest["name"])

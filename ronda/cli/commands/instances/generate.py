@@ -4,22 +4,16 @@ from pathlib import Path
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
-from ronda.cli.options import Seed, file_option, force_option, json_option
+from ronda.cli.options import SEED, file_option, force_option, json_option
 from ronda.cli.output import refuse_existing
 from ronda.instances import generate
-
-BATCHES = ("scaled", "base")
-
-
-class Kinds(Taught, click.Group):
-    """The group of the generators, with examples."""
 
 
 @click.group(
     name="generate",
-    cls=Kinds,
+    cls=TaughtGroup,
     examples=(
         "ronda instances generate round --jobs 64 --severity tight --out round.json",
         "ronda instances generate horizon --jobs 1000 --gpus 128 --seed 7 --out year.json.zst",
@@ -38,7 +32,7 @@ _severity = click.option(
     help="How scarce GPUs, watts and joules are.",
 )
 _seed = click.option(
-    "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same file."
+    "--seed", type=SEED, default=0, show_default=True, help="Same seed, same file."
 )
 
 
@@ -47,7 +41,7 @@ _seed = click.option(
 @click.option("--gpus", type=click.IntRange(1), help="Otherwise as many as the severity says.")
 @_severity
 @_seed
-@file_option()
+@file_option
 @force_option
 @json_option
 def round_(
@@ -63,7 +57,7 @@ def round_(
 @click.option("--gpus", type=click.IntRange(1), default=64, show_default=True, help="In all.")
 @_severity
 @_seed
-@file_option()
+@file_option
 @force_option
 @json_option
 def horizon(
@@ -79,13 +73,13 @@ def horizon(
 @click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 GPUs.")
 @click.option(
     "--batch",
-    type=click.Choice(BATCHES),
-    default=BATCHES[0],
+    type=click.Choice(("scaled", "base")),
+    default="scaled",
     show_default=True,
     help="What users ask for: the batch of one GPU, or that for all their GPUs.",
 )
 @_seed
-@file_option()
+@file_option
 @force_option
 @json_option
 def ones(

@@ -1,14 +1,12 @@
 """``ronda instances list``: the packaged instances."""
 
-import click
-
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import json_option
 from ronda.cli.output import display, emit, table
 from ronda.instances.files.catalogue import entries
 
 
-@click.command(name="list", cls=Taught, examples=("ronda instances list",))
+@taught("list", "ronda instances list")
 @json_option
 def command(as_json: bool) -> None:
     """List the packaged instances and rounds."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.cli.command import Taught
-from ronda.cli.options import Source, Target, json_option
+from ronda.cli.command import taught
+from ronda.cli.options import TARGET, Source, json_option
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,23 +18,21 @@ if TYPE_CHECKING:
     from ronda.instances.instance import Instance
     from ronda.instances.round import Round
 
+ORIGIN = ("description", "source", "licence", "citation", "reference", "made")
 PICTURES = (".png", ".svg")
 
 
-@click.command(
-    name="show",
-    cls=Taught,
-    examples=(
-        "ronda instances show pollux-1",
-        "ronda instances show round.json --json",
-        "ronda instances show philly-energy --topology --out cluster.svg",
-    ),
+@taught(
+    "show",
+    "ronda instances show pollux-1",
+    "ronda instances show round.json --json",
+    "ronda instances show philly-energy --topology --out cluster.svg",
 )
 @click.argument("source", metavar="NAME", type=Source())
 @click.option("--topology", is_flag=True, help="Show the tree of racks and nodes instead.")
 @click.option(
     "--out",
-    type=Target(),
+    type=TARGET,
     metavar="FILE",
     help="With --topology: draw the tree as a picture, .png or .svg.",
 )
@@ -43,41 +41,29 @@ PICTURES = (".png", ".svg")
 def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
     """Show what NAME holds, a packaged instance or round or a file."""
     from ronda.cli.load import subject
-    from ronda.cli.output import display, emit, refuse_existing, table
+    from ronda.cli.output import display, emit, facts, refuse_existing
     from ronda.instances.files.json import fingerprint
     from ronda.instances.instance import Instance
 
-    _check_picture(out, topology=topology)
+    if out is not None and not topology:
+        raise InputError("--out", str(out), "--topology beside it")
+    if out is not None and out.suffix.lower() not in PICTURES:
+        raise InputError("--out", str(out), "a name that ends in .png or .svg")
     refuse_existing(out, force=force)
     found = subject(source)
     if topology:
         _topology(found.cluster, found.name, out, as_json=as_json)
         return
-    facts = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
-    facts |= _instance(found) if isinstance(found, Instance) else _round(found)
+    fields = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
+    fields |= _instance(found) if isinstance(found, Instance) else _round(found)
     if as_json:
-        emit(facts)
+        emit(fields)
         return
-    made = table("", "", left=2)
-    made.show_header = False
-    for name, value in facts.items():
-        if value not in ("", None, {}):
-            made.add_row(name.replace("_", " "), _words(value))
-    display(made)
-
-
-def _check_picture(out: Path | None, *, topology: bool) -> None:
-    """Refuse a picture of anything but a topology, and kinds of pictures that are not drawn."""
-    if out is None:
-        return
-    if not topology:
-        raise InputError("--out", str(out), "--topology beside it")
-    if out.suffix.lower() not in PICTURES:
-        raise InputError("--out", str(out), "a name that ends in .png or .svg")
+    known = {name: value for name, value in fields.items() if value not in ("", None, {})}
+    display(facts((name.replace("_", " "), _words(value)) for name, value in known.items()))
 
 
 def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool) -> None:
-    """Show a cluster's tree: as text, as nested JSON, or as a picture."""
     from networkx.readwrite.json_graph import tree_data
 
     from ronda.cli.output import display, emit
@@ -97,7 +83,6 @@ def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool)
 
 
 def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) -> "Tree":
-    """Return a tree for the terminal, hung below another one if given."""
     from rich.tree import Tree
 
     label = drawn.nodes[vertex]["label"]
@@ -108,7 +93,6 @@ def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) ->
 
 
 def _cluster(cluster: "Cluster") -> dict[str, Any]:
-    """Return the size of a cluster."""
     return {
         "nodes": sum(group.count for group in cluster.node_groups),
         "gpus": cluster.gpus,
@@ -119,7 +103,6 @@ def _cluster(cluster: "Cluster") -> dict[str, Any]:
 
 
 def _instance(found: "Instance") -> dict[str, Any]:
-    """Return what an instance holds."""
     budget = found.budget
     sizes = Counter(job.gpus for job in found.jobs)
     return {
@@ -138,17 +121,10 @@ def _instance(found: "Instance") -> dict[str, Any]:
         "decides_on_events": found.cadence.on_event,
         "power_cap_w": None if budget.power_cap_w is None else max(budget.power_cap_w.values),
         "energy_budget_j": None if budget.energy is None else budget.energy.joules,
-        "description": found.description,
-        "source": found.source,
-        "licence": found.licence,
-        "citation": found.citation,
-        "reference": found.reference,
-        "made": found.made,
-    }
+    } | {name: getattr(found, name) for name in ORIGIN}
 
 
 def _round(found: "Round") -> dict[str, Any]:
-    """Return what a round holds."""
     return {
         "kind": "round",
         "now_s": found.now_s,
@@ -173,7 +149,6 @@ def _words(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """Write what stands inside a mapping or alone."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_inner(inner)}" for name, inner in value.items())
     if isinstance(value, list):

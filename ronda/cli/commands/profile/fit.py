@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ronda.cli.command import Taught
-from ronda.cli.options import Seed, Target, force_option, json_option
+from ronda.cli.command import taught
+from ronda.cli.options import SEED, TARGET, force_option, json_option
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,14 +28,11 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     return found
 
 
-@click.command(
-    name="fit",
-    cls=Taught,
-    examples=(
-        "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json --figure residuals.png",
-        "ronda profile fit steps.csv --model bert --fix phi=0.8 --out bert.json",
-        "ronda profile fit power.csv --kind power --out power.json",
-    ),
+@taught(
+    "fit",
+    "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json --figure residuals.png",
+    "ronda profile fit steps.csv --model bert --fix phi=0.8 --out bert.json",
+    "ronda profile fit power.csv --kind power --out power.json",
 )
 @click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
 @click.option(
@@ -77,13 +74,11 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 @click.option(
     "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
 )
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same parameters.")
 @click.option(
-    "--seed", type=Seed(), default=0, show_default=True, help="Same seed, same parameters."
+    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
 )
-@click.option(
-    "--out", type=Target(), required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
-)
-@click.option("--figure", type=Target(), metavar="PNG", help="Draw the residuals; CSV beside it.")
+@click.option("--figure", type=TARGET, metavar="PNG", help="Draw the residuals; CSV beside it.")
 @force_option
 @json_option
 def command(

@@ -5,18 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import json_option
 
 if TYPE_CHECKING:
     from ronda.instances.fit import Fit
 
 
-@click.command(
-    name="list",
-    cls=Taught,
-    examples=("ronda profile list", "ronda profile list zeus-resnet50-V100"),
-)
+@taught("list", "ronda profile list", "ronda profile list zeus-resnet50-V100")
 @click.argument("word", required=False, default="")
 @json_option
 def command(word: str, as_json: bool) -> None:

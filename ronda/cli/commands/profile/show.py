@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -27,11 +27,7 @@ class ProfileName(click.ParamType[str]):
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
 
-@click.command(
-    name="show",
-    cls=Taught,
-    examples=("ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json"),
-)
+@taught("show", "ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json")
 @click.argument("source", metavar="NAME", type=ProfileName())
 @json_option
 def command(source: str, as_json: bool) -> None:
