@@ -8,6 +8,7 @@ A test holds the pages to what this writes.
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import grimp
@@ -68,7 +69,8 @@ def _key(name: str) -> str:
 
 def commands() -> str:
     """Return the help of every command, as a page."""
-    context = click.Context(cli, info_name="ronda", max_content_width=100, terminal_width=100)
+    shape: dict[str, Any] = cli.context_settings | {"max_content_width": 100, "terminal_width": 100}
+    context = click.Context(cli, info_name="ronda", **shape)
     return "\n".join(_helps(cli, context))
 
 

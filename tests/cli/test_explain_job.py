@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from msgspec.structs import replace
+
+from ronda.instances import generate
+from ronda.instances.files.json import write
 
 
 def last(done):
@@ -40,10 +44,9 @@ def test_json_has_the_explanation(folder, ronda):
 
 def test_a_tie_has_no_regret_to_tell(folder, ronda):
     """The job that the price of GPUs hangs on could as well have something else."""
-    round_ = json.loads((folder / "round.json").read_text())
-    round_ |= {"power_cap_w": None, "energy_j": None}  # GPUs alone are short
-    (folder / "free.json").write_text(json.dumps(round_))
-    jobs = [state["job"]["id"] for state in (*round_["running"], *round_["waiting"])]
+    round_ = generate.round(24, None, "tight", 0)
+    write(replace(round_, power_cap_w=None, energy_j=None), folder / "free.json")  # GPUs are short
+    jobs = [state.job.id for state in round_.jobs]
     words = ["solve", "free.json", "--policy", "prices"]
     words += [word for job in jobs for word in ("--explain", job)]
     reasons = [one["reason"] for one in last(ronda(*words, "--json"))["explanation"]]

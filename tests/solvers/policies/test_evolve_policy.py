@@ -5,13 +5,12 @@ import pytest
 
 from ronda.bench.study.evolve_quality import settled, worth_of
 from ronda.formulations.genes.neighbourhood import move_losses
-from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.evolve import Evolve
 from ronda.solvers.policies.optimising.genetic import Genetic
 from ronda.solvers.registry import policy as by_name
@@ -40,13 +39,13 @@ def test_counts_moves_and_beats_who_does_not(scattered):
     The objective is the value of what is placed less what the moves listed cost, computed here
     from the plan alone.
     """
-    table = build(scattered)
-    worth = values(scattered, table)
+    question = Question.of(scattered, "rank")
+    table, worth = question.table, question.values
     plan = decide(scattered, Evolve(gap=0, generations=40))
     other = decide(scattered, Genetic())
     assert check(scattered, plan) == []
-    assert plan.objective == pytest.approx(worth_of(scattered, table, worth, plan))
-    assert plan.objective >= worth_of(scattered, table, worth, other) - 1e-9
+    assert plan.objective == pytest.approx(worth_of(question, plan))
+    assert plan.objective >= worth_of(question, other) - 1e-9
     assert plan.objective <= plan.bound
     if plan.details.get("moved"):
         losses = move_losses(scattered, table, worth)
