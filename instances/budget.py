@@ -7,7 +7,7 @@ from ronda.instances.base import NonNegative, Positive, Record
 
 
 class StepSeries(Record, frozen=True, kw_only=True):
-    """A quantity that holds each value from its time until the next; the last one for ever.
+    """A quantity that holds each value from its time until the next; the last one without end.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     """Energy for a horizon: paced across it, and carried over while it is not spent.
 
     How much may have been used by time t depends on the pacing; an overspend is impossible under
-    each of them. After the horizon the budget grows by ``joules / horizon_s`` a second for ever,
+    each of them. After the horizon the budget grows by ``joules / horizon_s`` a second without end,
     so that every job can end.
 
     =========  ====================================================================================
@@ -80,7 +80,7 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
 
     @property
     def sustained_w(self) -> float:
-        """Power in watts that can be drawn for ever."""
+        """Power in watts that can be drawn indefinitely."""
         return self.joules / self.horizon_s
 
 

@@ -15,7 +15,7 @@ class Cadence(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     period_s
-        Every so many seconds while jobs are live; None: never by the clock.
+        Seconds from one call to the next while jobs are live; None: never by the clock.
     on_event
         At every submission and completion as well.
     """

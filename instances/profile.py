@@ -169,7 +169,7 @@ class NoiseCurve(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     until
-        (S,) ascending: work at which each stage ends; the last stage lasts for ever.
+        (S,) ascending: work at which each stage ends; the last stage has no end.
     batches
         (B,) global batch sizes that were measured.
     scale

@@ -36,7 +36,7 @@ class Round(Record, frozen=True, kw_only=True):
     window_s
         How far ahead `energy_j` reaches.
     sustained_w
-        Power that the energy budget can bear for ever.
+        Power that the energy budget can bear indefinitely.
     asleep
         Nodes that sleep now (ascending indices). A plan that wakes one draws its ``wake_w`` for
         ``wake_s`` seconds on top.

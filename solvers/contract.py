@@ -1,4 +1,4 @@
-"""The contract between whoever has a round and whatever decides it."""
+"""The contract between the host of a round and the policy that decides it."""
 
 import time
 from enum import Flag, auto

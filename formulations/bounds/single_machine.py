@@ -50,7 +50,7 @@ class Supply:
         self._total = initial + np.concatenate([[0.0], np.cumsum(steps)])
 
     def until(self, time_s: Floats) -> Floats:
-        """Return what there is until `time_s`."""
+        """Return what has been supplied until `time_s`."""
         k = np.searchsorted(self.times_s, time_s, side="right") - 1
         return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
 

@@ -78,7 +78,7 @@ class Application:
         )
 
     def spread(self, option: Option, nodes: int) -> Option | None:
-        """Return an option as it runs on so many nodes; None without a speed there.
+        """Return an option as it runs on a number of nodes; None without a speed there.
 
         Its rate remains what it promises on the fewest nodes.
         """
@@ -89,7 +89,7 @@ class Application:
         return replace(option, span="cluster")
 
     def rate_on(self, allocation: Allocation, racks: int, noise: NoiseScale | None) -> float:
-        """Return the rate on the nodes of an allocation, which are in so many racks."""
+        """Return the rate on the nodes of an allocation, which are in `racks` racks."""
         option, nodes = allocation.option, len(allocation.placement)
         speed, _ = self.measured(option.gpus, nodes, option.batch, option.clock, racks)
         return speed * self.worth(noise, option.batch)

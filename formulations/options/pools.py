@@ -26,7 +26,7 @@ class PoolShape:
         return hash((self.index, self.pool, self.rack_gpus))
 
     def nodes(self, gpus: int) -> int:
-        """Return the fewest nodes that hold so many GPUs, if all are like the largest one."""
+        """Return the fewest nodes that hold a number of GPUs, if all are like the largest one."""
         return -(-gpus // self.pool.gpus_per_node)
 
     @cached_property

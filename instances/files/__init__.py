@@ -4,3 +4,19 @@ Here are reading, writing, compression, the packaged catalogue and the JSON Sche
 object consistent is in `ronda.instances.rules`; how logs become instances, in
 `ronda.instances.traces`.
 """
+
+from ronda.instances.files.canonical import encode
+from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.fits import find, fitted
+from ronda.instances.files.json import fingerprint, read, write
+
+__all__ = [
+    "encode",
+    "entries",
+    "find",
+    "fingerprint",
+    "fitted",
+    "load",
+    "read",
+    "write",
+]

@@ -3,3 +3,17 @@
 Here stand PowerFlow's marginal steps, climbs over GPU counts, and the list of jobs that rigid
 policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 """
+
+from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.marginal import Ladder, climb
+from ronda.solvers.greedy.rigid import start_in_order
+from ronda.solvers.greedy.room import Clocked, Room
+
+__all__ = [
+    "Clocked",
+    "GpuLadderClimb",
+    "Ladder",
+    "Room",
+    "climb",
+    "start_in_order",
+]

@@ -1,4 +1,4 @@
-"""ElasticFlow-like: the fewest GPUs that meet each deadline, then whoever wastes least GPU time."""
+"""ElasticFlow-like: fewest GPUs that meet each deadline, then least GPU time wasted."""
 
 import math
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Optimus with an oracle: one GPU each, then one more to whoever gains most time by it."""
+"""Optimus with an oracle: one GPU each, then one more to the job that gains most time by it."""
 
 from dataclasses import dataclass
 from typing import ClassVar

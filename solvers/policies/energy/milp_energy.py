@@ -33,7 +33,7 @@ class MilpEnergy(Prices):
     mean JCT at the budgets that we measured (docs/powerflow.md). Switching costs progress
     (`ronda.formulations.objectives.outlook`). A job that is not served forgoes what a second of its
     progress saves in flow time; that grows with its age (`ronda.formulations.objectives.ageing`),
-    so that nobody waits for ever.
+    so that nobody waits without end.
 
     The gap is proven by branching on the nodes that are awake and by MILPs over the jobs that
     prices leave undecided (`ronda.solvers.prices.engine`), many times as fast as the MILP in one
