@@ -125,7 +125,7 @@ def without_times(schedule):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_run_goes_on_to_the_same_schedule(how, folder, ronda):
     """Killed or interrupted half-way, the same command ends with the uninterrupted schedule."""
-    files.write(generate.horizon(60, 32, "tight", 3), folder / "long.json")
+    files.write(generate.horizon(30, 16, "tight", 3), folder / "long.json")
     words = ("run", "long.json", "--policy", "genetic(generations=2)", "--out", "out")
     process = start(folder, *words)
     journal = folder / "out" / "journal.jsonl"
