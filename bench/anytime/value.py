@@ -6,9 +6,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.objectives.forms import values
-from ronda.formulations.options.columns import SPANS
-from ronda.formulations.options.table import OptionTable, rows_of
-from ronda.formulations.placement.moves import loss_of_moves
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import SPANS, OptionTable, rows_of
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -19,7 +18,7 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
     """Return the value of a plan's options under an objective, less what its moves cost.
 
     Switching to another option is inside the values; jobs that keep their option on other nodes
-    lose progress besides (`ronda.formulations.placement.moves.loss_of_moves`). Options that the
+    lose progress besides (`ronda.formulations.objectives.outlook.loss_of_moves`). Options that the
     round's table does not have (a GPU count off the ladder) are added to it at the rate and power
     that the plan states, which `ronda.check` holds against the profile.
     """

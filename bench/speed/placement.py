@@ -12,8 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.bench.speed.cases import tell, timed
-from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.placer import Placed, place
 from ronda.instances import generate
 from ronda.instances.arrays import Ints, Mask
 from ronda.instances.job import JobState, Option

@@ -18,8 +18,7 @@ from ronda.bench.speed.certificate import Claim, certify
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.units import normalise
+from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate

@@ -32,8 +32,8 @@ from ronda.bench.study.harness import (
 )
 from ronda.formulations.allocation.limits import limits as limits_of
 from ronda.formulations.genes.genome import Genes
+from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import rows_of
-from ronda.formulations.placement.moves import loss_of_moves
 from ronda.instances import generate
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import RondaError

@@ -9,9 +9,7 @@ path.
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.allocation.regret import regrets, surpluses
-from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.units import Units, normalise
+from ronda.formulations.allocation.separable import Separable, Units, normalise, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, ready, with_waking
 
 __all__ = [

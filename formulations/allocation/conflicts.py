@@ -8,7 +8,7 @@ import numpy as np
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.rows import Row, gpus, power, rack_power, separable
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import awake_for, least_awake
+from ronda.formulations.watts import awake_for, least_awake
 from ronda.instances.arrays import Rows
 
 ROUNDING = 1 + 1e-9

@@ -7,7 +7,7 @@ import numpy as np
 from ronda.formulations.allocation.case import case_of
 from ronda.formulations.allocation.rows import gpus
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import least_node_w, may_sleep, rack_caps
+from ronda.formulations.watts import least_node_w, may_sleep, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.round import Round

@@ -1,8 +1,8 @@
 """The allocation MILP of a round, in Pyomo: which option every job gets.
 
-The rows are those of `ronda.formulations.allocation.rows`, in the units of
-`ronda.formulations.allocation.units`, so that all coefficients are of the order of one. Any other
-`Separable` problem becomes a model in the same way.
+The rows are those of `ronda.formulations.allocation.rows`, in the units of `normalise`
+(`ronda.formulations.allocation.separable`), so that all coefficients are of the order of one. Any
+other `Separable` problem becomes a model in the same way.
 """
 
 from collections.abc import Hashable, Sequence
@@ -16,10 +16,9 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.units import normalise
+from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import awake_for
+from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 

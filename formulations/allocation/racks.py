@@ -8,8 +8,7 @@ the racks that it is in. All other options take GPUs from the pool alone, wherev
 
 import numpy as np
 
-from ronda.formulations.options.columns import CLUSTER, RACK
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import CLUSTER, RACK, OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Topology
 

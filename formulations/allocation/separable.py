@@ -10,9 +10,24 @@ that the price engine works on::
 
 Blocks are identical things that may be taken more than once without belonging to a job: a node
 that is woken uses power and provides GPUs (a negative use).
+
+**Units.** A normalised problem has units of its own, so that the user's cannot change the answer.
+Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits,
+by rounding. Solvers branch on such bits. So every resource is measured in its smallest use, or in
+the part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
+quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact.
+
+**Surplus and regret.** At prices p the surplus of option k is its value less what it uses at these
+prices, ``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice
+less that of the best of all its other options, not to run included: what it would lose at these
+prices if it had to do something else. It is negative if the job got something else than its
+favourite. Options that another one of the job beats (worth as much, and no more of anything) do
+not count.
 """
 
+import sys
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -100,3 +115,114 @@ class Separable:
         rows = chosen[chosen >= 0]
         used: Floats = self.use[:, rows].sum(axis=1) + self.block_use @ blocks - self.capacity
         return used
+
+
+Numbers = TypeVar("Numbers", float, Floats)
+
+BITS = 30
+"""Bits of precision that are kept: one part in 10^9."""
+
+SPLIT = 2.0 ** (sys.float_info.mant_dig - BITS) + 1.0
+"""The factor that moves all bits but these out of sight."""
+
+MOST_PARTS, SAMPLE = 30, 1000
+"""Parts of the smallest use that are tried as a unit, and amounts to try them on before all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of a normalised problem in the user's: of value, and (R,) of each resource."""
+
+    value: float
+    use: Floats
+
+    def prices(self, normalised: Floats) -> Floats:
+        """Return prices in the user's units."""
+        return np.asarray(normalised * self.value / self.use)
+
+    def normalised_prices(self, prices: Floats) -> Floats:
+        """Return the user's prices in these units."""
+        return np.asarray(prices * self.use / self.value)
+
+
+def normalise(problem: Separable) -> tuple[Separable, Units]:
+    """Return a problem in units of its own, and these units."""
+    options = len(problem.value)
+    parts = (problem.use, problem.block_use, problem.capacity[:, None])
+    amounts = np.concatenate(parts, axis=1)
+    units = Units(
+        value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
+        use=np.array([_unit(row) for row in amounts]),
+    )
+    amounts = kept(amounts / units.use[:, None])
+    own = Separable(
+        start=problem.start,
+        value=kept(problem.value / units.value),
+        use=amounts[:, :options],
+        capacity=amounts[:, -1],
+        names=problem.names,
+        must=problem.must,
+        block_value=kept(problem.block_value / units.value),
+        block_use=amounts[:, options:-1],
+        block_count=problem.block_count,
+        block_integer=problem.block_integer,
+    )
+    return own, units
+
+
+def _largest(values: Floats) -> float:
+    return float(np.abs(values).max()) if len(values) else 0.0
+
+
+def _unit(amounts: Floats) -> float:
+    """Return the unit of a resource: all amounts are whole in it, or the smallest one is 1."""
+    sizes = np.abs(amounts[amounts != 0])
+    if not len(sizes):
+        return 1.0
+    smallest = float(sizes.min())
+    for parts in range(1, MOST_PARTS + 1):
+        factor = parts / smallest
+        if _whole(sizes[:SAMPLE] * factor) and (len(sizes) <= SAMPLE or _whole(sizes * factor)):
+            return smallest / parts
+    return smallest
+
+
+def _whole(numbers: Floats) -> bool:
+    """Tell whether numbers are whole but for rounding."""
+    return not np.count_nonzero(np.abs(numbers - np.rint(numbers)) > 1e-12 * numbers)
+
+
+def kept(values: Numbers) -> Numbers:
+    """Round to `BITS` bits (G. W. Veltkamp's splitting: T. J. Dekker, Numer. Math. 18, 1971)."""
+    scaled = values * SPLIT
+    return scaled - (scaled - values)
+
+
+def surpluses(problem: Separable, prices: Floats) -> Floats:
+    """Return (K,) value less price of every option; `prices` (R,) are per unit of each resource."""
+    return np.asarray(problem.value - prices @ problem.use)
+
+
+def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
+    """Return (J,) the regret of every job; infinite for a job that has no other choice.
+
+    `start` (J + 1,) are the offsets of each job's options; `surplus` (K,) is -inf for options that
+    are out of the question; not to run is no choice where `must` (J,); `chosen` (J,) is the row of
+    each job's choice, -1 for not to run.
+    """
+    others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
+    others[:-1] = surplus
+    others[-1] = 0.0
+    own = others[chosen]
+    others[chosen] = others[-1] = -np.inf
+    best = np.maximum.reduceat(others, start[:-1])
+    bare = start[1:] == start[:-1]
+    if np.count_nonzero(bare):
+        best[bare] = -np.inf
+    may_stop = chosen >= 0
+    if np.count_nonzero(must):
+        own[must & ~may_stop] = -np.inf
+        may_stop &= ~must
+        own[must & (best == -np.inf)] = 0.0  # no other choice, whatever its own
+    np.maximum(best, 0.0, out=best, where=may_stop)
+    return np.subtract(own, best)

@@ -26,7 +26,7 @@ from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable, running_rows
-from ronda.formulations.watts.nodes import awake_for, by_pool
+from ronda.formulations.watts import awake_for, by_pool
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.bounds.modes import Kind, Modes, kind_of, modes
-from ronda.formulations.watts.nodes import least_held_w, least_node_w
+from ronda.formulations.watts import least_held_w, least_node_w
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Topology
 from ronda.instances.instance import Instance

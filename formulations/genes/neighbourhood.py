@@ -6,9 +6,9 @@ import numpy as np
 
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.moving import PoolMoves
+from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.placement.moves import loss_of_moves
-from ronda.formulations.watts.nodes import rack_caps
+from ronda.formulations.watts import rack_caps
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 

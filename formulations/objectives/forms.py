@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ronda.formulations.objectives.ageing import PATIENCE
 from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
-from ronda.formulations.objectives.rank import rank_values
+from ronda.formulations.objectives.rank import PATIENCE, rank_values
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats

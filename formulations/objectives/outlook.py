@@ -1,5 +1,6 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
+from collections.abc import Collection
 from math import nan
 
 import msgspec
@@ -163,3 +164,24 @@ def _spread(jobs: int, filled: Rows, of_filled: Floats) -> Floats:
     result = np.full(jobs, np.nan)
     result[filled] = of_filled
     return result
+
+
+def loss_of_moves(
+    round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
+) -> float:
+    """Return the value lost if `moved` jobs restart on other nodes with the options of `rows`.
+
+    The value v (`values`, (K,)) of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a
+    pause of c seconds, with ``H = min(c + R/rate, horizon)`` for remaining work R.
+    """
+    longest, lost = horizon_s(round), 0.0
+    for k in rows.tolist():
+        state = table.jobs[int(table.job[k])]
+        if state.job.id not in moved:
+            continue
+        pause = (state.job.costs or round.costs).restart(int(table.gpus[k]))
+        work = state.remaining_at(round.now_s)
+        run_s = longest if work is None else work / float(table.rate[k])
+        lasts = max(min(pause + run_s, longest), pause)
+        lost += float(values[k]) * (pause / lasts if lasts > 0 else 1.0)
+    return lost

@@ -5,7 +5,7 @@ import numpy as np
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import least_held_w
+from ronda.formulations.watts import least_held_w
 from ronda.instances.arrays import Floats, Rows
 
 LEAST = 0.01

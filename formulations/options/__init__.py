@@ -5,9 +5,8 @@ GPUs and clocks, and the rows of running jobs. What an option is worth is in
 `ronda.formulations.objectives`.
 """
 
-from ronda.formulations.options.application import Application, application_of
+from ronda.formulations.options.application import Application, application_of, requested_options
 from ronda.formulations.options.build import build as build_options
-from ronda.formulations.options.requested import requested_options
 from ronda.formulations.options.table import OptionTable, option, rows_of, running_rows
 
 __all__ = [

@@ -1,17 +1,65 @@
 """One application on one pool: the place where an `Option` is made, with its rate and watts."""
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
+import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.models.efficiency import worth
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.models.throughput import model_of
-from ronda.formulations.options.pools import PoolShape, pool_shapes
 from ronda.formulations.per_record import per_record
+from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid
 from ronda.instances.round import Round
+
+
+@dataclass(frozen=True)
+class PoolShape:
+    """A pool, its index in ``cluster.topology.pools``, and its GPUs in the rack with most."""
+
+    index: int
+    pool: Pool
+    rack_gpus: int
+
+    def __hash__(self) -> int:
+        """Return the hash, computed once."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.index, self.pool, self.rack_gpus))
+
+    def nodes(self, gpus: int) -> int:
+        """Return the fewest nodes that hold a number of GPUs, if all are like the largest one."""
+        return -(-gpus // self.pool.gpus_per_node)
+
+    @cached_property
+    def ladder(self) -> tuple[int, ...]:
+        """GPU counts to offer: powers of two in the largest node, then node x powers of two.
+
+        In equal nodes whose size is a power of two, jobs of these sizes always fit side by side
+        when their GPUs do (placed in descending order): the buddy property.
+        """
+        whole = self.pool.gpus_per_node
+        counts = [2**k for k in range(whole.bit_length()) if 2**k < whole]
+        while whole <= self.pool.gpus:
+            counts.append(whole)
+            whole *= 2
+        return tuple(counts)
+
+
+@per_record(maxsize=64)
+def pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
+    """Return the shapes of a cluster's pools, in their order."""
+    topology, shapes = cluster.topology, []
+    for index, pool in enumerate(topology.pools):
+        own = topology.node_pool == index
+        in_rack = np.bincount(topology.node_rack[own], topology.node_gpus[own]).astype(int)
+        shapes.append(PoolShape(index, pool, int(in_rack.max())))
+    return tuple(shapes)
 
 
 class Application:
@@ -130,3 +178,37 @@ def applications(round: Round, job: Job) -> list[Application]:
     profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
     found = (application(profile, shape) for shape in shapes if suits(job, shape))
     return [of for of in found if of is not None]
+
+
+def requested_options(round: Round, state: JobState) -> list[Option]:
+    """Return a job's requested GPUs and batch at full clock, once for each pool that can give them.
+
+    They are in the order of the cluster's pools; none if no pool suits the job.
+    """
+    job = state.job
+    return [
+        option
+        for of in applications(round, job)
+        if job.gpus <= of.shape.pool.gpus
+        and (option := of.option(job.gpus, of.batch(job), state.noise)) is not None
+    ]
+
+
+def remaining_s(round: Round, state: JobState) -> float:
+    """Return how many seconds a job still needs as requested, restarts included.
+
+    A running job needs what is left of its pause and of its work; a stopped job also the restart
+    that it will pay and what it owes of an earlier one. Infinite if its size is not known or no
+    pool suits it.
+    """
+    work = state.remaining_at(round.now_s)
+    if work is None:
+        return float("inf")
+    if state.allocation is not None:
+        return work / state.allocation.option.rate + max(0.0, state.since_s - round.now_s)
+    options = requested_options(round, state)
+    if not options:
+        return float("inf")
+    costs = state.job.costs or round.costs
+    pause = costs.restart(state.job.gpus) if state.started else costs.start_s
+    return work / max(option.rate for option in options) + pause + state.owed_s

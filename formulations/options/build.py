@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ronda.formulations.options.application import Application, application_of, applications
-from ronda.formulations.options.columns import COLUMNS, FLOATS_FROM, RATE, SPANS
 from ronda.formulations.options.grid import Request, Terms, offers
-from ronda.formulations.options.table import OptionTable, runs_as
+from ronda.formulations.options.table import COLUMNS, FLOATS_FROM, RATE, SPANS, OptionTable, runs_as
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

@@ -8,7 +8,7 @@ option of span rack dominates none of another span; nor does one that crosses ra
 
 import numpy as np
 
-from ronda.formulations.options.columns import CLUSTER, RACK
+from ronda.formulations.options.table import CLUSTER, RACK
 from ronda.instances.arrays import Floats, Mask, Rows
 
 

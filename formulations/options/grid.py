@@ -9,7 +9,8 @@ import numpy as np
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application
-from ronda.formulations.options.columns import (
+from ronda.formulations.options.dominance import undominated
+from ronda.formulations.options.table import (
     CLUSTER,
     COLUMNS,
     FLOATS_FROM,
@@ -21,7 +22,6 @@ from ronda.formulations.options.columns import (
     SPAN,
     WATTS,
 )
-from ronda.formulations.options.dominance import undominated
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.profile import NoiseScale
 

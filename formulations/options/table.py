@@ -6,11 +6,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.options.columns import SPANS
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Pool
 from ronda.instances.job import JobState, Option
 from ronda.instances.plan import Plan
+
+SPANS = ("node", "rack", "cluster")
+NODE, RACK, CLUSTER = range(len(SPANS))
+
+COLUMNS, FLOATS_FROM = 8, 4
+POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
+"""Rows of one float array, which is cheap to join; those before `FLOATS_FROM` are whole numbers.
+Those before `RATE` say how a job runs, the others what that gives."""
 
 
 class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):

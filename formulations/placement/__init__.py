@@ -4,11 +4,9 @@ Which option a job gets is decided before (`ronda.solvers.decision`). Not export
 Pyomo: the exact model, `ronda.formulations.placement.exact`.
 """
 
-from ronda.formulations.placement.answer import Placed, unchanged
-from ronda.formulations.placement.moves import idle_w, loss_of_moves
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.placement.orders import consolidate, most_free
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.placer import Placed, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
 
 __all__ = [
@@ -17,8 +15,6 @@ __all__ = [
     "Placement",
     "consolidate",
     "free_lists",
-    "idle_w",
-    "loss_of_moves",
     "most_free",
     "place",
     "unchanged",

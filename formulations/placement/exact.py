@@ -29,7 +29,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ronda.formulations.placement.answer import Placed, assemble, unchanged
+from ronda.formulations.placement.placer import Placed, assemble, unchanged
 from ronda.formulations.topology import rack_of
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Option

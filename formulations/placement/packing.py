@@ -31,7 +31,7 @@ from typing import NamedTuple
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
 from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
-from ronda.formulations.watts.racks import RackPower
+from ronda.formulations.watts import RackPower
 
 
 class WaitingBlock(NamedTuple):

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.placer import Placed, place
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Option
 from ronda.instances.round import Round

@@ -10,7 +10,7 @@ from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
 from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 from ronda.formulations.placement.packing import Packing
-from ronda.formulations.watts.racks import RackPower
+from ronda.formulations.watts import RackPower
 
 _GPU = 1 << 20
 """What a GPU that stays counts beside a job that stays: more than any number of jobs."""

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ronda.formulations.models.power import extra_gpu_w, extra_w
-from ronda.formulations.placement.moves import idle_w
-from ronda.formulations.watts.racks import RackPower, capped
+from ronda.formulations.watts import RackPower, capped, idle_w
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

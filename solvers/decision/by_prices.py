@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.allocation.regret import regrets, surpluses
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
-from ronda.formulations.options.columns import RACK
-from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts.nodes import may_sleep, node_classes
+from ronda.formulations.options.table import RACK, OptionTable
+from ronda.formulations.watts import may_sleep, node_classes
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round

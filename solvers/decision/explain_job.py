@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.racks import ANYWHERE
-from ronda.formulations.allocation.regret import regrets
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, regrets
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Floats, Rows

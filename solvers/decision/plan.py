@@ -30,7 +30,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The options chosen for a round, however they were found.
 
     `regret` maps (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices
-    with its next best (`ronda.formulations.allocation.regret`); None if the prices do not say.
+    with its next best (`ronda.formulations.allocation.separable`); None if the prices do not say.
     """
 
     chosen: Rows  # (J,) row of each job, -1 for none

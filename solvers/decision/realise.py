@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.racks import wider
-from ronda.formulations.options.columns import RACK
-from ronda.formulations.options.table import OptionTable, option
-from ronda.formulations.placement.answer import Placed
-from ronda.formulations.placement.moves import idle_w, loss_of_moves
-from ronda.formulations.placement.placer import place
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import RACK, OptionTable, option
+from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.placement.reasons import why_unplaced
-from ronda.formulations.watts.nodes import awake_for, by_pool, may_sleep, node_classes, rack_caps
+from ronda.formulations.watts import awake_for, by_pool, idle_w, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
@@ -55,7 +53,7 @@ def realise(
     Nodes sleep only if power or energy is limited, and then no more of those that are awake than
     needed to stay within the limit, as waking takes time. If energy that is not used now is worth
     something later, all nodes sleep that no job uses, and running jobs move together where that
-    pays (see `ronda.formulations.placement.moves`). Should jobs need more nodes awake than their
+    pays (see `ronda.formulations.objectives.outlook`). Should jobs need more nodes awake than their
     GPUs fill, those of least value per watt are left out until the limit holds.
 
     Options within a rack for which no rack has room are spread over racks if that is worth

@@ -6,8 +6,7 @@ policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.marginal import Ladder, climb
-from ronda.solvers.greedy.rigid import start_in_order
-from ronda.solvers.greedy.room import Clocked, Room
+from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
 __all__ = [
     "Clocked",

@@ -15,7 +15,7 @@ from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList
 from ronda.formulations.placement.orders import most_free
 from ronda.formulations.placement.placer import place
-from ronda.formulations.watts.racks import capped
+from ronda.formulations.watts import capped
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

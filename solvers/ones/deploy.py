@@ -11,8 +11,7 @@ import numpy as np
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
-from ronda.formulations.placement.moves import idle_w
-from ronda.formulations.watts.racks import RackPower, capped
+from ronda.formulations.watts import RackPower, capped, idle_w
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.units import Units, normalise
+from ronda.formulations.allocation.separable import Separable, Units, normalise
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason

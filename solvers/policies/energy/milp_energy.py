@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.waking import Ready, ready
 from ronda.formulations.objectives.thrift import worth_of_a_gpu, worth_of_a_watt
 from ronda.formulations.sleeping.standby import break_even_s, stand_by
-from ronda.formulations.watts.nodes import may_sleep
+from ronda.formulations.watts import may_sleep
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -32,7 +32,7 @@ class MilpEnergy(Prices):
     (`ronda.formulations.objectives.thrift`), which took less energy than ``rank`` for no longer
     mean JCT at the budgets that we measured (docs/powerflow.md). Switching costs progress
     (`ronda.formulations.objectives.outlook`). A job that is not served forgoes what a second of its
-    progress saves in flow time; that grows with its age (`ronda.formulations.objectives.ageing`),
+    progress saves in flow time; that grows with its age (`ronda.formulations.objectives.rank`),
     so that nobody waits without end.
 
     The gap is proven by branching on the nodes that are awake and by MILPs over the jobs that

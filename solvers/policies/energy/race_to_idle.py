@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.options.requested import remaining_s
+from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.rigid import start_in_order
-from ronda.solvers.greedy.room import Room
+from ronda.solvers.greedy.room import Room, start_in_order
 
 
 @dataclass(frozen=True)

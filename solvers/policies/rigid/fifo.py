@@ -6,8 +6,7 @@ from typing import ClassVar
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.rigid import start_in_order
-from ronda.solvers.greedy.room import Clocked, Room
+from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
 
 @dataclass(frozen=True)

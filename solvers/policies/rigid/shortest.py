@@ -5,12 +5,11 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from ronda.formulations.options.requested import remaining_s
+from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.rigid import preempt_in_order, start_in_order
-from ronda.solvers.greedy.room import Clocked, Room
+from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order, start_in_order
 
 
 @dataclass(frozen=True)

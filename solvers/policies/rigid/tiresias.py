@@ -9,8 +9,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
-from ronda.solvers.greedy.rigid import preempt_in_order
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.options.build import build as build_options
-from ronda.formulations.watts.nodes import awake_for, may_sleep, node_classes
+from ronda.formulations.watts import awake_for, may_sleep, node_classes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Rigid

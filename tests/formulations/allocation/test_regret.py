@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.regret import regrets, surpluses
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.options.table import option
 from ronda.instances import generate
 from ronda.instances.errors import InputError

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.ageing import aged_weight
 from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.rank import aged_weight
 from ronda.formulations.options.build import build
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

@@ -12,12 +12,11 @@ from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
 from ronda.formulations.options import grid
+from ronda.formulations.options.application import pool_shapes
 from ronda.formulations.options.build import build
-from ronda.formulations.options.columns import CLUSTER, NODE, RACK
 from ronda.formulations.options.dominance import undominated
 from ronda.formulations.options.grid import TOGETHER
-from ronda.formulations.options.pools import pool_shapes
-from ronda.formulations.options.table import option
+from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
 from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option

@@ -4,8 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
-from ronda.formulations.placement.moves import idle_w, loss_of_moves
+from ronda.formulations.watts import idle_w
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, rigid_profile

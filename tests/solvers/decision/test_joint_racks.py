@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.racks import first_fit
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
-from ronda.formulations.options.columns import CLUSTER, NODE, RACK
-from ronda.formulations.options.table import option
+from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.generate import tiny_round

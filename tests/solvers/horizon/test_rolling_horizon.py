@@ -112,7 +112,7 @@ class Sleeper:
 
     def plan(self, round, *, deadline, seed, initial=None):
         """Job number k goes to node k."""
-        from ronda.formulations.options.requested import requested_options
+        from ronda.formulations.options.application import requested_options
 
         held = {s.job.id: s.allocation for s in round.running}
         for state in round.waiting:
@@ -146,7 +146,7 @@ class Greedy:
 
     def plan(self, round, *, deadline, seed, initial=None):
         """Fill node 0 without looking, but one job at a time if it is alone."""
-        from ronda.formulations.options.requested import requested_options
+        from ronda.formulations.options.application import requested_options
 
         held = {s.job.id: s.allocation for s in round.running}
         for state in round.waiting:

@@ -11,7 +11,7 @@ import pytest
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows
-from ronda.formulations.watts.nodes import may_sleep
+from ronda.formulations.watts import may_sleep
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError

@@ -6,8 +6,7 @@ import pytest
 
 from ronda.bench.runs.single import measure
 from ronda.formulations.ones.genome import IDLE
-from ronda.formulations.options.application import Application
-from ronda.formulations.options.pools import pool_shapes
+from ronda.formulations.options.application import Application, pool_shapes
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
