@@ -70,9 +70,15 @@ class Costs(Record, frozen=True, kw_only=True):
                 return seconds
         return self.restart_by_gpus[-1][1] if self.restart_by_gpus else self.restart_s
 
-    def change(self, gpus: int) -> float:
-        """Return the seconds that it costs a running job to go on on `gpus` other GPUs."""
-        return self.restart(gpus) if self.scale_s is None else self.scale_s
+    def pause(self, gpus: int, *, started: bool = True, running: bool = False) -> float:
+        """Return the seconds before a job progresses on `gpus` GPUs that it does not hold yet.
+
+        A job that has not `started` pays its start, one that is `running` until now a change, any
+        other a restart.
+        """
+        if not started:
+            return self.start_s
+        return self.scale_s if running and self.scale_s is not None else self.restart(gpus)
 
 
 class Job(Record, frozen=True, kw_only=True):
@@ -231,6 +237,9 @@ class JobState(Record, frozen=True, kw_only=True):
         What it runs on; None if it waits.
     owed_s
         Of a waiting job: what is left of a pause that a stop cut short.
+    pause_s
+        Of a running job: the pause that its allocation began with, which may have begun only when
+        its nodes were awake; None: all that is left until `since_s` is pause.
     noise
         Gradient noise scale as measured now, for jobs whose batch may change.
     log
@@ -246,8 +255,28 @@ class JobState(Record, frozen=True, kw_only=True):
     started: bool = False
     allocation: Allocation | None = None
     owed_s: NonNegative = 0.0
+    pause_s: NonNegative | None = None
     noise: NoiseScale | None = None
     log: TrainingLog | None = None
+
+    def owed_at(self, now_s: float) -> float:
+        """Return what is left at `now_s` of the job's pause, which a change or a stop makes a debt.
+
+        A job that waits for its nodes to wake owes no more than the pause that comes after.
+        """
+        if self.allocation is None:
+            return self.owed_s
+        left_s = max(0.0, self.since_s - now_s)
+        return left_s if self.pause_s is None else min(self.pause_s, left_s)
+
+    def pause_at(self, now_s: float, gpus: int, usual: Costs) -> float:
+        """Return the seconds without progress if the job is given `gpus` other GPUs at `now_s`.
+
+        Its costs are the `usual` ones if it has none of its own. Waking nodes come on top.
+        """
+        costs = self.job.costs or usual
+        running = self.allocation is not None
+        return costs.pause(gpus, started=self.started, running=running) + self.owed_at(now_s)
 
     def done_at(self, now_s: float) -> float:
         """Return the work done by `now_s` at the expected rate."""

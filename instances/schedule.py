@@ -86,6 +86,9 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
         Jobs that the driver, not the policy, gave a lower clock or stopped to keep to a limit.
     restored_jobs
         Jobs that it gave back the clock that it had taken from them.
+    pinned_jobs
+        Jobs that it did not let the policy stop or change, as they had lost 250 allocations in a
+        row before they made any progress.
     """
 
     now_s: float
@@ -107,6 +110,7 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     slowed_jobs: tuple[str, ...] = ()
     stopped_jobs: tuple[str, ...] = ()
     restored_jobs: tuple[str, ...] = ()
+    pinned_jobs: tuple[str, ...] = ()
 
 
 class Energy(Record, frozen=True, kw_only=True):

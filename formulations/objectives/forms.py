@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.outlook import (
+    Outlook,
+    horizon_s,
+    loss_of_a_stop,
+    outlook,
+    stop_s,
+)
 from ronda.formulations.objectives.rank import PATIENCE, rank_values
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
@@ -23,12 +29,14 @@ class Form:
     """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
     ``parameters`` holds the default of each and the least and greatest value that it may take.
-    Forms that mind power need a table built with ``mind_power=True``.
+    Forms that mind power need a table built with ``mind_power=True``. What it loses to stop a
+    running job is added to its values unless the form counts ``stops`` by itself.
     """
 
     value: Callable[..., Floats]
     parameters: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     minds_power: bool = False
+    stops: bool = False
 
 
 def values(
@@ -36,7 +44,7 @@ def values(
 ) -> Floats:
     """Return (K,) what each row of a table is worth, to be maximised; not to run is worth 0.
 
-    The cost of switching is inside: see `outlook.outlook`.
+    The cost of switching is inside: see `outlook.outlook` and `outlook.loss_of_a_stop`.
 
     Parameters
     ----------
@@ -66,13 +74,19 @@ def values(
             raise InputError(f"objective {objective}({name})", f"{value}", expected)
         chosen[name] = float(value)
     seen = outlook(round, table, chosen.pop("horizon_s"))
-    return form.value(seen, **chosen)
+    return _with_stops(form, seen, form.value(seen, **chosen))
 
 
 def values_of(seen: Outlook, objective: str) -> Floats:
     """Return the values of an outlook, with the form's default parameters."""
     form = _form(objective)
-    return form.value(seen, **{name: given for name, (given, _, _) in form.parameters.items()})
+    defaults = {name: given for name, (given, _, _) in form.parameters.items()}
+    return _with_stops(form, seen, form.value(seen, **defaults))
+
+
+def _with_stops(form: Form, seen: Outlook, worth: Floats) -> Floats:
+    """Return (K,) values with what a stop loses added to all rows of jobs that run."""
+    return worth if form.stops else worth + seen.by_row(loss_of_a_stop(seen, worth))
 
 
 def minds_power(objective: str) -> bool:
@@ -103,6 +117,9 @@ def snapshot(o: Outlook) -> Floats:
     slowest = o.remaining / o.least_rate
     wait = float(np.nanmean(slowest)) if np.isfinite(slowest).any() else 0.0
     first = o.over_jobs(np.minimum, o.left_s - o.by_row(o.remaining) / o.table.rate)
+    for j, state in enumerate(o.table.jobs):
+        if state.allocation is not None:  # stopped, it will restart and pay what it owes
+            first[j] = stop_s(o.round, state)
     return np.asarray(o.by_row(o.weight * (wait + slowest + first)) - o.by_row(o.weight) * o.left_s)
 
 
@@ -189,7 +206,7 @@ def energy(o: Outlook, eta: float) -> Floats:
 OBJECTIVES: Mapping[str, Form] = {
     "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, np.inf)}),
     "density": Form(density),
-    "snapshot": Form(snapshot),
+    "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
         weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, np.inf)}
     ),

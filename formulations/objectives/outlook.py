@@ -8,7 +8,11 @@ import numpy as np
 
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.job import JobState
 from ronda.instances.round import Round
+
+MOST_OF_A_STOP = 10.0
+"""A stop loses no more than what the job's option is worth, times this."""
 
 
 class Outlook(msgspec.Struct, frozen=True, eq=False):
@@ -24,6 +28,7 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
 
     round: Round
     table: OptionTable
+    horizon_s: float
     filled: Rows
     weight: Floats
     done: Floats
@@ -57,12 +62,14 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     Of a job whose size is not known, as much is left as it has done (see
     `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate.
 
-    **Switching cost.** An option that differs from what the job runs on pauses the job. Over the
-    time H that the new allocation is expected to last, at most `horizon_s`, the rate is
-    ``rate (1 - c/H)`` on average. If the job completes before, ``H = c + R/rate`` for remaining
-    work R, and the rate is ``R / (c + R/rate)``: never negative, and rising with the rate. As c
-    counts only what the pause is longer than that of the job's option with the shortest pause:
-    a waiting job must start some time, so that costs nothing; nor does the pause that a job is in.
+    **Switching cost.** An option that differs from what the job runs on pauses the job, for as long
+    as the driver charges (`JobState.pause_at`): a change that cuts a pause short owes the rest of
+    it besides its own. Over the time H that the new allocation is expected to last, at most
+    `horizon_s`, the rate is ``rate (1 - c/H)`` on average. If the job completes before,
+    ``H = c + R/rate`` for remaining work R, and the rate is ``R / (c + R/rate)``: never negative,
+    and rising with the rate. As c counts only what the pause is longer than that of the job's
+    option with the shortest pause: a waiting job must start some time, so that costs nothing; nor
+    does the pause that a job is in. What a stop costs is `loss_of_a_stop`.
     """
     rate, job, jobs = table.rate, table.job, [state.job for state in table.jobs]
     gpus, filled = table.gpus.astype(float), (table.start[1:] > table.start[:-1]).nonzero()[0]
@@ -80,6 +87,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     return Outlook(
         round=round,
         table=table,
+        horizon_s=horizon_s,
         filled=filled,
         weight=np.array([job.weight for job in jobs], dtype=float),
         done=done,
@@ -100,41 +108,31 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
 
     The work is that of `JobState.done_at` and `JobState.remaining_at`, NaN if the size is not
     known. The pause, in seconds without progress, is what is left of that for the current row;
-    else a start or a restart.
+    for others what the driver would charge (`JobState.pause_at`).
     """
-    now_s, usual = round.now_s, round.costs
-    done, left, whole, rest, by_gpus = [], [], [], [], []
-    for state in table.jobs:
-        job, allocation, did = state.job, state.allocation, state.done
-        costs, estimate = job.costs or usual, job.estimate
-        if allocation is None:
-            rest.append(0.0)
-        else:
-            ran_s = now_s - state.since_s
-            if ran_s > 0.0:
-                did += allocation.option.rate * ran_s
-            rest.append(-ran_s if ran_s < 0.0 else 0.0)
-        done.append(did)
-        if estimate is None:
-            left.append(nan)
-        else:
-            work = estimate.work
-            left.append(work - did if work > did else 0.01 * work)
-        if not state.started:
-            whole.append(costs.start_s)
-        elif allocation is not None and costs.scale_s is not None:
-            whole.append(costs.scale_s)  # in place
-        else:
-            if costs.restart_by_gpus:
-                by_gpus.append((len(whole), costs))
-            whole.append(costs.restart_s)
-    pause = np.array(whole, dtype=float)[table.job]
-    for j, costs in by_gpus:
+    now_s, done, left, change, rest = round.now_s, [], [], [], []
+    by_gpus = []
+    for j, state in enumerate(table.jobs):
+        done.append(state.done_at(now_s))
+        work = state.remaining_at(now_s)
+        left.append(nan if work is None else work)
+        change.append(state.pause_at(now_s, 1, round.costs))
+        rest.append(_rest_s(state, now_s))
+        if (state.job.costs or round.costs).restart_by_gpus:
+            by_gpus.append(j)
+    pause = np.array(change, dtype=float)[table.job]
+    for j in by_gpus:
         own = slice(table.start[j], table.start[j + 1])
-        pause[own] = [costs.restart(n) for n in table.gpus[own].tolist()]
+        pauses = [table.jobs[j].pause_at(now_s, n, round.costs) for n in table.gpus[own].tolist()]
+        pause[own] = pauses
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]
     return np.array(done, dtype=float), np.array(left, dtype=float), pause
+
+
+def _rest_s(state: JobState, now_s: float) -> float:
+    """Return the seconds until a running job progresses; 0 for one that waits."""
+    return 0.0 if state.allocation is None else max(0.0, state.since_s - now_s)
 
 
 def _extremes(
@@ -166,22 +164,53 @@ def _spread(jobs: int, filled: Rows, of_filled: Floats) -> Floats:
     return result
 
 
+def loss_of_a_stop(o: Outlook, values: Floats) -> Floats:
+    """Return (J,) what it loses to stop a running job now: the progress of the pause that it owes.
+
+    If its option is worth v (`values`, (K,), by the second) and would go on for H seconds, at most
+    the horizon, a pause of c seconds later costs ``v c/H``: just as much more is every option of
+    the job worth than not to run. 0 for jobs that wait.
+    """
+    lost = np.zeros(len(o.table.jobs))
+    for k in np.flatnonzero(o.table.current).tolist():
+        j = int(o.table.job[k])
+        left_s = float(o.remaining[j] / o.table.rate[k])
+        lost[j] = values[k] * _stop_share(o.round, o.table.jobs[j], left_s, o.horizon_s)
+    return lost
+
+
+def stop_s(round: Round, state: JobState) -> float:
+    """Return the pause with which a running job would restart if it were stopped now."""
+    assert state.allocation is not None
+    costs = state.job.costs or round.costs
+    return costs.pause(state.allocation.option.gpus) + state.owed_at(round.now_s)
+
+
+def _stop_share(round: Round, state: JobState, left_s: float, horizon_s: float) -> float:
+    """Return c/H of a stop, for a job that runs and needs `left_s` more."""
+    pause_s = stop_s(round, state)
+    return pause_s / min(max(left_s, pause_s / MOST_OF_A_STOP), horizon_s) if pause_s > 0 else 0.0
+
+
 def loss_of_moves(
     round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
 ) -> float:
-    """Return the value lost if `moved` jobs restart on other nodes with the options of `rows`.
+    """Return the value lost if `moved` jobs go on on other nodes with the options of `rows`.
 
-    The value v (`values`, (K,)) of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a
-    pause of c seconds, with ``H = min(c + R/rate, horizon)`` for remaining work R.
+    The value v of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a pause that is c
+    seconds longer than the one that the job is in, with ``H = min(c + R/rate, horizon)`` for
+    remaining work R. Of the `values` (K,), v is what is not `loss_of_a_stop`.
     """
     longest, lost = horizon_s(round), 0.0
     for k in rows.tolist():
         state = table.jobs[int(table.job[k])]
         if state.job.id not in moved:
             continue
-        pause = (state.job.costs or round.costs).restart(int(table.gpus[k]))
+        pause_s = state.pause_at(round.now_s, int(table.gpus[k]), round.costs)
+        extra_s = max(0.0, pause_s - _rest_s(state, round.now_s))
         work = state.remaining_at(round.now_s)
         run_s = longest if work is None else work / float(table.rate[k])
-        lasts = max(min(pause + run_s, longest), pause)
-        lost += float(values[k]) * (pause / lasts if lasts > 0 else 1.0)
+        lasts_s = max(min(extra_s + run_s, longest), extra_s)
+        own = float(values[k]) / (1.0 + _stop_share(round, state, run_s, longest))
+        lost += own * (extra_s / lasts_s if lasts_s > 0 else 0.0)
     return lost

@@ -209,6 +209,5 @@ def remaining_s(round: Round, state: JobState) -> float:
     options = requested_options(round, state)
     if not options:
         return float("inf")
-    costs = state.job.costs or round.costs
-    pause = costs.restart(state.job.gpus) if state.started else costs.start_s
-    return work / max(option.rate for option in options) + pause + state.owed_s
+    pause_s = state.pause_at(round.now_s, state.job.gpus, round.costs)
+    return work / max(option.rate for option in options) + pause_s

@@ -192,6 +192,7 @@ class Driver:
         """Ask the policy, check its plan, carry it out and record it."""
         state = self.state
         round_ = state.snapshot(self.cadence.period_s or 60.0)
+        pinned = tuple(state.pinned)
         deadline = Deadline(self.time_limit_s)
         plan = self.policy.plan(
             round_,
@@ -232,6 +233,7 @@ class Driver:
             slowed_jobs=relief.slowed,
             stopped_jobs=relief.stopped,
             restored_jobs=relief.restored,
+            pinned_jobs=pinned,
         )
         kept = msgspec.structs.replace(plan, allocations={})
         return Decision(change=change, plan=kept, record=record)

@@ -19,6 +19,12 @@ from ronda.instances.schedule import JobOutcome, Segment
 
 INFINITY = float("inf")
 
+MOST_IN_VAIN = 250
+"""Allocations in a row that a job leaves without progress before it is pinned to the next one.
+
+Tiresias makes 140 on the Helios trace of the golden results; a livelock has no end.
+"""
+
 
 @dataclass(slots=True)
 class Stages:
@@ -97,9 +103,9 @@ class Live:
     since_s: float = 0.0
     stages: Stages | None = None  # rates of the running allocation
     start_s: float = 0.0
-    pause_s: float = 0.0
     resume_s: float = 0.0
     start_done: float = 0.0
+    in_vain: int = 0  # allocations in a row that it left without progress
     end_s: float = INFINITY  # when it will complete if nothing changes
     next_stage_s: float = INFINITY  # when its noise scale changes next, or an epoch is logged
     segments: list[Segment] = field(default_factory=list)
@@ -122,19 +128,18 @@ class Live:
     ) -> None:
         """Begin to hold an allocation whose nodes are awake at `ready_s`."""
         started = self.state.started
-        pause = costs.start_s
-        if started:
-            moved = self.segments[-1].end_s == now_s
-            pause = (costs.change if moved else costs.restart)(allocation.option.gpus)
-        self.pause_s = pause + self.state.owed_s
+        moved = started and self.segments[-1].end_s == now_s
+        pause_s = costs.pause(allocation.option.gpus, started=started, running=moved)
+        pause_s += self.state.owed_at(now_s)
         self.start_s, self.start_done = now_s, self.done
-        self.resume_s = self.since_s = max(now_s, ready_s) + self.pause_s
+        self.resume_s = self.since_s = max(now_s, ready_s) + pause_s
         self.stages = rates.stages(self.job, self.curve_name, allocation)
         self.end_s = self.resume_s + self.stages.seconds(self.done, self.work)
         self.end_s += allocation.option.teardown_s
         self._foresee_stage()
         self.state = msgspec.structs.replace(
             self.state,
+            job=self._pinned() if self.in_vain >= MOST_IN_VAIN else self.job,
             allocation=allocation,
             since_s=self.resume_s,
             done=self.done,
@@ -142,13 +147,30 @@ class Live:
             restarts=self.state.restarts + started,
             started=True,
             owed_s=0.0,
+            pause_s=pause_s,
         )
+
+    @property
+    def pinned(self) -> bool:
+        """Whether policies may not stop or change it until it has made progress."""
+        return self.state.job is not self.job
+
+    def unpin(self, now_s: float) -> bool:
+        """Let a pinned job be stopped again once it has made progress; tell whether it has."""
+        if now_s <= self.resume_s:
+            return False
+        self.state = msgspec.structs.replace(self.state, job=self.job)
+        return True
+
+    def _pinned(self) -> Job:
+        return msgspec.structs.replace(self.job, preemptible=False)
 
     def release(self, now_s: float, *, complete: bool) -> Segment:
         """Stop holding the allocation; returns the segment that it leaves behind."""
         allocation = self.state.allocation
         assert allocation is not None
         self.done = self.work if complete else self.done_at(now_s)
+        self.in_vain = 0 if self.done > self.start_done else self.in_vain + 1
         option = allocation.option
         segment = Segment(
             start_s=self.start_s,
@@ -163,11 +185,13 @@ class Live:
         self.end_s = self.next_stage_s = INFINITY
         self.state = msgspec.structs.replace(
             self.state,
+            job=self.job,
             allocation=None,
             since_s=now_s,
             done=self.done,
             gpu_s=self.state.gpu_s + option.gpus * (now_s - self.start_s),
-            owed_s=min(self.pause_s, max(0.0, self.resume_s - now_s)),
+            owed_s=self.state.owed_at(now_s),
+            pause_s=None,
             noise=None if self.curve is None else noise_at(self.curve, self.done),
         )
         return segment

@@ -51,7 +51,7 @@ def _steps(round: Round, state: JobState) -> list[tuple[float, Option]]:
     if of is None or of.rigid:
         return []
     full = at_clock(round, state, held.clock)
-    pause_s = (state.job.costs or round.costs).change(held.gpus)
+    pause_s = (state.job.costs or round.costs).pause(held.gpus, running=True)
     lasts_s = max(horizon_s(round), pause_s)
     left = []
     for clock in of.shape.pool.gpu_type.clocks:

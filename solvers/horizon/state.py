@@ -42,6 +42,7 @@ class ClusterState:
         self.carbon = None if carbon is None else Tally(carbon)
         self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
         self.power_w = self.meter.awake_w  # once every pause is over
+        self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
         self._observed: set[str] = set()
         self._out_of_order = False
 
@@ -99,6 +100,10 @@ class ClusterState:
             if live.next_stage_s <= self.now_s:
                 live.observe(self.now_s)
                 self.running[job_id] = live.state
+        for job_id in [*self.pinned]:
+            if self.lives[job_id].unpin(self.now_s):
+                del self.pinned[job_id]
+                self.running[job_id] = self.lives[job_id].state
         instance, budget = self.instance, self.instance.budget
         cap = budget.power_cap_w
         cap_w = None if cap is None else cap.at(self.now_s)
@@ -184,6 +189,8 @@ class ClusterState:
         ready_s = max(self.ready_s[node] for node, _ in allocation.placement)
         costs = live.job.costs or self.instance.costs
         live.hold(self.now_s, allocation, self.rates, ready_s, costs)
+        if live.pinned:
+            self.pinned[job_id] = None
         if self.waiting.pop(job_id, None) is not None and self.running:
             last = next(reversed(self.running))
             self._out_of_order |= self.lives[last].index > live.index
@@ -196,6 +203,7 @@ class ClusterState:
     def _let_go(self, live: Live, now_s: float, *, complete: bool) -> None:
         """End a job's segment, in its own record and on the meter."""
         segment = live.release(now_s, complete=complete)
+        self.pinned.pop(live.job.id, None)
         self.meter.segment(segment)
         self.power_w -= self.meter.extra_w(segment.option)
         self._observed.discard(live.job.id)

@@ -67,12 +67,10 @@ def due(round: Round, climb: GpuLadderClimb, j: int) -> float:
     state = climb.ladders[j].state
     if state.job.deadline_s is None:
         return float("inf")
-    costs = state.job.costs or round.costs
     if state.allocation is not None:
         pause_s = max(0.0, state.since_s - round.now_s)
     else:
-        least = climb.ladders[j].gpus[0]
-        pause_s = (costs.restart(least) if state.started else costs.start_s) + state.owed_s
+        pause_s = state.pause_at(round.now_s, climb.ladders[j].gpus[0], round.costs)
     left_s = state.job.deadline_s - round.now_s - pause_s
     return left_s if left_s > 0 else float("inf")
 

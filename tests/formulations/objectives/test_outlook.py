@@ -4,16 +4,23 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.forms import density
+from ronda.formulations.objectives.outlook import loss_of_a_stop, outlook
 from ronda.formulations.options.build import build
 from ronda.instances.job import Costs
 from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
 
 
+def outlook_values(state, horizon_s=600.0):
+    """Return the table of one job and its densities, without what a stop would lose."""
+    round = snapshot(state, costs=COSTS)
+    table = build(round)
+    return table, density(outlook(round, table, horizon_s))
+
+
 def test_a_switch_costs_its_pause_over_the_horizon():
     """Long job, horizon 600 s, restart 60 s: other options lose a tenth, the current none."""
-    round = snapshot(run(job("a", 1e6), 4, 2.0), costs=COSTS)
-    table, v = value_of(round, "density")
+    table, v = outlook_values(run(job("a", 1e6), 4, 2.0))
     lost = v / (table.rate / 1e6)
     np.testing.assert_allclose(lost[table.current], 1.0)
     np.testing.assert_allclose(lost[~table.current], 0.9)
@@ -21,8 +28,7 @@ def test_a_switch_costs_its_pause_over_the_horizon():
 
 def test_the_horizon_ends_with_the_job():
     """80 s of work left at rate 2 on 4 GPUs: on 16, at rate 4, 20 s + 60 s pause, 1 unit/s."""
-    round = snapshot(run(job("a", 80.0), 4, 2.0), costs=COSTS)
-    table, v = value_of(round, "density", horizon_s=1e9)
+    table, v = outlook_values(run(job("a", 80.0), 4, 2.0), 1e9)
     rate = dict(zip(table.gpus.tolist(), (v * 80).tolist(), strict=True))
     assert rate[4] == pytest.approx(2.0)
     assert rate[16] == pytest.approx(80 / (20 + 60))
@@ -30,8 +36,7 @@ def test_the_horizon_ends_with_the_job():
 
 def test_horizon_parameter():
     """With a horizon of 120 s a restart of 60 s costs half."""
-    round = snapshot(run(job("a", 1e6), 4, 2.0), costs=COSTS)
-    table, v = value_of(round, "density", horizon_s=120.0)
+    table, v = outlook_values(run(job("a", 1e6), 4, 2.0), 120.0)
     np.testing.assert_allclose(v[~table.current] / (table.rate[~table.current] / 1e6), 0.5)
 
 
@@ -53,12 +58,49 @@ def test_only_what_a_restart_costs_beyond_the_cheapest_counts():
     np.testing.assert_allclose(lost, np.where(table.gpus == 1, 1.0, 0.9))
 
 
-def test_a_pause_that_is_under_way_is_not_lost_again():
-    """A job that is still starting (30 s left) loses 60 - 30 s by another restart."""
+def test_a_pause_cut_short_is_owed_beside_the_next():
+    """A job that is still starting (30 s left) loses the whole 60 s of another restart."""
     starting = run(job("a", 1e6), 4, 2.0, since_s=30.0)
-    table, v = value_of(snapshot(starting, costs=COSTS), "density")
+    table, v = outlook_values(starting)
+    lost = v / (table.rate / 1e6)
+    np.testing.assert_allclose(lost, np.where(table.current, 1.0, 0.9))
+
+
+def test_waiting_for_nodes_to_wake_is_not_owed():
+    """Of 50 s until it progresses 20 are its pause: elsewhere it pauses for 60 + 20 s."""
+    waking = msgspec.structs.replace(run(job("a", 1e6), 4, 2.0, since_s=50.0), pause_s=20.0)
+    table, v = outlook_values(waking)
     lost = v / (table.rate / 1e6)
     np.testing.assert_allclose(lost, np.where(table.current, 1.0, 0.95))
+
+
+def test_a_stop_costs_the_restart_that_it_will_owe():
+    """With 600 s to go at rate 2 a stop loses 60 s, a tenth of the option's value; all rows more.
+
+    A waiting job loses nothing by not running; one that is nearly done no more than tenfold.
+    """
+    round = snapshot(run(job("a", 1200.0), 4, 2.0), job("b", 1200.0), costs=COSTS)
+    table = build(round)
+    o = outlook(round, table, 600.0)
+    v = np.arange(1.0, len(table) + 1)
+    lost = loss_of_a_stop(o, v)
+    assert lost.tolist() == pytest.approx([0.1 * v[table.current][0], 0.0])
+    worth = value_of(round, "density")[1]
+    bare = o.by_row(o.weight / o.remaining) * o.rate
+    np.testing.assert_allclose(worth, bare + o.by_row(loss_of_a_stop(o, bare)))
+    nearly = snapshot(run(job("a", 1.0), 4, 2.0), costs=COSTS)
+    table = build(nearly)
+    lost = loss_of_a_stop(outlook(nearly, table, 600.0), np.ones(len(table)))
+    assert lost.tolist() == [10.0]
+
+
+def test_snapshot_counts_the_restart_of_a_stopped_job_in_seconds():
+    """All its options save 60 s more than those of a job that waits and will restart anyway."""
+    runs = run(job("a", 80.0), 4, 2.0)
+    waits = msgspec.structs.replace(runs, allocation=None)
+    table, v = value_of(snapshot(runs, costs=COSTS), "snapshot")
+    _, other = value_of(snapshot(waits, costs=COSTS), "snapshot")
+    np.testing.assert_allclose(v - other, np.where(table.current, 60.0, 0.0))
 
 
 def test_outlook_counts_the_pause_until_completion():

@@ -303,7 +303,7 @@ def test_batches_beyond_what_is_offered_are_frozen():
 def test_scaling_in_place_costs_less_than_a_restart():
     """j0: 0 s to start; a change while it runs 2 s, a resumption 30 s."""
     costs = _instance().costs
-    assert (costs.change(4), costs.restart(4)) == (2.0, 30.0)
+    assert (costs.pause(4, running=True), costs.pause(4)) == (2.0, 30.0)
     schedule = run(_instance(2), "ones", seed=0, time_limit_s=None)
     pauses = {
         round(b.resume_s - b.start_s, 6)
