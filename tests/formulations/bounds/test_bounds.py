@@ -74,7 +74,7 @@ def test_two_elastic_jobs_of_any_kind_come_close_to_their_optimum():
     """
     rng = np.random.default_rng(0)
     ratios = []
-    for _ in range(50):
+    for _ in range(15):
         two, four = np.sort(rng.uniform(1, 6, 2))  # speed on 2 and on 4 GPUs, 1 on one
         table = Tabular(
             gpus=(1, 2, 4),
@@ -236,7 +236,7 @@ def list_schedule(jobs, order, gpus, fits):
 
 
 @given(RIGID_JOBS, st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_never_above_any_list_schedule_of_rigid_jobs(jobs, capped):
     """All orders of up to five jobs, with or without a cap of power for three busy GPUs.
 
@@ -262,7 +262,7 @@ def test_never_above_any_list_schedule_of_rigid_jobs(jobs, capped):
     st.floats(41, 300),
     st.floats(0, 3000),
 )
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_never_above_schedules_within_an_energy_budget(jobs, sustained_w, credit_j):
     """One job at a time, each delayed until its energy will have accrued when it ends."""
     jobs = sorted(jobs)

@@ -166,7 +166,7 @@ def busy_w(profile, clock):
 
 
 @given(elastic_instances(), st.integers(0, 2**32 - 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_never_above_random_elastic_runs(instance, seed):
     """Mean JCT, end and energy of runs that change allocations freely are not below the bounds.
 
@@ -182,7 +182,7 @@ def test_never_above_random_elastic_runs(instance, seed):
 
 
 @given(elastic_instances())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_more_jobs_and_less_room_never_lower_the_end(instance):
     """Dropping the last job, or adding a node, never raises the bound on the end."""
     found = bounds(instance, priced=False)

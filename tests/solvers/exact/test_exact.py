@@ -153,9 +153,9 @@ def test_a_gap_is_a_reason_to_stop():
 
 def test_time_limit_is_a_success_with_a_gap():
     """HiGHS stops in time with solution, bound and a trace of incumbents that rise."""
-    deadline = Deadline(1.0)
+    deadline, began = Deadline(1.0), time.process_time()
     outcome = solve(hard(), gap=0, deadline=deadline, reserve_s=0.1)
-    assert deadline.elapsed() < 3.0  # without the limit it takes minutes
+    assert time.process_time() - began < 3.0  # without the limit it takes minutes
     assert outcome.stop is StopReason.TIME_LIMIT
     assert outcome.status is SolutionStatus.FEASIBLE
     assert outcome.objective < outcome.bound
@@ -296,6 +296,6 @@ def test_many_solves_do_not_pile_up():
 def test_translation_is_fast():
     """Arrays of a model with 10,000 variables take far less than a second."""
     model = knapsack([1.0] * 10_000, [1.0] * 10_000, 5)
-    began = time.perf_counter()
+    began = time.process_time()
     linear_form(model)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
