@@ -116,11 +116,17 @@ def words(flag: str, default: Sequence[str], meaning: str) -> click.Option:
     return _listed(flag, ",".join(default), parse, meaning)
 
 
-def numbers(flag: str, default: str, meaning: str) -> click.Option:
-    """Return an option that takes numbers above 0: a tuple."""
+def texts(flag: str, default: str, meaning: str) -> click.Option:
+    """Return an option that takes any words: a tuple."""
+    return _listed(flag, default, lambda t: tuple(part.strip() for part in t.split(",")), meaning)
+
+
+def numbers(flag: str, default: str, meaning: str, *, zero: bool = False) -> click.Option:
+    """Return an option that takes numbers above 0, or `zero` as well: a tuple."""
+    kind = click.FloatRange(0.0) if zero else Above0()
 
     def parse(text: str) -> tuple[float, ...]:
-        return tuple(Above0().convert(part, None, None) for part in text.split(","))
+        return tuple(kind.convert(part, None, None) for part in text.split(","))
 
     return _listed(flag, default, parse, meaning)
 

