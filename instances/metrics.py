@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import same_nodes
+from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND
 
@@ -64,7 +65,10 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
       instance has a series of prices, or of carbon intensity;
     * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
     * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
-      that the policy proposed.
+      that the policy proposed;
+    * `mean_round_gap`, of policies that bound their rounds: the mean of ``(bound - objective) /
+      bound`` over their decisions; `proven_rounds`: the share of decisions with a proof that no
+      plan is better by more than the policy's gap.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)
@@ -96,6 +100,24 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "p99_solve_s": _percentile(solve_s, 99),
         "overruns": sum(r.overrun for r in schedule.rounds),
         "violations": sum(len(r.violations) for r in schedule.rounds),
+        **_bounded(schedule),
+    }
+
+
+def _bounded(schedule: Schedule) -> dict[str, float]:
+    """Return how near to their bounds the decisions are, if the policy gives bounds."""
+    pairs = [
+        (r.objective, r.bound)
+        for r in schedule.rounds
+        if r.objective is not None and r.bound is not None
+    ]
+    if not pairs:
+        return {}
+    gaps = [(bound - worth) / abs(bound) if bound else 0.0 for worth, bound in pairs]
+    proven = sum(r.status is SolutionStatus.OPTIMAL for r in schedule.rounds)
+    return {
+        "mean_round_gap": sum(gaps) / len(gaps),
+        "proven_rounds": proven / len(schedule.rounds),
     }
 
 

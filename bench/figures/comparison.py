@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ronda.bench.figures.table import Best, Table, count, joules, milliseconds, percent, seconds
+from ronda.bench.figures.table import (
+    Best,
+    Table,
+    count,
+    fine_percent,
+    joules,
+    milliseconds,
+    percent,
+    seconds,
+)
 from ronda.bench.runs.results import Result
 
 
@@ -33,6 +42,8 @@ COLUMNS = (
     Column("median_solve_s", "median solve (ms)", milliseconds, best=True),
     Column("p99_solve_s", "p99 solve (ms)", milliseconds, best=True),
     Column("overruns", "overruns", count),
+    Column("mean_round_gap", "round gap (%)", fine_percent, best=True),
+    Column("proven_rounds", "rounds proven (%)", percent),
 )
 
 

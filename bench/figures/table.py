@@ -86,6 +86,11 @@ def percent(value: float) -> str:
     return f"{value * 100:,.1f}"
 
 
+def fine_percent(value: float) -> str:
+    """Write a small share as percent with two significant digits."""
+    return f"{value * 100:.2g}"
+
+
 def count(value: float) -> str:
     """Write a number of things, or the mean of some."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"

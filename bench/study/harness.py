@@ -123,7 +123,7 @@ def texts(flag: str, default: str, meaning: str) -> click.Option:
 
 def numbers(flag: str, default: str, meaning: str, *, zero: bool = False) -> click.Option:
     """Return an option that takes numbers above 0, or `zero` as well: a tuple."""
-    kind = click.FloatRange(0.0) if zero else Above0()
+    kind: click.ParamType[float] = click.FloatRange(0.0) if zero else Above0()
 
     def parse(text: str) -> tuple[float, ...]:
         return tuple(kind.convert(part, None, None) for part in text.split(","))

@@ -13,6 +13,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Option
 from ronda.instances.metrics import job_figures, summarise
+from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import Energy, JobOutcome, Schedule, Segment
 
 CLUSTER = Cluster(
@@ -91,6 +92,20 @@ def test_figures_by_hand():
         "overruns": 1,
         "violations": 2,
     }
+
+
+def test_how_near_rounds_are_to_their_bounds():
+    """Gaps of 20 %, 0 and 0 (of nothing to gain) have the mean 20/3 %; two of four are proven."""
+    proven = SolutionStatus.OPTIMAL
+    rounds = (
+        record(objective=8.0, bound=10.0),
+        record(objective=5.0, bound=5.0, status=proven),
+        record(objective=0.0, bound=0.0, status=proven),
+        record(),  # a fallback
+    )
+    found = summarise(INSTANCE, replace(SCHEDULE, rounds=rounds))
+    assert found["mean_round_gap"] == pytest.approx(0.2 / 3)
+    assert found["proven_rounds"] == 0.5
 
 
 def test_jobs_without_an_end_are_counted_apart():

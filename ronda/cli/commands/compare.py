@@ -51,6 +51,7 @@ def command(
 
 
 def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: How) -> None:
+    from ronda.bench.figures.overview import overview
     from ronda.bench.figures.run import draw_comparison
 
     with Bars() as bars:
@@ -58,6 +59,7 @@ def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: Ho
             bars.update("figures", index / len(instances), name)
             own = [result for result in results if result.instance == name and result.ok]
             draw_comparison(instance, own, runs.layout, runs.out / "figures" / name)
+    overview(results, runs.out / "figures" / "overview")
 
 
 def _fields(block: Block) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import csv
 import msgspec
 import pytest
 
+from ronda.bench.figures.overview import overview
 from ronda.bench.figures.run import draw_run, quality
 from ronda.bench.figures.style import new_figure, time_axis
 from ronda.bench.runs.results import Result, Status
@@ -89,6 +90,43 @@ def test_quality_against_solve_time(tmp_path):
     quality("x", results, tmp_path / "quality")
     assert [row["mean_jct_s"] for row in rows(tmp_path / "quality.csv")] == ["10.0", "11.0"]
     assert (tmp_path / "quality.png").read_bytes().startswith(PNG)
+
+
+def test_overview_of_instances_and_policies(tmp_path):
+    """Means over seeds with their interval; geometric means where all policies ended."""
+
+    def run_of(label, instance, seed, gap, solve_s):
+        metrics = {"gap_mean_jct": gap, "median_solve_s": solve_s}
+        return Result(
+            key=f"{label}{instance}{seed}",
+            instance=instance,
+            policy=label,
+            label=label,
+            seed=seed,
+            status=Status.OK,
+            metrics=metrics if gap is not None else {"median_solve_s": solve_s},
+        )
+
+    results = [
+        run_of("a", "x", 0, 0.1, 0.001),
+        run_of("a", "x", 1, 0.3, 0.001),
+        run_of("a", "y", 0, 0.875, 0.004),
+        run_of("b", "x", 0, 1.0, 0.01),
+        run_of("b", "y", 0, 1.0, 0.01),
+        run_of("a", "alone", 0, 9.0, 1.0),
+        run_of("b", "no bound", 0, None, 1.0),
+    ]
+    overview(results, tmp_path / "overview")
+    found = {(row["policy"], row["instance"]): row for row in rows(tmp_path / "overview.csv")}
+    assert len(found) == 7
+    assert float(found["a", "x"]["gap"]) == pytest.approx(0.2)
+    # Half the interval of two values: t(1, 97.5 %) = 12.7062 times 0.1.
+    assert float(found["a", "x"]["half_interval"]) == pytest.approx(1.27062, rel=1e-4)
+    mean = found["a", "geometric mean"]
+    assert float(mean["gap"]) == pytest.approx((1.2 * 1.875) ** 0.5 - 1)
+    assert float(mean["decision_ms"]) == pytest.approx(2.0)
+    assert float(found["b", "geometric mean"]["gap"]) == pytest.approx(1.0)
+    assert (tmp_path / "overview.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize(
