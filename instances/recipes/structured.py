@@ -35,8 +35,9 @@ SETUPS = {
             seed=4,
             structure=Structure(racks=2, gangs=0.1, restart_s=300.0, error=0.2),
             about="60 jobs on 2 racks of 4 nodes of 8 GPUs: nine want 32, 48 or 64 GPUs at once\n"
-            "Gangs run on as many GPUs as they ask for, or wait. HOPELESS for policies that block "
-            "behind the first job in line: fifo and sjf stand still until a gang fits.",
+            "Gangs run on as many GPUs as they ask for, or wait. Policies that block behind the "
+            "first job in line (fifo, sjf) stand still until a gang fits: fifo's mean JCT is more "
+            "than twice that of srtf. All of them complete every job.",
             mean_jct_s=(25254.4, 10881.2, 3578.2),
         ),
         Setup(
@@ -50,8 +51,8 @@ SETUPS = {
             ),
             about="80 jobs on 8 nodes of 8 A100 and 8 of 8 V100 in 2 pods of 2 racks; half of "
             "them have deadlines\n"
-            "Synchronising across racks takes twice as long as within one. Rigid policies leave "
-            "jobs where they were asked for, on either type.",
+            "Synchronising across racks takes twice as long as within one. A rigid job runs on one "
+            "of the types, an elastic one on either.",
             mean_jct_s=(5241.6, 4785.3, 2276.2),
         ),
         Setup(
