@@ -8,6 +8,9 @@ ladders, clock shares and gradient noise are assumptions.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgspec import structs
 
 from ronda.instances.cluster import GpuType
 from ronda.instances.profile import (
@@ -27,6 +30,25 @@ GPU = GpuType(
     clocks=(0.5, 0.57, 0.64, 0.71, 0.79, 0.86, 0.93, 1.0),  # 8 about even steps
 )
 """An A100-like GPU; idle power is an assumption."""
+
+
+class Kind(NamedTuple):
+    """A GPU type: how much slower than an A100 it computes, and its watts over an A100's."""
+
+    gpu: GpuType
+    slowness: float
+    watts: float
+
+
+GPU_TYPES = (
+    Kind(GPU, 1.0, 1.0),
+    Kind(GpuType(name="V100", memory_gib=32.0, idle_w=40.0, clocks=GPU.clocks), 2.0, 300 / 400),
+    Kind(GpuType(name="T4", memory_gib=16.0, idle_w=10.0, clocks=GPU.clocks), 5.0, 70 / 400),
+)
+"""GPU types of generated clusters. Slowness is an assumption; watts are those of power limits."""
+
+_ACROSS_RACKS = 2.0
+"""Seconds to synchronise across racks over those across nodes of one (an assumption)."""
 
 HOST_IDLE_W = 300.0
 """Power of a node of eight without its GPUs (an assumption)."""
@@ -127,7 +149,42 @@ RIGID = Profile(
 """The profile of jobs that run only as they were asked for."""
 
 
-def speed(profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float) -> float:
+def on_machines(profile: Profile, types: int, *, across_racks: bool) -> Profile:
+    """Return a profile for the first `types` GPU types, which minds racks if it may cross them."""
+    model, curve = profile.throughput[GPU.name], profile.power[GPU.name]
+    if across_racks and isinstance(model, Parametric):
+        model = structs.replace(
+            model,
+            alpha_x_s=_ACROSS_RACKS * model.alpha_n_s,
+            beta_x_s=_ACROSS_RACKS * model.beta_n_s,
+        )
+    kinds = GPU_TYPES[:types]
+    return structs.replace(
+        profile,
+        throughput={kind.gpu.name: _slower(model, kind.slowness) for kind in kinds},
+        power={kind.gpu.name: _scaled(curve, kind.watts) for kind in kinds},
+    )
+
+
+def _slower(model: Throughput, slowness: float) -> Throughput:
+    """Return a model that computes slower and synchronises as before."""
+    if not isinstance(model, Parametric):
+        return model
+    return structs.replace(
+        model, alpha_c_s=model.alpha_c_s * slowness, beta_c_s=model.beta_c_s * slowness
+    )
+
+
+def _scaled(curve: PowerCurve, ratio: float) -> PowerCurve:
+    """Return a curve with all watts times `ratio`."""
+    return PowerCurve(
+        a_w=curve.a_w * ratio, b_w=curve.b_w * ratio, c_w=curve.c_w * ratio, s0=curve.s0
+    )
+
+
+def speed(
+    profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float, racks: int = 1
+) -> float:
     """Return samples per second at full clock without gradient accumulation; 1 if rigid.
 
     The formula of `Parametric`; the general one is ``ronda.formulations.models.throughput``, to
@@ -140,6 +197,8 @@ def speed(profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float) 
     alpha, beta = model.alpha_r_s, model.beta_r_s
     if nodes > 1:
         alpha, beta = model.alpha_n_s, model.beta_n_s
+        if racks > 1 and model.alpha_x_s is not None and model.beta_x_s is not None:
+            alpha, beta = model.alpha_x_s, model.beta_x_s
     sync = alpha + beta * (gpus - 2) if gpus > 1 else 0.0
     return float(batch / (gradient**model.gamma + sync**model.gamma) ** (1.0 / model.gamma))
 

@@ -1,14 +1,11 @@
-"""What the generators of rounds and of horizons share: severities, cluster, sizes, estimates."""
+"""What the generators of rounds and of horizons share: severities, sizes, estimates."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.cluster import Cluster, uniform_cluster
 from ronda.instances.errors import InputError
-from ronda.instances.generate.applications import APPLICATIONS, GPU, HOST_IDLE_W, busy_w
-from ronda.instances.job import Costs, Estimate
+from ronda.instances.job import Estimate
 from ronda.instances.rules.problem import one_of, show
 
 
@@ -35,12 +32,10 @@ SEVERITIES = {
 }
 """The severity axis."""
 
-COSTS = Costs(start_s=10.0, restart_s=30.0)
-"""A restart from a checkpoint takes 30 to 60 s in the artifact of ElasticFlow."""
+START_S = 10.0  # a restart from a checkpoint takes 30 to 60 s in the artifact of ElasticFlow
 
 SIZES = (1, 2, 4, 8, 16)
 SIZE_SHARES = (0.5, 0.15, 0.15, 0.15, 0.05)  # most jobs of public traces ask for one GPU
-_ERROR = 0.4  # standard deviation of the logarithm of estimate / truth
 
 
 def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
@@ -55,30 +50,12 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
     return SEVERITIES[severity]
 
 
-def equal_nodes(gpus: int) -> Cluster:
-    """Return equal nodes of at most eight GPUs, a power of two, that make up `gpus`."""
-    per_node = math.gcd(gpus, 8)
-    host_idle_w = HOST_IDLE_W * per_node / 8
-    return uniform_cluster(GPU, gpus // per_node, per_node, host_idle_w=host_idle_w)
-
-
-def watts_at(cluster: Cluster, share: float) -> float:
-    """Return the power that lies `share` of the way from all idle to all busy."""
-    hungriest = max(busy_w(a.profile, GPU.name) for a in APPLICATIONS)
-    return float(np.ceil(cluster.topology.idle_w + share * cluster.gpus * (hungriest - GPU.idle_w)))
-
-
-def power_of_two(limit: int) -> int:
-    """Return the largest power of two that is at most `limit`."""
-    return 1 << (limit.bit_length() - 1)
-
-
 def job_id(k: int, jobs: int) -> str:
     """Return the id of job k; ids sort as the jobs do."""
     return f"j{k:0{len(str(jobs - 1))}d}"
 
 
-def estimate(rng: np.random.Generator, work: float) -> Estimate:
-    """Return an unbiased estimate and its standard deviation."""
-    believed = work * float(rng.lognormal(-(_ERROR**2) / 2, _ERROR))
-    return Estimate(work=float(np.round(believed, 3)), sd=float(np.round(_ERROR * believed, 3)))
+def estimate(rng: np.random.Generator, work: float, error: float) -> Estimate:
+    """Return an unbiased estimate, off by a lognormal factor, and its standard deviation."""
+    believed = work * float(rng.lognormal(-(error**2) / 2, error))
+    return Estimate(work=float(np.round(believed, 3)), sd=float(np.round(error * believed, 3)))

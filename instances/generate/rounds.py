@@ -3,21 +3,22 @@
 import math
 
 import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
 from ronda.instances.cluster import Cluster
 from ronda.instances.generate.applications import APPLICATIONS, GPU, busy_w, speed, worth
 from ronda.instances.generate.common import (
-    COSTS,
     SIZE_SHARES,
     SIZES,
+    START_S,
     check,
-    equal_nodes,
     estimate,
     job_id,
-    power_of_two,
-    watts_at,
 )
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.generate.machines import cluster_of, profiles_of, shaped, watts_at, width
+from ronda.instances.generate.structure import PLAIN, Structure, traits
+from ronda.instances.job import Allocation, Costs, Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
 
@@ -25,11 +26,15 @@ _NOW_S, _WINDOW_S = 36_000.0, 3600.0
 
 
 def round(
-    jobs: int = 64, gpus: int | None = None, severity: str = "balanced", seed: int = 0
+    jobs: int = 64,
+    gpus: int | None = None,
+    severity: str = "balanced",
+    seed: int = 0,
+    structure: Structure = PLAIN,
 ) -> Round:
     """Return a round of elastic jobs, some of which run.
 
-    Without `gpus` the cluster has as many as the severity's demand says.
+    Without `gpus` the cluster has as many as the severity's demand says, gangs not counted.
 
     Raises
     ------
@@ -38,34 +43,40 @@ def round(
     """
     level = check(jobs, gpus, severity, seed)
     rng = np.random.default_rng([seed, 1])
-    asked = rng.choice(SIZES, size=jobs, p=SIZE_SHARES)
-    demanded = 8 * max(1, math.ceil(float(asked.sum()) / (8 * level.demand)))
-    cluster = equal_nodes(gpus or demanded)
-    watts_cap, watts_energy = (watts_at(cluster, share) for share in (level.cap, level.energy))
-    states = [_state(rng, k, int(n), cluster.gpus, jobs) for k, n in enumerate(asked)]
-    running = _start(rng, states, cluster, min(watts_cap, watts_energy))
+    asked = rng.choice(SIZES, size=jobs, p=SIZE_SHARES).tolist()
+    demanded = 8 * max(1, math.ceil(sum(asked) / (8 * level.demand)))
+    cluster, profiles = cluster_of(gpus or demanded, structure), profiles_of(structure)
+    watts_cap, watts_energy = (
+        watts_at(cluster, profiles, share) for share in (level.cap, level.energy)
+    )
+    states = []
+    for k, trait in enumerate(traits(structure, jobs, seed)):
+        state = _state(rng, k, width(trait, asked[k], cluster), jobs, structure)
+        job = shaped(state.job, trait, cluster, profiles, _NOW_S)
+        states.append(structs.replace(state, job=job))
+    running = _start(rng, states, cluster, profiles, min(watts_cap, watts_energy))
+    words = "".join(f", {k}={v!r}" for k, v in structure.changed.items())
     return Round(
         name=f"generated-{severity}-{jobs}-{seed}",
         now_s=_NOW_S,
         length_s=60.0,
         cluster=cluster,
-        profiles={a.profile.name: a.profile for a in APPLICATIONS},
+        profiles=profiles,
         waiting=tuple(s for k, s in enumerate(states) if k not in running),
         running=tuple(running[k] for k in sorted(running)),
-        costs=COSTS,
+        costs=Costs(start_s=START_S, restart_s=structure.restart_s),
         power_cap_w=watts_cap,
         energy_j=watts_energy * _WINDOW_S,
         window_s=_WINDOW_S,
         sustained_w=watts_energy,
-        source=f"ronda.instances.generate.round({jobs}, {gpus}, {severity!r}, {seed})",
+        source=f"ronda.instances.generate.round({jobs}, {gpus}, {severity!r}, {seed}{words})",
     )
 
 
-def _state(rng: np.random.Generator, k: int, n: int, gpus: int, jobs: int) -> JobState:
+def _state(rng: np.random.Generator, k: int, n: int, jobs: int, structure: Structure) -> JobState:
     """Return live job k of a round, waiting; submitted in the order of k."""
     application = APPLICATIONS[rng.integers(len(APPLICATIONS))]
     gpu_s = float(np.clip(rng.lognormal(math.log(7200.0), 1.4), 60.0, 604_800.0))
-    limit = power_of_two(gpus)
     submit_s = _NOW_S * (k + float(rng.random())) / jobs
     early, late = application.noise
     scale = early * (late / early) ** float(rng.random())
@@ -73,10 +84,10 @@ def _state(rng: np.random.Generator, k: int, n: int, gpus: int, jobs: int) -> Jo
         id=job_id(k, jobs),
         submit_s=float(np.round(submit_s, 3)),
         profile=application.profile.name,
-        gpus=min(n, limit),
+        gpus=n,
         min_gpus=1,
-        max_gpus=min(8 * n, limit),
-        estimate=estimate(rng, gpu_s * application.samples_per_gpu_s()),
+        max_gpus=8 * n,
+        estimate=estimate(rng, gpu_s * application.samples_per_gpu_s(), structure.error),
     )
     noise = NoiseScale(
         batches=(application.profile.base_batch,), scale=(float(np.round(scale, 3)),)
@@ -85,14 +96,17 @@ def _state(rng: np.random.Generator, k: int, n: int, gpus: int, jobs: int) -> Jo
 
 
 def _start(
-    rng: np.random.Generator, states: list[JobState], cluster: Cluster, watts: float
+    rng: np.random.Generator,
+    states: list[JobState],
+    cluster: Cluster,
+    profiles: dict[str, Profile],
+    watts: float,
 ) -> dict[int, JobState]:
     """Return, by index, the jobs that run: about two thirds of what GPUs, requests and watts allow.
 
-    Powers of two in descending order, packed without holes, start at multiples of their size: no
-    job is spread over more nodes than it needs (the theorem of buddy allocation).
+    Each is on the fewest nodes that it needs: in a single pool, powers of two in descending order
+    always fit so (the theorem of buddy allocation); otherwise, who does not fit waits.
     """
-    profiles = {a.profile.name: a.profile for a in APPLICATIONS}
     asked = sum(s.job.gpus for s in states)
     free, left_w = 2 * min(cluster.gpus, asked) / 3, watts - cluster.topology.idle_w
     chosen: list[int] = []
@@ -103,29 +117,59 @@ def _start(
             chosen.append(k)
             free, left_w = free - job.gpus, left_w - extra_w
     chosen.sort(key=lambda k: (-states[k].job.gpus, k))
-    first, running = 0, {}
+    nodes, running = cluster.topology.node_gpus.copy(), {}
     for k in chosen:
-        state = states[k]
-        age = float(rng.uniform(0.1, 0.9))
-        running[k] = _run(state, profiles[state.job.profile], first, cluster, age)
-        first += state.job.gpus
+        state, age = states[k], float(rng.uniform(0.1, 0.9))
+        placement = _placement(state.job, nodes, cluster)
+        if placement:
+            for node, share in placement:
+                nodes[node] -= share
+            running[k] = _run(state, profiles[state.job.profile], placement, cluster, age)
     return running
 
 
-def _run(state: JobState, profile: Profile, first: int, cluster: Cluster, age: float) -> JobState:
-    """Return the state of a job on the GPUs from `first` on, with the share `age` of it done."""
-    job, per_node = state.job, cluster.node_groups[0].gpus_per_node
-    nodes = range(first // per_node, (first + job.gpus - 1) // per_node + 1)
-    share = min(job.gpus, per_node)
+def _placement(
+    job: Job, free: NDArray[np.int64], cluster: Cluster
+) -> tuple[tuple[int, int], ...] | None:
+    """Return the first nodes that hold a job: of one rack, or else of one pool; None if none do."""
+    topology, per_node = cluster.topology, cluster.node_groups[0].gpus_per_node
+    rest = job.gpus % per_node
+    wanted = [per_node] * (job.gpus // per_node) + [rest] * (rest > 0)
+    for index, pool in enumerate(topology.pools):
+        if pool.partition != job.partition:
+            continue
+        own = np.flatnonzero(topology.node_pool == index)
+        racks = topology.node_rack[own]
+        for nodes in (*(own[racks == rack] for rack in np.unique(racks)), own):
+            fit = nodes[free[nodes] >= wanted[0]][: len(wanted)].tolist()
+            if len(fit) == len(wanted):
+                return tuple(zip(fit, wanted, strict=True))
+    return None
+
+
+def _run(
+    state: JobState,
+    profile: Profile,
+    placement: tuple[tuple[int, int], ...],
+    cluster: Cluster,
+    age: float,
+) -> JobState:
+    """Return the state of a job on some nodes, with the share `age` of it done."""
+    job, topology = state.job, cluster.topology
+    pool = int(topology.node_pool[placement[0][0]])
+    gpu_type = topology.pools[pool].gpu_type.name
+    racks = len({int(topology.node_rack[node]) for node, _ in placement})
+    several = topology.pools[pool].racks > 1
+    span = "node" if len(placement) == 1 else "rack" if several and racks == 1 else "cluster"
     batch = profile.base_batch
-    rate = speed(profile, GPU.name, job.gpus, len(nodes), batch)
+    rate = speed(profile, gpu_type, job.gpus, len(placement), batch, racks)
     option = Option(
-        pool=0,
+        pool=pool,
         gpus=job.gpus,
-        span="node" if len(nodes) == 1 else "cluster",
+        span=span,
         batch=batch,
         rate=rate * worth(state.noise, batch, profile.base_batch),
-        power_w=job.gpus * busy_w(profile, GPU.name),
+        power_w=job.gpus * busy_w(profile, gpu_type),
     )
     assert job.estimate is not None
     done_now = age * job.estimate.work
@@ -136,6 +180,6 @@ def _run(state: JobState, profile: Profile, first: int, cluster: Cluster, age: f
         held_s=began,
         done=float(np.round(max(0.0, done_now - option.rate * (_NOW_S - began)), 3)),
         started=True,
-        allocation=Allocation(option=option, placement=tuple((i, share) for i in nodes)),
+        allocation=Allocation(option=option, placement=placement),
         noise=state.noise,
     )

@@ -12,26 +12,32 @@ from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand
+from ronda.instances.recipes.batches import philly_batches
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
+from ronda.instances.recipes.structured import structured
 from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
     "energy-hand": lambda _: hand.energy_hand(),
+    "gangs": lambda _: structured("gangs"),
     "one-gpu": lambda _: hand.one_gpu(),
     "ones-50": lambda _: ones("ones-50", 50),
     "ones-history": lambda _: history(),
     "ones-trace": lambda _: ones("ones-trace", 400),
+    "philly-batches": philly_batches,
     "philly-energy": lambda source: energy(source, WEEK),
     "philly-energy-small": lambda source: energy(source, HALF_DAY),
+    "pods-mixed": lambda _: structured("pods-mixed"),
     "pollux-1": lambda source: pollux(source, 1),
     "pollux-2": lambda source: pollux(source, 2),
     "pollux-3": lambda source: pollux(source, 3),
     "pollux-4": lambda source: pollux(source, 4),
     "two-jobs": lambda _: hand.two_jobs(),
+    "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),
     "venus-vcvly": lambda source: venus(source, "vcvlY", 2),
 }

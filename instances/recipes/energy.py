@@ -52,6 +52,7 @@ class Setup:
     load: float = 0.85
     energy_share: float = 0.85
     cap_share: float = 0.95
+    restart_s: float = 30.0
     seed: int = 1
 
     @property
@@ -119,7 +120,7 @@ def energy(source: Path, setup: Setup) -> Instance:
         profiles={app.profile.name: app.profile for app in dict.fromkeys(chosen)},
         jobs=jobs,
         budget=budget,
-        costs=Costs(start_s=0.0, restart_s=30.0),
+        costs=Costs(start_s=0.0, restart_s=setup.restart_s),
         cadence=Cadence(period_s=600.0, on_event=True),
         description=_description(setup, len(jobs), load, budget),
         source=(
@@ -214,7 +215,8 @@ def _description(setup: Setup, jobs: int, load: float, budget: Budget) -> str:
         "step into computation, which alone feels the clock, and synchronisation (fitted "
         "alpha_c + beta_c b; the rest synchronises); power, Zeus's V100 curves stretched to "
         "400 W (half-speed power while synchronising). Assumptions: idle GPU 50 W (data sheet), "
-        "host 500 W, sleeping node 30 W, wake-up 300 s, restart 30 s. Limits: "
+        "host 500 W, sleeping node 30 W, wake-up 300 s, restart "
+        f"{setup.restart_s:g} s. Limits: "
         f"{cap_w / 1e3:g} kW never exceeded, and energy that accrues at {sustained_w / 1e3:g} kW, "
         f"{setup.energy_share:.0%} of the draw with all GPUs busy at full clock. Power figures "
         "are not measurements of any A100: vary idle power by 30 % before drawing conclusions."

@@ -98,7 +98,11 @@ def test_check_a_single_file(name, folder, ronda):
 
 @pytest.mark.parametrize(
     ("words", "kind", "jobs"),
-    [("round --jobs 9 --seed 4", Round, 9), ("horizon --jobs 15 --gpus 16 --seed 4", Instance, 15)],
+    [
+        ("round --jobs 9 --seed 4", Round, 9),
+        ("horizon --jobs 15 --gpus 16 --seed 4", Instance, 15),
+        ("horizon --jobs 9 --types 2 --pods 2 --gangs 0.5 --deadlines 1 --seed 4", Instance, 9),
+    ],
 )
 def test_generate_is_reproducible(words, kind, jobs, folder, ronda):
     """The same words give the same bytes, other seeds others."""
@@ -112,6 +116,13 @@ def test_generate_is_reproducible(words, kind, jobs, folder, ronda):
     a, b, c = ((folder / f"{name}.json").read_bytes() for name in "abc")
     assert a == b
     assert a != c
+
+
+def test_generate_says_what_is_out_of_range(ronda):
+    """A wrong structure is an input error of one line."""
+    done = ronda("instances", "generate", "round", "--racks", "0", "--out", "a.json")
+    assert done.exit_code == 2
+    assert "racks: found 0" in done.stderr
 
 
 CSV = """job_id,submit_s,num_gpus,duration_s,vc

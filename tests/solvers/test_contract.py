@@ -14,7 +14,7 @@ from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
 from ronda.solvers.solve import solve
 
-ROUNDS = ("balanced", "loose", "must run", "several pools", "tight")
+ROUNDS = ("balanced", "loose", "must run", "several pools", "structured", "tight")
 
 
 @cache
@@ -22,6 +22,10 @@ def round_of(name):
     """Return a round by its name."""
     if name == "several pools":
         return generate.tiny_round(4)
+    if name == "structured":
+        shape = {"types": 2, "pods": 2, "racks": 2, "deadlines": 0.5, "gangs": 0.2, "error": 1.0}
+        structure = generate.Structure(restart_s=300.0, **shape)
+        return generate.round(14, 128, "balanced", 4, structure)
     if name == "must run":
         tiny = map(generate.tiny_round, range(100))
         return next(r for r in tiny if any(not s.job.preemptible for s in r.running))

@@ -97,11 +97,7 @@ class Ones:
         learnt, kept = predictor(
             memory, details.get("ones.predictor", {}), self.refit, artifact=artifact
         )
-        allocations = {
-            s.job.id: s.allocation
-            for s in round.running
-            if s.allocation is not None and s.job.id not in ways
-        }
+        allocations = round.held  # until its pool is decided, what runs may have to go on
         last = details.get("ones.population", {})
         population, deployed = {}, {}
         for board in found:
@@ -110,8 +106,10 @@ class Ones:
             tick = tick_of(board, taken, memory, epochs, learnt, rng)
             genomes = self._evolve(board, tick, known, rng)
             genome, whole = update(board, genomes[0], taken)
-            run, given = affordable(round, board, genome, allocations)
-            allocations |= given
+            own = {state.job.id for state in board.states}
+            others = {i: held for i, held in allocations.items() if i not in own}
+            run, given = affordable(round, board, genome, others)
+            allocations = others | given
             whole = whole and bool((run == genome).all())
             account(board, run, taken, memory, whole=whole)
             ids = [state.job.id for state in board.states]

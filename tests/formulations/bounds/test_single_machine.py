@@ -28,6 +28,12 @@ def test_srpt_is_ahead_of_any_priority_rule(jobs, random):
     assert (np.sort(srpt(release, size)) <= np.sort(ends) + 1e-9).all()
 
 
+def test_srpt_by_hand():
+    """Nothing to do before 5 s; B cuts A short at 6 s, C waits for both: 8, 15 and 25 s."""
+    release, size = np.array([5.0, 6.0, 6.0]), np.array([8.0, 2.0, 10.0])
+    assert srpt(release, size).tolist() == [15.0, 8.0, 25.0]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5)), min_size=1, max_size=5),
     st.integers(0, 4),

@@ -30,17 +30,21 @@ SOURCE = ROOT / "tests" / "data"
 DOCUMENTED = {
     "clock-or-gpus": ("round", 1, 1, 2),
     "energy-hand": ("instance", 2, 2, 4),
+    "gangs": ("instance", 60, 8, 64),
     "one-gpu": ("instance", 3, 1, 1),
     "ones-50": ("instance", 50, 16, 64),
     "ones-history": ("instance", 20, 16, 64),
     "ones-trace": ("instance", 400, 16, 64),
+    "philly-batches": ("instance", 122, 8, 64),
     "philly-energy": ("instance", 2355, 16, 128),
     "philly-energy-small": ("instance", 122, 8, 64),
+    "pods-mixed": ("instance", 80, 16, 128),
     "pollux-1": ("instance", 160, 16, 64),
     "pollux-2": ("instance", 160, 16, 64),
     "pollux-3": ("instance", 160, 16, 64),
     "pollux-4": ("instance", 160, 16, 64),
     "two-jobs": ("instance", 2, 1, 4),
+    "two-tenants": ("instance", 80, 8, 64),
     "venus-vcvgl": ("instance", 1452, 20, 160),
     "venus-vcvly": ("instance", 415, 2, 16),
 }
@@ -403,3 +407,56 @@ def test_philly_energy_tables_split_steps_by_the_fits(packaged):
     curve = packaged["philly-energy"].profiles["resnet50-256"].power["A100"]
     # 26 and 140 W of a 250-W V100, stretched to 400 W: 41.6 and 224; at half speed 153.6 W.
     assert (curve.a_w, curve.b_w, curve.s0, curve.sync_w) == (41.6, 224, 0.88, 153.6)
+
+
+# --- instances with structure --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "pools", "racks", "due", "restart_s"),
+    [
+        ("gangs", 1, 2, 0.0, 300),
+        ("pods-mixed", 2, 4, 0.5, 120),
+        ("two-tenants", 2, 1, 1.0, 600),
+        ("philly-batches", 1, 1, 0.0, 120),
+    ],
+)
+def test_structure(packaged, name, pools, racks, due, restart_s):
+    """Pools, racks, deadlines, restarts and errors of estimates are as described."""
+    instance = packaged[name]
+    topology = instance.cluster.topology
+    assert (len(topology.pools), len(topology.racks)) == (pools, racks)
+    assert np.mean([j.deadline_s is not None for j in instance.jobs]) == pytest.approx(due, abs=0.1)
+    assert instance.costs.restart_s == restart_s
+    off = np.log([j.estimate.work / j.truth.work for j in instance.jobs])
+    error = instance.made["error"]
+    assert off.std() == pytest.approx(error, rel=0.2)
+    assert all(abs(j.estimate.sd - error * j.estimate.work) < 0.001 for j in instance.jobs)
+
+
+def test_gangs(packaged):
+    """Nine jobs want half the cluster or more, just as many GPUs as they say."""
+    wide = [j for j in packaged["gangs"].jobs if j.gpus >= 32]
+    assert (len(wide), {j.gpus for j in wide}) == (9, {32, 48, 64})
+    assert all(j.min_gpus == j.max_gpus for j in wide)
+
+
+def test_philly_batches_are_those_that_were_measured(packaged):
+    """The jobs are those of the half day; each step time is that of one of its fixed batches."""
+    free, fixed = packaged["philly-batches"], packaged["philly-energy-small"]
+    key = [(j.id, j.submit_s, j.gpus) for j in free.jobs]
+    assert key == [(j.id, j.submit_s, j.gpus) for j in fixed.jobs]
+    assert all(len(p.batches) > 1 for p in free.profiles.values())
+    for mine, theirs in zip(free.jobs, fixed.jobs, strict=True):
+        profile, old = free.profiles[mine.profile], fixed.profiles[theirs.profile]
+        assert mine.batch == old.base_batch
+        assert mine.batch in profile.batches
+        table, known = profile.throughput["A100"], old.throughput["A100"]
+        rows = set(zip(table.gpus, table.local_batch, table.step_s, table.sync_s, strict=True))
+        assert rows >= set(
+            zip(known.gpus, known.local_batch, known.step_s, known.sync_s, strict=True)
+        )
+        # Work in samples of the smallest batch: (M + B0) / (M + B) of those in its own batch.
+        scale = free.curves[mine.truth.curve].scale[1][0]
+        value = (scale + profile.base_batch) / (scale + mine.batch)
+        assert mine.truth.work == pytest.approx(theirs.truth.work * value, rel=1e-8)

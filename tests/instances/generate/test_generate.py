@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
@@ -65,6 +66,118 @@ def test_horizons_are_valid_and_have_the_load(jobs, gpus, severity, seed):
     load = generate.SEVERITIES[severity].load
     assert gpu_s / (span_s * gpus) == pytest.approx(load, rel=1e-4)
     assert made.jobs[-1].submit_s <= span_s + 0.001
+
+
+structures = st.builds(
+    generate.Structure,
+    types=st.integers(1, 3),
+    partitions=st.integers(1, 2),
+    pods=st.integers(1, 2),
+    racks=st.integers(1, 2),
+    deadlines=st.sampled_from((0.0, 0.5, 1.0)),
+    gangs=st.sampled_from((0.0, 0.2, 1.0)),
+    restart_s=st.sampled_from((0.0, 600.0)),
+    error=st.sampled_from((0.0, 1.0)),
+)
+
+
+@quick
+@given(nodes=st.integers(6, 20), severity=levels, seed=seeds, structure=structures)
+def test_any_structure_is_valid(nodes, severity, seed, structure):
+    """Rounds and horizons have no problem, run within limits, and have what was asked for."""
+    made = [
+        generate.round(30, 8 * nodes, severity, seed, structure),
+        generate.horizon(30, 8 * nodes, severity, seed, structure),
+    ]
+    assert watts(made[0]) <= made[0].watts
+    for obj in made:
+        assert problems(obj) == []
+        topology = obj.cluster.topology
+        assert obj.cluster.gpus == 8 * nodes
+        assert len(topology.pools) == structure.types * structure.partitions
+        assert len(topology.racks) == structure.pods * structure.racks
+        assert len(obj.cluster.racks) == (
+            (len(topology.racks) > 1)
+            * (len(topology.racks) + structure.pods * (structure.pods > 1))
+        )
+        assert obj.costs.restart_s == structure.restart_s
+    assert {k: made[1].made[k] for k in structure.changed} == structure.changed
+
+
+def whole_pool(job, cluster):
+    """Tell whether a job is a gang: one number of GPUs, half a pool or more."""
+    pools = [p.gpus for p in cluster.topology.pools if p.partition == job.partition]
+    return job.gpus >= min(pools) // 2 // 8 * 8 and job.min_gpus in (None, job.gpus)
+
+
+def test_structure_is_orthogonal():
+    """Each parameter changes what it is about, and nothing else about the jobs."""
+    plain = generate.horizon(400)
+    due = generate.horizon(400, structure=generate.Structure(deadlines=0.5))
+    assert np.mean([j.deadline_s is not None for j in due.jobs]) == pytest.approx(0.5, abs=0.1)
+    for job in due.jobs:
+        if job.deadline_s is not None:
+            assert job.deadline_s > job.submit_s
+    assert tuple(structs.replace(j, deadline_s=None) for j in due.jobs) == plain.jobs
+    known = generate.horizon(400, structure=generate.Structure(error=0.0))
+    assert [j.truth for j in known.jobs] == [j.truth for j in plain.jobs]
+    assert all(j.estimate.work == j.truth.work and j.estimate.sd == 0 for j in known.jobs)
+    gangs = generate.horizon(400, structure=generate.Structure(gangs=0.2))
+    wide = [j for j in gangs.jobs if whole_pool(j, gangs.cluster)]
+    assert len(wide) / 400 == pytest.approx(0.2, abs=0.06)
+    assert {j.gpus for j in wide} == {32, 48, 64}
+    assert all(j.min_gpus == j.max_gpus for j in wide)
+    pairs = zip(gangs.jobs, plain.jobs, strict=True)
+    assert all(a.truth == b.truth for a, b in pairs if a not in wide)
+
+
+def test_deadlines_are_slack_times_the_length_alone():
+    """1.5 to 4 times the work over the speed at the requested GPUs, from submission on."""
+    made = generate.horizon(200, structure=generate.Structure(deadlines=1.0))
+    slack = []
+    for job in made.jobs:
+        profile, n = made.profiles[job.profile], job.gpus
+        rate = work_rate(profile, "A100", n, -(-n // 8), profile.base_batch)
+        slack.append((job.deadline_s - job.submit_s) * rate / job.truth.work)
+    assert 1.5 <= min(slack) < 2 < 3.5 < max(slack) <= 4.01
+
+
+def test_gpu_types_differ_in_speed_and_watts():
+    """The same application computes half as fast on a V100, for three quarters of the watts."""
+    made = generate.horizon(60, structure=generate.Structure(types=3))
+    assert [t.name for t in made.cluster.gpu_types] == ["A100", "V100", "T4"]
+    profile = made.profiles["vgg16"]
+    assert work_rate(profile, "A100", 1, 1, 128.0) == pytest.approx(
+        2 * work_rate(profile, "V100", 1, 1, 128.0)
+    )
+    assert applications.busy_w(profile, "V100") == pytest.approx(
+        0.75 * applications.busy_w(profile, "A100")
+    )
+    types = [j.gpu_types for j in made.jobs]
+    assert set(types) == {(), ("A100",), ("V100",), ("T4",)}
+    assert all(bool(j.gpu_types) == (j.profile == "rigid") for j in made.jobs)
+
+
+@pytest.mark.parametrize(
+    ("structure", "word"),
+    [
+        ({"types": 4}, "types: found 4; expected 1 to 3"),
+        ({"racks": 0}, "racks: found 0"),
+        ({"gangs": 1.5}, "gangs: found 1.5; expected 0 to 1"),
+        ({"error": -1}, "error: found -1"),
+    ],
+)
+def test_structure_out_of_range_is_refused(structure, word):
+    """The parameter is named, with what would do."""
+    with pytest.raises(InputError, match=word):
+        generate.Structure(**structure)
+
+
+@pytest.mark.parametrize("make", [generate.round, generate.horizon])
+def test_structure_that_nodes_cannot_have_is_refused(make):
+    """Every pool and every rack has a node."""
+    with pytest.raises(InputError, match="gpus: found 24, 3 nodes of 8"):
+        make(5, 24, structure=generate.Structure(pods=2, racks=2))
 
 
 @settings(max_examples=150, deadline=None)
@@ -185,13 +298,16 @@ def test_seven_in_ten_jobs_of_a_horizon_are_elastic():
 @pytest.mark.parametrize("seed", range(8))
 def test_rates_and_power_of_running_jobs_are_those_of_the_models(seed):
     """The layer below has its own short formulas; the models of formulations/ agree with them."""
-    for made in (generate.round(40, seed=seed), generate.tiny_round(seed)):
-        pools = made.cluster.topology.pools
+    spread = generate.Structure(types=2, pods=2, racks=2, gangs=0.2)
+    rounds = generate.round(40, seed=seed), generate.round(40, 96, "loose", seed, spread)
+    for made in (*rounds, generate.tiny_round(seed)):
+        pools, node_rack = made.cluster.topology.pools, made.cluster.topology.node_rack
         for state in made.running:
             profile, option = made.profiles[state.job.profile], state.allocation.option
             gpu_type = pools[option.pool].gpu_type
             place = option.gpus, len(state.allocation.placement), option.batch, option.clock
-            rate = work_rate(profile, gpu_type, *place, state.noise)
+            racks = len({int(node_rack[node]) for node, _ in state.allocation.placement})
+            rate = work_rate(profile, gpu_type, *place, state.noise, racks)
             assert option.rate == pytest.approx(rate, rel=1e-12)
             power_w = job_power_w(profile, gpu_type, *place)
             assert option.power_w == pytest.approx(power_w, rel=1e-12)

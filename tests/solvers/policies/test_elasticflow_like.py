@@ -47,6 +47,15 @@ def test_a_deadline_takes_the_fewest_gpus_that_meet_it(elastic_round, live_job, 
     assert sum(found.values()) == 4
 
 
+def test_the_earliest_deadline_is_filled_first(elastic_round, live_job):
+    """Two GPUs: b needs both for its 10 s, and a both for the 10 s after that.
+
+    If a came first it would book one GPU until its deadline at 20 s, and b would be late.
+    """
+    jobs = [live_job(n, "linear", 20.0, deadline_s=due) for n, due in (("a", 20.0), ("b", 10.0))]
+    assert gpus(solve(elastic_round(*jobs, gpus_per_node=2), "elasticflow-like")) == {"b": 2}
+
+
 def test_a_deadline_that_cannot_be_met_counts_as_none(elastic_round, live_job):
     """41 units in 10 s on 4 GPUs: not possible, so the job on which it depends is served too."""
     late = live_job("late", "linear", 41.0, deadline_s=10.0)

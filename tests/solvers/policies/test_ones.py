@@ -7,6 +7,7 @@ import pytest
 from ronda.bench.runs.single import measure
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.options.application import Application, pool_shapes
+from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -94,6 +95,16 @@ def test_the_journal_does_not_repeat_what_stays(tmp_path):
     lines = journal.read_bytes().splitlines()[1:]
     assert len(lines) > 20
     assert sum(b'"weights"' in line for line in lines) <= 2
+
+
+def test_pools_share_the_power():
+    """What is given to the first of two virtual clusters leaves the watts that the second uses."""
+    structure = generate.Structure(partitions=2)
+    made = generate.horizon(16, 16, "tight", 2, structure)
+    capped = msgspec.structs.replace(made.budget, energy=None)
+    instance = msgspec.structs.replace(made, budget=capped)
+    schedule = run(instance, "ones", time_limit_s=None)
+    assert not any(r.violations for r in schedule.rounds)
 
 
 @pytest.mark.parametrize(

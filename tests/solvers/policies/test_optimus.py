@@ -1,11 +1,13 @@
 """Optimus by hand. Rates of 1, 2, 3, 4 GPUs: linear 1, 2, 3, 4; bend 1, 1.6, 12/7, 1.6."""
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.instances.check.answer import check
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
 from ronda.instances.metrics import summarise
+from ronda.instances.profile import Tabular
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.solve import solve
 
@@ -24,6 +26,22 @@ def test_one_each_then_the_largest_gain(elastic_round, live_job):
     jobs = live_job("b", "bend", 100.0), live_job("l", "linear", 40.0)
     plan = solve(elastic_round(*jobs, gpus_per_node=4), "optimus")
     assert gpus(plan) == {"b": 2, "l": 2}
+
+
+def test_a_step_over_counts_without_a_speed_counts_by_gpu(elastic_round, live_job):
+    """Four GPUs: from 1 to 3 saves 100 (1 - 1/2) = 50 s, 25 s a GPU; linear saves 60 / 2 = 30 s.
+
+    So linear gets its second GPU, and its third, as the step over 2 needs two.
+    """
+    round_ = elastic_round(
+        live_job("t", "table", 100.0), live_job("l", "linear", 60.0), gpus_per_node=4
+    )
+    table = Tabular(
+        gpus=(1, 3), nodes=(1, 1), local_batch=(8.0, 8 / 3), step_s=(8.0, 4.0), sync_s=(0.0, 0.0)
+    )
+    profile = replace(round_.profiles["linear"], name="table", throughput={"G": table})
+    round_ = replace(round_, profiles={**round_.profiles, "table": profile})
+    assert gpus(solve(round_, "optimus")) == {"t": 1, "l": 3}
 
 
 def test_growth_ends_where_a_gpu_makes_it_slower(elastic_round, live_job):

@@ -100,6 +100,29 @@ def test_relative_rule_does_not_see_how_long_a_job_is():
 
 
 @pytest.mark.parametrize("name", ["powerflow", "powerflow-prices"])
+def test_both_rules_count_energy(name):
+    """Two jobs, watts for one step: the step that draws less goes first, though it saves less.
+
+    The second job computes for 1 s of a step of 1.25 s on two GPUs and draws 20 W while it
+    synchronises: 2 (0.8 x 100 + 0.2 x 20) = 168 W, 105 J a unit; the first one 200 W, 125 J.
+    Relative: 0.375 / 0.05 against 0.375 / 0.25. Two prices, 380 W and 4 GPUs, 20 W of a host with
+    each GPU: 33.75 s / (88/380 + 1/4) = 70 against 37.5 s / (120/380 + 1/4) = 66. By time alone,
+    or by time and GPUs, the first job would take the step.
+    """
+    round_ = paper_round(100.0, 90.0, watts=380.0)
+    plain = round_.profiles["p"]
+    table = msgspec.structs.replace(plain.throughput["G"], sync_s=(0.0, 0.25))
+    curve = msgspec.structs.replace(plain.power["G"], sync_w=20.0)
+    quiet = msgspec.structs.replace(plain, name="q", throughput={"G": table}, power={"G": curve})
+    first, second = round_.waiting
+    job = msgspec.structs.replace(second.job, profile="q")
+    waiting = first, msgspec.structs.replace(second, job=job)
+    profiles = {"p": plain, "q": quiet}
+    plan = solve(msgspec.structs.replace(round_, profiles=profiles, waiting=waiting), name)
+    assert chosen(plan) == {"j0": (1, 1.0), "j1": (2, 1.0)}
+
+
+@pytest.mark.parametrize("name", ["powerflow", "powerflow-prices"])
 def test_short_jobs_are_admitted_first(name):
     """Two GPUs' worth of watts for three jobs (one node of two, 40 + 200 W): the longest waits."""
     plan = solve(paper_round(900.0, 100.0, 200.0, watts=240.0), name)
