@@ -1,137 +1,103 @@
-"""Operators over jobs for whole populations; what they return may need repair."""
+"""What the search does to an individual: repair, fill, crossover, mutation; DEAP calls these.
+
+Repair and fill are those of the price engine (`ronda.solvers.prices.fill`).
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
+from deap import tools
 
-from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats, Rows
+from ronda.formulations.genes.genome import Genes
+from ronda.instances.arrays import Rows
+from ronda.solvers.prices.fill import is_feasible, needed_blocks, spend, without_excess
 
-GENES_HIT = 2.0  # genes of a mutated individual redrawn on average, and as many stepped
-REVERTED = 4.0  # genes that are reverted on average
-BLOCK = 1 << 22  # numbers that one block of priced draws may hold
+CHANGED = 2
+"""Jobs that a mutation changes."""
 
 
-def tournament(size: int, contestants: int, rng: Generator) -> Rows:
-    """Return (size,) lines of a population that is sorted best first: winners of tournaments.
+def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
+    """Return the genome without the jobs that give least value for what is over-used.
 
-    DEAP's own selection draws from the global `random`, where other threads may draw as well:
-    a search would not be repeatable.
+    The jobs `kept` go only where the others do not suffice: what one job lost for another to grow
+    is often worth less per unit than the growth, which would be taken back.
     """
-    return np.asarray(rng.integers(size, size=(size, contestants)).min(axis=1))
+    problem, prices = genes.problem, genes.prices
+    blocks = needed_blocks(problem, prices, genome)
+    if is_feasible(problem, genome, blocks):
+        return genome
+    must = problem.must.copy()
+    must[list(kept)] = True
+    for firm in (replace(problem, must=must), problem) if kept else (problem,):
+        rows = without_excess(firm, genome, blocks)
+        if is_feasible(problem, rows, needed_blocks(problem, prices, rows)):
+            break
+    return rows
 
 
-def draw(genes: Genes, size: int, rng: Generator) -> Population:
-    """Return (size, n) genomes with every gene drawn evenly from its job's rows."""
-    share = rng.random((size, len(genes)))
-    return np.asarray(genes.first + (share * genes.count).astype(np.int64))
+def fill(genes: Genes, genome: Rows, exchanges: int) -> Rows:
+    """Return the feasible genome with left capacity spent, and up to some exchanges of two jobs."""
+    blocks = needed_blocks(genes.problem, genes.prices, genome)
+    return spend(genes.problem, genes.prices, genome, blocks, exchanges)
 
 
-def draw_priced(genes: Genes, size: int, spread: float, rng: Generator) -> Population:
-    """Return (size, n) genomes that are best responses to disturbed prices.
+def draw(genes: Genes, free: Sequence[int]) -> Rows:
+    """Return a genome in which every job has a row at random, or none, as far as they fit."""
+    genome = np.full(genes.problem.jobs, -1)
+    starts, must = genes.problem.start, genes.problem.must
+    forced = np.flatnonzero(must)
+    genome[forced] = starts[forced]
+    for j in free:
+        genome[j] = random.randrange(starts[j], starts[j + 1] + (not must[j]))
+        genome[j] = -1 if genome[j] == starts[j + 1] else genome[j]
+    return repair(genes, genome)
 
-    In each individual every job takes the row of the most value beyond its cost; prices and the
-    jobs' values are multiplied by lognormal factors of standard deviation `spread`. Without a
-    disturbance that is the solution of the Lagrangian relaxation, which uses the priced
-    resources almost fully.
+
+def mate(genes: Genes, one: Any, other: Any) -> tuple[Any, Any]:
+    """Let two individuals swap each job's row with probability 1/2, and repair the first.
+
+    The second child is not used by DEAP's (mu + lambda) algorithm.
     """
-    block = max(1, BLOCK // len(genes.row))
-    parts = [
-        _best_response(genes, min(block, size - done), spread, rng)
-        for done in range(0, size, block)
-    ]
-    return np.concatenate(parts) if parts else np.empty((0, len(genes)), dtype=np.int64)
+    tools.cxUniform(one, other, indpb=0.5)
+    one[:] = repair(genes, np.array(one)).tolist()
+    return one, other
 
 
-def _best_response(genes: Genes, size: int, spread: float, rng: Generator) -> Population:
-    prices = genes.prices * np.exp(spread * rng.standard_normal((size, len(genes.prices))))
-    favour = np.exp(spread * rng.standard_normal((size, len(genes))))
-    surplus = genes.value * np.repeat(favour, genes.count, axis=1) - prices @ genes.burden
-    return genes.favourites(surplus)
+def mutate(genes: Genes, individual: Any, *, free: Sequence[int]) -> tuple[Any]:
+    """Give some jobs another batch, other GPUs, another clock or place; what else follows."""
+    genome = np.array(individual)
+    hit = [random.choice(free) for _ in range(CHANGED)]
+    for j in hit:
+        attribute = random.randrange(len(genes.how))
+        genome[j] = random.choice(genes.others(j, int(genome[j]), attribute))
+    individual[:] = repair(genes, genome, hit).tolist()
+    return (individual,)
 
 
-def crossover(
-    mothers: Population, fathers: Population, probability: float, rng: Generator
-) -> Population:
-    """Return children that take each gene from either parent; a pair not crossed, its mother's."""
-    size, n = mothers.shape
-    crossed = rng.random((size, 1)) < probability
-    return np.where(crossed & (rng.random((size, n), dtype=np.float32) < 0.5), fathers, mothers)
+def evaluate(
+    genes: Genes, individuals: list[Any], *, improved: int, exchanges: int
+) -> list[tuple[float]]:
+    """Return what individuals are worth; the best few are filled first, and changed by that.
 
-
-def crossover_groups(
-    genes: Genes, mothers: Population, fathers: Population, rng: Generator
-) -> Population:
-    """Return children that take each neighbourhood of jobs (`Genes.group`) from either parent.
-
-    Jobs of one rack or node compete for the same GPUs: who stays there and who is pushed out is
-    inherited together.
+    One that no repair makes feasible is worth less than nobody running.
     """
-    groups = int(genes.group.max(initial=0)) + 1
-    fathers_groups = rng.random((len(mothers), groups)) < 0.5
-    return np.where(fathers_groups.take(genes.group, axis=1), fathers, mothers)
+    if not individuals:
+        return []
+    population = np.array(individuals)
+    worth = genes.worth(population)
+    for i in np.argsort(-worth, kind="stable")[:improved].tolist():
+        better = fill(genes, population[i], exchanges)
+        gained = float(genes.worth(better[None])[0])
+        if gained > worth[i]:
+            worth[i], individuals[i][:] = gained, better.tolist()
+    return [(value,) for value in worth.tolist()]
 
 
-def revert(genes: Genes, population: Population, to: Population, rng: Generator) -> Population:
-    """Return the population with some jobs of each individual back on the rows `to` (n,).
-
-    These are what jobs run on now, or what they would choose at the prices.
-    """
-    rate = min(0.5, REVERTED / len(genes))
-    return np.where(rng.random(population.shape) < rate, to, population)
-
-
-def mutate(genes: Genes, population: Population, probability: float, rng: Generator) -> Population:
-    """Return the population with a share `probability` of its individuals changed.
-
-    On average, two genes of such an individual are redrawn and two step to the next cheaper
-    or dearer row of their job; then two of its jobs swap what they use.
-    """
-    hit = np.flatnonzero(rng.random(len(population)) < probability)
-    changed = population[hit]
-    rate = min(0.5, GENES_HIT / len(genes))
-    lot = rng.random(changed.shape)
-    changed = np.where(lot < rate, draw(genes, len(hit), rng), changed)
-    step = (lot > 1.0 - rate / 2).astype(np.int64) - ((lot > 1.0 - rate) & (lot <= 1.0 - rate / 2))
-    changed = np.clip(changed + step, genes.first, genes.first + genes.count - 1)
-    result = population.copy()
-    result[hit] = swap(genes, changed, rng)
-    return result
-
-
-def swap(genes: Genes, population: Population, rng: Generator) -> Population:
-    """Return the population with two jobs of each individual having swapped what they use.
-
-    Each of the two takes its own row whose demand is the nearest to the other's.
-    """
-    size, n = population.shape
-    lines = np.arange(size)
-    one = rng.integers(n, size=(size,))
-    other = (one + rng.integers(1, max(2, n), size=(size,))) % n
-    result = population.copy()
-    result[lines, one] = _nearest(genes, one, population[lines, other])
-    result[lines, other] = _nearest(genes, other, population[lines, one])
-    return result
-
-
-def _nearest(genes: Genes, job: Rows, row: Rows) -> Rows:
-    """Return (P,) the row of each `job` whose demand is the nearest to that of each `row`."""
-    offset = np.minimum(np.arange(genes.count.max())[None, :], genes.count[job][:, None] - 1)
-    rows = genes.first[job][:, None] + offset
-    distance = np.zeros(rows.shape)
-    for capacity, demand in zip(genes.capacity, genes.demand, strict=True):
-        distance += np.abs(demand.take(rows) - demand.take(row)[:, None]) / capacity
-    return np.asarray(rows[np.arange(len(rows)), distance.argmin(axis=1)])
-
-
-def survivors(population: Population, worth: Floats, keys: Rows, size: int) -> Rows:
-    """Return the indices of the `size` best individuals, best first, equal ones counted once.
-
-    Equal ones follow only where there are too few different ones. So the best is never lost.
-    `keys` (k,) is a random number for each row: two genomes are taken as equal if the numbers of
-    their rows have the same sum (Zobrist hashing; 64 bits, so a mistake is next to impossible).
-    """
-    order = np.argsort(-worth, kind="stable")
-    _, first = np.unique(keys.take(population[order]).sum(axis=1), return_index=True)
-    again = np.ones(len(order), dtype=bool)
-    again[first] = False
-    return np.concatenate([order[~again], order[again]])[:size]
+def best_different(individuals: list[Any], size: int) -> list[Any]:
+    """Return the best individuals, equal ones once; again only where there are too few."""
+    different = list({tuple(individual): individual for individual in individuals}.values())
+    chosen: list[Any] = tools.selBest(different, size)
+    return chosen + [random.choice(chosen) for _ in range(2 - len(chosen))]

@@ -55,9 +55,9 @@ class Optimising(ABC):
             parameters=self.parameters,
         )
         choice = self.choose(question, deadline, initial)
-        return self.finish(round, choice, to_plan(question, choice, deadline), initial)
+        return self.finish(question, choice, to_plan(question, choice, deadline), initial)
 
-    def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+    def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
         return plan
 
