@@ -6,6 +6,7 @@ clock; a change of one of these leads to the row that is nearest in the others. 
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ ROUNDING = 1e-9
 """Share of a node that rounding may take off what power lets be awake."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Genes:
     """The choices of the jobs of a separable problem.
 
@@ -32,6 +33,31 @@ class Genes:
     how: Floats
     moving: tuple[PoolMoves, ...] = ()
     known: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)  # others()
+
+    @cached_property
+    def value(self) -> Floats:
+        """(K + 1,) what each row is worth; no row, the last one, is worth 0."""
+        return np.append(self.problem.value, 0.0)
+
+    @cached_property
+    def use(self) -> Floats:
+        """(R, K + 1) what each row uses of each resource; no row, the last one, nothing."""
+        return np.pad(self.problem.use, ((0, 0), (0, 1)))
+
+    @cached_property
+    def scale(self) -> Floats:
+        """(R,) what excesses are measured in: the capacity, or the greatest use."""
+        use = np.abs(self.use).max(axis=1)
+        return np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300)
+
+    @cached_property
+    def down(self) -> Rows:
+        """(R, K + 1) the row that a job shrinks to from each, to free each resource.
+
+        It uses less of that, no more of any other, and loses the least value per unit freed; -1 is
+        no row. A row from which its job cannot shrink leads to itself.
+        """
+        return _down(self)
 
     @property
     def free(self) -> Rows:
@@ -66,7 +92,7 @@ class Genes:
 
     def worth(self, population: Rows) -> Floats:
         """Return the (P,) objective of each individual: its values less what its moves cost."""
-        worth = np.append(self.problem.value, 0.0)[population].sum(axis=1)
+        worth = self.value[population].sum(axis=1)
         if self.moving:
             awake = self.awake(population)
             worth -= sum(pool.cost(population, awake.get(pool.pool)) for pool in self.moving)
@@ -91,6 +117,27 @@ class Genes:
         awake = self.awake(genome[None])
         moved = [pool.job[pool.yielding(genome, awake.get(pool.pool))] for pool in self.moving]
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *moved]))
+
+
+def _down(genes: Genes) -> Rows:
+    """Compare every row with the t-th row of its job, t by t, and with no row."""
+    start, must, rows = genes.problem.start, genes.problem.must, len(genes.problem.value)
+    count = np.diff(start)
+    job = np.repeat(np.arange(len(count)), count)
+    first, last = start[job], count[job] - 1
+    down = np.tile(np.append(np.arange(rows), -1), (len(genes.use), 1))
+    lost = np.full((len(genes.use), rows), np.inf)
+    use, value = genes.use[:, :-1], genes.value[:-1]
+    ways = [first + np.minimum(t, last) for t in range(int(count.max(initial=0)))]
+    for target in (*ways, np.where(must[job], np.arange(rows), -1)):
+        freed = use - genes.use[:, target]
+        shrinks = (freed >= 0).all(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = (value - genes.value[target]) / freed
+        milder = shrinks & (freed > 0) & (loss < lost)
+        down[:, :-1] = np.where(milder, target, down[:, :-1])
+        lost = np.where(milder, loss, lost)
+    return down
 
 
 def genes_of(problem: Separable, prices: Floats) -> Genes:

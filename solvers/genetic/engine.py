@@ -32,9 +32,10 @@ class Settings:
     population: int = 32  # individuals in each generation, and children of it; at least 4
     crossover: float = 0.5  # probability of a child to have two parents
     mutation: float = 0.5  # probability of a child to be a mutant of one
-    improved: int = 1  # children of a generation, the best, that are filled
+    improved: int = 4  # children of a generation, the best, that are filled
     exchanges: int = 0  # of two jobs, tried at most for each of these
     kept: int = 1  # of the best individuals, returned
+    priced: bool = False  # whether most of the first generation are responses to the prices
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -73,6 +74,7 @@ def toolbox(genes: Genes, settings: Settings) -> base.Toolbox:
     """Return the operators of the search; `map` hands all individuals to `evaluate` together."""
     box, free = base.Toolbox(), genes.free.tolist()
     box.register("draw", operators.draw, genes, free)
+    box.register("respond", operators.respond, genes)
     box.register("clone", _copy)
     box.register("mate", operators.mate, genes)
     box.register("mutate", operators.mutate, genes, free=free)
@@ -135,7 +137,8 @@ def _evolve(
 ) -> Outcome:
     box, size = toolbox(genes, settings), settings.population
     first = [operators.repair(genes, start) for start in starts]
-    first += [box.draw() for _ in range(size - len(first))]
+    others = range(size - len(first))
+    first += [box.respond() if settings.priced and i % 8 else box.draw() for i in others]
     population = [creator.Individual(genome.tolist()) for genome in first]
     fame, diary, generations = tools.HallOfFame(settings.kept), _Diary(deadline), 0
     while True:

@@ -12,30 +12,58 @@ import numpy as np
 from deap import tools
 
 from ronda.formulations.genes.genome import Genes
-from ronda.instances.arrays import Rows
-from ronda.solvers.prices.fill import is_feasible, needed_blocks, spend, without_excess
+from ronda.instances.arrays import Mask, Rows
+from ronda.solvers.prices.fill import (
+    ROUNDING,
+    needed_blocks,
+    spend,
+)
+from ronda.solvers.prices.jobs import Jobs
 
 CHANGED = 2
 """Jobs that a mutation changes."""
 
+SPREAD = 0.2
+"""Standard deviation of the lognormal disturbance of prices in the first generation."""
+
 
 def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
-    """Return the genome without the jobs that give least value for what is over-used.
+    """Return the genome within all limits, if that is possible.
 
-    The jobs `kept` go only where the others do not suffice: what one job lost for another to grow
-    is often worth less per unit than the growth, which would be taken back.
+    Jobs shrink along `Genes.down` of what is over-used most, least value lost per unit freed first.
+    The jobs `kept` shrink only where no other one can: what one job lost for another to grow is
+    often worth less per unit than the growth, which would be taken back.
     """
-    problem, prices = genes.problem, genes.prices
-    blocks = needed_blocks(problem, prices, genome)
-    if is_feasible(problem, genome, blocks):
-        return genome
-    must = problem.must.copy()
-    must[list(kept)] = True
-    for firm in (replace(problem, must=must), problem) if kept else (problem,):
-        rows = without_excess(firm, genome, blocks)
-        if is_feasible(problem, rows, needed_blocks(problem, prices, rows)):
-            break
-    return rows
+    problem, rows = genes.problem, genome
+    spared = np.zeros(problem.jobs, dtype=bool)
+    spared[list(kept)] = True
+    slack = ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
+    while True:
+        excess = problem.excess(rows, needed_blocks(problem, genes.prices, rows))
+        over = excess > slack
+        if not over.any():
+            return rows
+        most = int(np.where(over, excess / genes.scale, 0.0).argmax())
+        fewer = _shrink(genes, rows, most, float(excess[most]), spared)
+        if (fewer == rows).all():
+            return rows
+        rows = fewer
+
+
+def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask) -> Rows:
+    """Take the mildest steps down until the excess of a resource is freed."""
+    target = genes.down[resource, rows]
+    freed = genes.use[resource, rows] - genes.use[resource, target]
+    if (freed[~spared] > 0).any():
+        freed[spared] = 0.0
+    steps = np.flatnonzero(freed > 0)
+    lost = (genes.value[rows] - genes.value[target])[steps] / freed[steps]
+    steps = steps[np.argsort(lost, kind="stable")]
+    before = np.cumsum(freed[steps]) - freed[steps]
+    hit = steps[before < excess]
+    result = rows.copy()
+    result[hit] = target[hit]
+    return result
 
 
 def fill(genes: Genes, genome: Rows, exchanges: int) -> Rows:
@@ -54,6 +82,18 @@ def draw(genes: Genes, free: Sequence[int]) -> Rows:
         genome[j] = random.randrange(starts[j], starts[j + 1] + (not must[j]))
         genome[j] = -1 if genome[j] == starts[j + 1] else genome[j]
     return repair(genes, genome)
+
+
+def respond(genes: Genes) -> Rows:
+    """Return the jobs' best responses to disturbed prices, as far as they fit.
+
+    Prices and the jobs' values are multiplied by lognormal factors of standard deviation `SPREAD`.
+    """
+    problem = genes.problem
+    noise = [random.lognormvariate(0.0, SPREAD) for _ in range(problem.jobs + len(genes.prices))]
+    favour = np.repeat(noise[: problem.jobs], np.diff(problem.start))
+    liked = Jobs(replace(problem, value=problem.value * favour))
+    return repair(genes, liked.losses(genes.prices * noise[problem.jobs :], np.inf, 0).best)
 
 
 def mate(genes: Genes, one: Any, other: Any) -> tuple[Any, Any]:

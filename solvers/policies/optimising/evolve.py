@@ -22,7 +22,7 @@ from ronda.solvers.policies.optimising.genetic import Genetic, Task
 JUDGED = 3
 """Genomes that are placed on nodes before one is chosen, besides the starts."""
 
-IMPROVED = 2
+IMPROVED = 4
 """Children of a generation in which exchanges are tried."""
 
 

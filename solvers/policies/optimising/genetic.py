@@ -62,8 +62,9 @@ class Genetic(Optimising):
     generations, stagnation
         Stop after this many generations; after this many without a better plan.
     seeded
-        Whether the search starts from the greedy choice at the dual prices, from what runs and from
-        the last plan. False: from jobs drawn at random, and without prices to guide it.
+        Whether the search starts from the greedy choice at the dual prices, from responses to
+        prices like these, from what runs and from the last plan. False: from jobs drawn at random,
+        and without prices to guide it.
     """
 
     name: ClassVar[str] = "genetic"
@@ -88,7 +89,10 @@ class Genetic(Optimising):
     def settings(self) -> Settings:
         """The engine's parameters."""
         return Settings(
-            population=self.population, crossover=self.crossover, mutation=self.mutation
+            population=self.population,
+            crossover=self.crossover,
+            mutation=self.mutation,
+            priced=self.seeded,
         )
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
