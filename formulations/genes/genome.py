@@ -48,7 +48,7 @@ class Genes:
     def scale(self) -> Floats:
         """(R,) what excesses are measured in: the capacity, or the greatest use."""
         use = np.abs(self.use).max(axis=1)
-        return np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300)
+        return np.asarray(np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300))
 
     @cached_property
     def down(self) -> Rows:

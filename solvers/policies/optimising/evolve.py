@@ -51,8 +51,7 @@ class Evolve(Genetic):
     @property
     def settings(self) -> Settings:
         """The engine's parameters."""
-        more = {"improved": IMPROVED, "exchanges": self.exchanges, "kept": JUDGED}
-        return replace(super().settings, **more)
+        return replace(super().settings, improved=IMPROVED, exchanges=self.exchanges, kept=JUDGED)
 
     def task(
         self, question: Question, case: Case, pool: Genes, greedy: Choice, initial: Plan | None
