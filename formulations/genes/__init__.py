@@ -3,7 +3,7 @@
 The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
 """
 
-from ronda.formulations.genes.genome import Genes, genes, genes_of, genome, table_rows
+from ronda.formulations.genes.genome import Genes, genes, genes_of, genome_of, table_rows
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 
@@ -12,7 +12,7 @@ __all__ = [
     "PoolMoves",
     "genes",
     "genes_of",
-    "genome",
+    "genome_of",
     "move_losses",
     "settle",
     "table_rows",

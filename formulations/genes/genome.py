@@ -153,7 +153,7 @@ def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
     return Genes(problem, prices, np.array(how))
 
 
-def genome(case: Case, rows: Rows) -> Rows:
+def genome_of(case: Case, rows: Rows) -> Rows:
     """Return the (J,) genome of (J,) rows of the table; what is no row of the case becomes -1."""
     if not len(case.rows):
         return np.full(len(rows), -1)

@@ -29,10 +29,10 @@ creator.create("Individual", list, fitness=creator.Worth)
 class Settings:
     """Parameters of the evolution."""
 
-    population: int = 32  # individuals in each generation, and children of it; at least 4
+    population: int = 24  # individuals in each generation, and children of it; at least 4
     crossover: float = 0.5  # probability of a child to have two parents
     mutation: float = 0.5  # probability of a child to be a mutant of one
-    improved: int = 4  # children of a generation, the best, that are filled
+    improved: int = 6  # children of a generation, the best, that are filled
     exchanges: int = 0  # of two jobs, tried at most for each of these
     kept: int = 1  # of the best individuals, returned
     priced: bool = False  # whether most of the first generation are responses to the prices

@@ -10,7 +10,7 @@ from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.genes import Genes, genes, genome, table_rows
+from ronda.formulations.genes import Genes, genes, genome_of, table_rows
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
@@ -70,7 +70,7 @@ class Genetic(Optimising):
     name: ClassVar[str] = "genetic"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
 
-    population: int = 32
+    population: int = 24
     generations: int = 40
     crossover: float = 0.5
     mutation: float = 0.5
@@ -128,7 +128,7 @@ class Genetic(Optimising):
             plans = [greedy.chosen, running_rows(question.table)]
             if initial is not None:
                 plans.append(rows_of(question.table, initial))
-        starts = [repair(pool, genome(case, rows)) for rows in plans]
+        starts = [repair(pool, genome_of(case, rows)) for rows in plans]
         return Task(question, case, pool, starts, greedy)
 
     def pick(self, task: Task, found: Outcome, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:

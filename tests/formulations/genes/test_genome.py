@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.genes import genes, genome, table_rows
+from ronda.formulations.genes import genes, genome_of, table_rows
 from ronda.formulations.options.build import build
 from ronda.instances.generate.tiny import tiny_round
 
@@ -39,7 +39,7 @@ def test_a_genome_is_an_assignment(seed, draw):
     worth = pool.worth(population)
     for i, one in enumerate(population):
         rows = table_rows(made, one)
-        assert (genome(made, rows) == one).all()
+        assert (genome_of(made, rows) == one).all()
         assert all(made.table.job[k] == j for j, k in enumerate(rows.tolist()) if k >= 0)
         assert np.isclose(worth[i], sum(made.value[k] for k in one.tolist() if k >= 0))
 
@@ -89,4 +89,4 @@ def test_what_is_no_option_of_the_case_is_no_gene():
     assert len(dropped)
     rows = np.full(len(made.table.jobs), -1)
     rows[made.table.job[dropped[0]]] = dropped[0]
-    assert (genome(made, rows) == -1).all()
+    assert (genome_of(made, rows) == -1).all()
