@@ -17,6 +17,7 @@ STUDIES = {
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
     "restarts": "How mean JCT and restarts follow what a restart costs.",
+    "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""

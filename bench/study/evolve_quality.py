@@ -30,8 +30,9 @@ from ronda.bench.study.harness import (
     study,
     words,
 )
-from ronda.formulations.allocation.limits import limits as limits_of
-from ronda.formulations.genes.genome import Genes
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.genes import Genes, genes_of, move_losses, settle
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import rows_of
 from ronda.instances import generate
@@ -43,7 +44,6 @@ from ronda.instances.round import Round
 from ronda.solvers import registry
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.question import Question
-from ronda.solvers.policies.optimising.evolve import Evolve
 
 ROUNDING = 1e-7
 """Relative tolerance of the linear program, added to the bound."""
@@ -113,28 +113,35 @@ def bound_with_moves(genes: Genes) -> float:
 
         max  sum_k value[k] x[k] - sum_j loss[j] (x[held j] - s[j])
         s.t. sum_{k of job i} x[k] <= 1                                  for each job i
-             sum_k burden[r, k] x[k] <= capacity[r]                      for each resource r
+             sum_k use[r, k] x[k] + sum_b use[r, b] z[b] <= capacity[r]  for each resource r
              s[j] <= x[held j]                                           for each running job j
              s[j] + e[n] <= 1                                            if j holds GPUs of node n
              sum_k need[k] x[k] - sum_j need[held j] s[j] <= sum_n M[n] e[n]
-             0 <= x, s, e <= 1
+             0 <= x, s, e <= 1,  0 <= z[b] <= count[b]
 
     with s[j] = 1 if j stays exactly where it is, e[n] = 1 if node n is given to whole-node pieces
     of other jobs, and need[k] the GPUs of row k in whole nodes (placement cuts every job so).
-    Blocks below a node, racks and integrality are left out, and nodes that must be woken count by
-    their mean power (no more than they draw): all of that only raises the bound. The genes know
-    where jobs run (`ronda.formulations.genes.neighbourhood.settle`).
+    Blocks below a node, racks and integrality are left out: all of that only raises the bound. The
+    genes know where jobs run (`ronda.formulations.genes.neighbourhood.settle`).
     """
-    rows, pools = len(genes.row), list(genes.moving)
-    stays = sum(len(pool.gene) for pool in pools)
-    gain = np.append(genes.value, np.zeros(stays + sum(len(pool.free) for pool in pools)))
-    system = _System()
-    system.add(np.ones(len(genes)), np.repeat(np.arange(len(genes)), genes.count), np.arange(rows))
-    resource, row = np.nonzero(genes.burden)
-    system.add(genes.limit, resource, row, genes.burden[resource, row])
-    s, e = rows, rows + stays
+    problem, pools = genes.problem, list(genes.moving)
+    rows, blocks = len(problem.value), len(problem.block_value)
+    stays = sum(len(pool.job) for pool in pools)
+    gain = np.concatenate([problem.value, problem.block_value])
+    gain = np.append(gain, np.zeros(stays + sum(len(pool.free) for pool in pools)))
+    top = np.ones(len(gain))
+    top[rows : rows + blocks] = problem.block_count
+    system, job = _System(), np.repeat(np.arange(problem.jobs), np.diff(problem.start))
+    system.add(np.ones(problem.jobs), job, np.arange(rows))
+    firm = np.cumsum(problem.must) - 1  # jobs that must run: minus their rows, at most -1
+    line = np.flatnonzero(problem.must[job])
+    system.add(np.full(int(problem.must.sum()), -1.0), firm[job[line]], line, -1.0)
+    use = np.hstack([problem.use, problem.block_use])
+    resource, column = np.nonzero(use)
+    system.add(problem.capacity, resource, column, use[resource, column])
+    s, e = rows + blocks, rows + blocks + stays
     for pool in pools:
-        here = np.arange(len(pool.gene))
+        here = np.arange(len(pool.job))
         gain[s + here] += pool.loss
         np.subtract.at(gain, pool.row, pool.loss)
         signs = np.repeat([1.0, -1.0], len(here))
@@ -148,12 +155,13 @@ def bound_with_moves(genes: Genes) -> float:
         columns = np.r_[asks, s + here, e + room]
         system.add(np.zeros(1), np.zeros_like(columns), columns, gpus)
         s, e = s + len(here), e + len(pool.free)
-    matrix, top = system.arrays(len(gain))
-    solved: Any = linprog(-gain, A_ub=matrix, b_ub=top, bounds=(0, 1), method="highs")
-    if solved.status != 0:  # all waiting is feasible: numbers out of all proportion
+    matrix, limit = system.arrays(len(gain))
+    bounds = [(0.0, most) for most in top.tolist()]
+    solved: Any = linprog(-gain, A_ub=matrix, b_ub=limit, bounds=bounds, method="highs")
+    if solved.status != 0:  # numbers out of all proportion
         raise RondaError(f"bound with moves: {solved.message}")
     value = -float(solved.fun)
-    return value + ROUNDING * abs(value) + genes.fixed_value
+    return value + ROUNDING * abs(value)
 
 
 class _System:
@@ -181,9 +189,10 @@ class _System:
 def _valued(jobs: int, gpus: int, severity: str, seed: int) -> tuple[Question, float]:
     """Return a settled round with its options' values, and the bound that knows of moves."""
     question = Question.of(settled(jobs, gpus, severity, seed), "rank")
-    bounds = limits_of(question.round, question.table)
-    case = Evolve().case(question, bounds, unlimited=False)
-    return question, bound_with_moves(case.pool)
+    case = make_case(question.round, question.table, question.values)
+    problem = separable(case)
+    losses = move_losses(question.round, question.table, question.values)
+    return question, bound_with_moves(settle(genes_of(problem, problem.capacity), case, losses))
 
 
 def measure(

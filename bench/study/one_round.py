@@ -93,7 +93,7 @@ class EnergySnapshot:
 
 def energy_snapshot(round: Round) -> EnergySnapshot:
     """Return the question that a round asks; an InputError if not all jobs can be served."""
-    table = build(round, prune=False, mind_power=True)
+    table = build(round, prune=False, mind_power=False)
     left_s = outlook(round, table, horizon_s(round)).left_s
     energy_j = table.power_w * left_s
     steps = ladder(table, left_s, energy_j)

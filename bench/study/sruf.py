@@ -26,15 +26,15 @@ from numpy.typing import ArrayLike
 
 from ronda.bench.study.harness import Folder, limit, markdown, seeds, study, words
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.genes.building import genes_of
+from ronda.formulations.genes import genes_of
 from ronda.formulations.ones.genome import IDLE, counts
 from ronda.instances.arrays import Floats, Ints
 from ronda.solvers import stopping
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.engine import evolve
-from ronda.solvers.genetic.evolution import Settings
+from ronda.solvers.genetic.engine import Settings, evolve
 from ronda.solvers.ones.tick import Tick, generation
 from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
 
 SIZES = ((64, 40), (64, 80), (256, 300))
@@ -192,15 +192,15 @@ def by_evolve(problem: SrufSnapshot, seed: int, deadline: Deadline) -> Ints:
     Starts from SRPT and from the jobs' best answers to the price of a GPU.
     """
     knapsack = problem.separable()
-    price = solve_separable(knapsack, Search(gap=0.5)).dual.prices
-    pool = genes_of(knapsack.start, knapsack.value, knapsack.use, knapsack.capacity, price)
+    prices = solve_separable(knapsack, Search(gap=0.5)).dual.prices
+    liked = Jobs(knapsack).losses(prices, np.inf, 0).best
     srpt = shortest_first(problem)
-    filled = pool.genome(np.where(srpt > 0, knapsack.start[:-1] + srpt - 1, -1))
-    start = np.unique([filled, pool.favourites(pool.surplus)], axis=0)
-    kind = Settings(population=100, exchanges=2, adaptive=True)
-    stop = stopping.first_of(stopping.stagnation(100), stopping.deadline(deadline))
-    found = evolve(pool, start, kind, stop, seed=seed, deadline=deadline)
-    return _gpus(knapsack, pool.rows(found.genome))
+    served = np.where(srpt > 0, knapsack.start[:-1] + srpt - 1, -1)
+    kind = Settings(population=64, improved=2, exchanges=2)
+    stop = stopping.first_of(stopping.stagnation(60), stopping.deadline(deadline))
+    pool = genes_of(knapsack, prices)
+    found = evolve(pool, [served, liked], kind, stop, seed=seed, deadline=deadline)
+    return _gpus(knapsack, found.best[0])
 
 
 def by_prices(problem: SrufSnapshot, seed: int, deadline: Deadline) -> Ints:

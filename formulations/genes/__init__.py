@@ -1,21 +1,19 @@
-"""Populations of plans as arrays: the genes of a round, their values, limits and moves.
+"""Plans as genomes: a row of the round's separable problem for each job, and what moves cost.
 
 The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
 """
 
-from ronda.formulations.genes.building import genes, genes_of
-from ronda.formulations.genes.genome import Genes, Population, favourites, within
+from ronda.formulations.genes.genome import Genes, genes, genes_of, genome_of, table_rows
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 
 __all__ = [
     "Genes",
     "PoolMoves",
-    "Population",
-    "favourites",
     "genes",
     "genes_of",
+    "genome_of",
     "move_losses",
     "settle",
-    "within",
+    "table_rows",
 ]

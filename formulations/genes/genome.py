@@ -1,196 +1,166 @@
-"""A round's options as genes: whole populations of assignments as integer arrays.
+"""Genes: what each job of a round does, as a row of the round's separable problem.
 
-A genome has one gene per free job (one that has a choice): a row of the `Genes` table. Every job's
-first row is "waits": value 0, no demand. Populations are (P, n) arrays.
+A genome (J,) gives each job one of its rows, -1 for none. A row is a batch, a number of GPUs and a
+clock; a change of one of these leads to the row that is nearest in the others. Populations are
+(P, J) arrays.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from ronda.formulations.allocation.limits import Limits
+from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.moving import PoolMoves
-from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Mask, Rows
-
-Population = Rows
+from ronda.instances.arrays import Floats, Rows
 
 ROUNDING = 1e-9
-"""Relative rounding allowed against a limit: sums of watts depend on their order."""
+"""Share of a node that rounding may take off what power lets be awake."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Genes:
-    """The choices of the free jobs of a round.
+    """The choices of the jobs of a separable problem.
 
-    The rows of free job i are ``first[i]:first[i] + count[i]``, cheapest first, "waits" before all
-    others.
-
-    * `row` (k,): row of the `OptionTable`, -1 for "waits"; `value` (k,): what it is worth.
-    * `demand` (R, k): what it takes of each resource: GPUs of each pool, then watts if limited.
-    * `burden` (R, k): the same, but with its share of keeping nodes awake among the watts, if
-      others may sleep. Moves are ranked by it; `demand` and `step_w` count.
-    * `cost` (k,): its burden at the `prices` (R,), plus a little so that nothing is free.
-    * `capacity`, `limit` (R,): what is left for free jobs; the same and what rounding may add.
-    * `column` (n,): index in the table's jobs of each free job.
-    * `fixed` (J,): rows of the jobs without a choice, -1 elsewhere, worth `fixed_value` together.
-    * `up` (k,): the better row of the job with the most value per added cost, else itself.
-    * `down` (R, k): the row of the job that uses less of the resource, no more of any other, and
-      loses the least value per unit freed; "waits" leads to itself.
-    * `step_w`: for each pool (gpus + 1,) the watts of the nodes that 0, 1, ... GPUs of free jobs,
-      beside those of fixed jobs, keep awake; empty if no node may sleep.
-    * `held` (n,): the row that each job runs on now; "waits" if there is none.
-    * `group` (n,): jobs of one neighbourhood (rack or node) that are inherited together.
+    * `prices` (R,): what a unit of each resource is worth; they guide repair and fill.
+    * `how` (A, K): the attributes in which a job's rows differ, each on a scale of its own.
     * `moving`: by pool, what it costs to move jobs that keep their option; empty: nothing.
     """
 
-    row: Rows
-    value: Floats
-    demand: Floats
-    burden: Floats
-    cost: Floats
+    problem: Separable
     prices: Floats
-    capacity: Floats
-    limit: Floats
-    first: Rows
-    count: Rows
-    column: Rows
-    fixed: Rows
-    fixed_value: float
-    up: Rows
-    down: Rows
-    step_w: tuple[Floats, ...]
-    held: Rows
-    group: Rows
+    how: Floats
     moving: tuple[PoolMoves, ...] = ()
+    known: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)  # others()
 
-    def __len__(self) -> int:
-        """Return the number of genes (free jobs)."""
-        return len(self.first)
+    @cached_property
+    def value(self) -> Floats:
+        """(K + 1,) what each row is worth; no row, the last one, is worth 0."""
+        return np.append(self.problem.value, 0.0)
 
-    def values(self, population: Population) -> Floats:
-        """Return the (P,) value of each individual's options, fixed jobs included."""
-        return gathered(self.value, population) + self.fixed_value
+    @cached_property
+    def use(self) -> Floats:
+        """(R, K + 1) what each row uses of each resource; no row, the last one, nothing."""
+        return np.pad(self.problem.use, ((0, 0), (0, 1)))
 
-    def worth(self, population: Population) -> Floats:
+    @cached_property
+    def scale(self) -> Floats:
+        """(R,) what excesses are measured in: the capacity, or the greatest use."""
+        use = np.abs(self.use).max(axis=1)
+        return np.asarray(np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300))
+
+    @cached_property
+    def down(self) -> Rows:
+        """(R, K + 1) the row that a job shrinks to from each, to free each resource.
+
+        It uses less of that, no more of any other, and loses the least value per unit freed; -1 is
+        no row. A row from which its job cannot shrink leads to itself.
+        """
+        return _down(self)
+
+    @property
+    def free(self) -> Rows:
+        """(F,) the jobs that have a choice."""
+        choices = np.diff(self.problem.start) + ~self.problem.must
+        return np.flatnonzero(choices > 1)
+
+    def others(self, job: int, row: int, attribute: int) -> tuple[int, ...]:
+        """Return where a job of `free` gets from a row by another value of an attribute.
+
+        That is one row for each value, the nearest in all other attributes, and no row (-1) if the
+        job may wait. A job that waits, or has only one value, gets to all its rows.
+        """
+        key = job, row, attribute
+        if key not in self.known:
+            self.known[key] = self._others(*key)
+        return self.known[key]
+
+    def _others(self, job: int, row: int, attribute: int) -> tuple[int, ...]:
+        own = np.arange(self.problem.start[job], self.problem.start[job + 1])
+        if row < 0:
+            return tuple(own.tolist())
+        wait = () if self.problem.must[job] else (-1,)
+        rows = own[self.how[attribute, own] != self.how[attribute, row]]
+        if not len(rows):
+            return (*own[own != row].tolist(), *wait)
+        away = np.abs(self.how[:, rows] - self.how[:, [row]])
+        far = np.delete(away, attribute, axis=0).sum(axis=0)
+        order = np.lexsort((rows, far))
+        _, first = np.unique(self.how[attribute, rows[order]], return_index=True)
+        return (*rows[order[first]].tolist(), *wait)
+
+    def worth(self, population: Rows) -> Floats:
         """Return the (P,) objective of each individual: its values less what its moves cost."""
-        values = self.values(population)
-        if not self.moving:
-            return values
-        awake = self.awake(population)
-        return values - sum(pool.cost(population, awake.get(pool.pool)) for pool in self.moving)
+        worth = self.value[population].sum(axis=1)
+        if self.moving:
+            awake = self.awake(population)
+            worth -= sum(pool.cost(population, awake.get(pool.pool)) for pool in self.moving)
+        return np.asarray(worth)
 
-    def awake(self, population: Population) -> dict[int, Floats]:
+    def awake(self, population: Rows) -> dict[int, Floats]:
         """Return, for pools whose nodes may sleep, (P,) how many of them power lets be awake.
 
         Those that the GPUs need, and as many more as the watts that are left can bear.
         """
         pools = [pool for pool in self.moving if pool.awake_w > 0]
-        if not pools or not self.step_w:
+        if not pools:
             return {}
-        sums = self.sums(population)
-        left_w = self.limit[-1] - self.loads(sums)[-1]
-        found = {}
-        for pool in pools:
-            used_w = self.step_w[pool.pool].take(sums[pool.pool].astype(np.int64), mode="clip")
-            found[pool.pool] = np.floor((left_w + used_w) / pool.awake_w + ROUNDING)
-        return found
+        gpus = {p.pool: p.gpus[population].sum(axis=1) for p in pools}
+        nodes = {p.pool: np.ceil(gpus[p.pool] / p.gpus_per_node) for p in pools}
+        left_w = pools[0].cap_w - pools[0].extra_w[population].sum(axis=1)
+        left_w -= sum(nodes[p.pool] * p.awake_w for p in pools)
+        return {p.pool: nodes[p.pool] + np.floor(left_w / p.awake_w + ROUNDING) for p in pools}
 
     def making_room(self, genome: Rows) -> Rows:
-        """Return the genes of the running jobs that an individual moves to make room for others."""
+        """Return the running jobs that an individual moves to make room for others."""
         awake = self.awake(genome[None])
-        moved = [pool.gene[pool.yielding(genome, awake.get(pool.pool))] for pool in self.moving]
+        moved = [pool.job[pool.yielding(genome, awake.get(pool.pool))] for pool in self.moving]
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *moved]))
 
-    def sums(self, population: Population) -> list[Floats]:
-        """Return for each resource the (P,) demand of each individual's free jobs."""
-        return [gathered(d, population) for d in self.demand]
 
-    def loads(self, sums: Sequence[Floats]) -> list[Floats]:
-        """Return what `sums` of demands load the resources with, node steps included."""
-        return charged(sums, self.step_w)
-
-    def inside(self, sums: Sequence[Floats]) -> Mask:
-        """Tell where `sums` of demands, of any shape, respect every limit."""
-        loads = self.loads(sums)
-        inside = [load <= top for load, top in zip(loads, self.limit, strict=True)]
-        return np.asarray(np.logical_and.reduce(inside))
-
-    def feasible(self, population: Population) -> Mask:
-        """Tell (P,) which individuals respect every limit."""
-        return self.inside(self.sums(population))
-
-    @property
-    def surplus(self) -> Floats:
-        """Return (k,) the value of every row less its price."""
-        return np.asarray(self.value - self.prices @ self.burden)
-
-    def favourites(self, worth: Floats) -> Population:
-        """Return (..., n) the first of each gene's rows of the greatest worth (..., k).
-
-        With worth = surplus these are the best responses to the prices.
-        """
-        return _favourites(worth, self.first, self.count)
-
-    def rows(self, genome: Rows) -> Rows:
-        """Return the (J,) table row of every job, -1 where it waits."""
-        rows = self.fixed.copy()
-        rows[self.column] = self.row[genome]
-        return rows
-
-    def genome(self, rows: Rows) -> Rows:
-        """Return the (n,) genome of a (J,) assignment; rows that are not genes become "waits"."""
-        gene = np.full(max(int(rows.max(initial=-1)), int(self.row.max(initial=-1))) + 1, -1)
-        options = np.flatnonzero(self.row >= 0)
-        gene[self.row[options]] = options
-        wanted = rows[self.column]
-        found = np.where(wanted >= 0, gene[wanted], -1)
-        return np.where(found >= 0, found, self.first)
+def _down(genes: Genes) -> Rows:
+    """Compare every row with the t-th row of its job, t by t, and with no row."""
+    start, must, rows = genes.problem.start, genes.problem.must, len(genes.problem.value)
+    count = np.diff(start)
+    job = np.repeat(np.arange(len(count)), count)
+    first, last = start[job], count[job] - 1
+    down = np.tile(np.append(np.arange(rows), -1), (len(genes.use), 1))
+    lost = np.full((len(genes.use), rows), np.inf)
+    use, value = genes.use[:, :-1], genes.value[:-1]
+    ways = [first + np.minimum(t, last) for t in range(int(count.max(initial=0)))]
+    for target in (*ways, np.where(must[job], np.arange(rows), -1)):
+        freed = use - genes.use[:, target]
+        shrinks = (freed >= 0).all(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = (value - genes.value[target]) / freed
+        milder = shrinks & (freed > 0) & (loss < lost)
+        down[:, :-1] = np.where(milder, target, down[:, :-1])
+        lost = np.where(milder, loss, lost)
+    return down
 
 
-def gathered(column: Floats, population: Population) -> Floats:
-    """Return the (P,) sum of a (k,) column over each individual's rows.
-
-    Clipping only spares the check of the indices, which are rows: a fifth of the time.
-    """
-    return np.asarray(column.take(population, mode="clip").sum(axis=1))
+def genes_of(problem: Separable, prices: Floats) -> Genes:
+    """Cast any separable problem as genes, its rows by their number."""
+    return Genes(problem, prices, np.arange(len(problem.value), dtype=float)[None])
 
 
-def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
-    """Return the sums with the steps of all pools (the first sums) added to watts (the last)."""
-    loads = list(sums)
-    for gpus, steps in zip(sums, step_w, strict=False):
-        loads[-1] = loads[-1] + steps.take(gpus.astype(np.int64), mode="clip")
-    return loads
+def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
+    """Cast a round as genes: batch, GPUs, clock and place of each option."""
+    table, rows = case.table, case.rows
+    place = 3.0 * table.pool[rows] + table.span[rows]
+    how = [np.log2(table.batch[rows]), np.log2(table.gpus[rows]), table.clock[rows], place]
+    return Genes(problem, prices, np.array(how))
 
 
-def favourites(table: OptionTable, values: Floats) -> Rows:
-    """Return (J,) each job's most valuable row above 0, or its only one if it must run; else -1."""
-    worth = np.where(table.must_run[table.job], np.inf, np.where(values > 0, values, -np.inf))
-    count = np.diff(table.start)
-    some = np.flatnonzero(count)
-    rows = np.full(len(table.jobs), -1)
-    if len(some):
-        best = _favourites(worth, table.start[some], count[some])
-        rows[some] = np.where(worth[best] > 0, best, -1)
-    return rows
+def genome_of(case: Case, rows: Rows) -> Rows:
+    """Return the (J,) genome of (J,) rows of the table; what is no row of the case becomes -1."""
+    if not len(case.rows):
+        return np.full(len(rows), -1)
+    at = np.minimum(np.searchsorted(case.rows, rows), len(case.rows) - 1)
+    return np.where((rows >= 0) & (case.rows[at] == rows), at, -1)
 
 
-def _favourites(worth: Floats, first: Rows, count: Rows) -> Rows:
-    """Return (..., n) the first row of the greatest worth (..., k) of each segment of rows."""
-    best = np.repeat(np.maximum.reduceat(worth, first, axis=-1), count, axis=-1)
-    index = np.where(worth == best, np.arange(worth.shape[-1]), worth.shape[-1])
-    return np.asarray(np.minimum.reduceat(index, first, axis=-1))
-
-
-def within(table: OptionTable, rows: Rows, limits: Limits) -> bool:
-    """Tell whether a (J,) assignment respects the limits, but for rounding."""
-    sums = list(limits.demand[:, rows[rows >= 0]].sum(axis=1))
-    loads = np.array(charged(sums, limits.node_w))
-    return bool((loads <= limits.capacity + rounding(limits.capacity)).all())
-
-
-def rounding(capacity: Floats) -> Floats:
-    """Return (R,) what rounding may add to the use of each resource."""
-    return np.asarray(ROUNDING * np.maximum(1.0, np.abs(capacity)))
+def table_rows(case: Case, genome: Rows) -> Rows:
+    """Return (J,) the rows of the table of a (J,) genome."""
+    return np.where(genome >= 0, np.append(case.rows, -1)[genome], -1)

@@ -28,18 +28,19 @@ class PoolMoves:
     """The running jobs of a `pool`, and the sizes that its rows ask for.
 
     * `sizes` (S,): of pieces above one GPU, descending, the largest node first.
-    * `need` (S, k): GPUs that each row of the genes takes in pieces of at least this size.
-    * `gene`, `row` (H,): gene and held row of each running job of the pool.
+    * `need` (S, K + 1): GPUs that each row takes in pieces of at least this size; last, no row.
+    * `job`, `row` (H,): running jobs of the pool and the rows that they hold.
     * `at` (H, N): GPUs that it holds on each node; `loss` (H,): what it costs to move it.
     * `block` (H,): its size if it is one block below a node and may be moved, else 0.
     * `free` (N,): GPUs of each node beside those of jobs without a choice.
     * `needed` (N,): whether a job without a choice holds GPUs of the node.
-    * `awake_w`: what a node awake draws more than asleep; 0 if it may not sleep.
+    * `awake_w`: what a node awake draws more than asleep; 0 if it may not sleep. If it may:
+      `gpus`, `extra_w` (K + 1,) of each row (in this pool; in all), and `cap_w` above sleep.
     """
 
     sizes: Rows
     need: Floats
-    gene: Rows
+    job: Rows
     row: Rows
     at: Floats
     loss: Floats
@@ -47,7 +48,11 @@ class PoolMoves:
     free: Floats
     needed: Mask
     pool: int
+    gpus_per_node: int
     awake_w: float
+    gpus: Floats
+    extra_w: Floats
+    cap_w: float
 
     def cost(self, population: Rows, awake: Floats | None) -> Floats:
         """Return (P,) the estimated cost of moves; (P,) nodes may be `awake` (None: all)."""
@@ -61,7 +66,7 @@ class PoolMoves:
     def yielding(self, genome: Rows, awake: Floats | None) -> list[int]:
         """Return which running jobs (0..H) an individual moves: on each node the cheapest."""
         state, _ = self._state(genome[None], awake)
-        stays = (genome[self.gene] == self.row) & (state.stays[0] == 0)
+        stays = (genome[self.job] == self.row) & (state.stays[0] == 0)
         gone = set(np.flatnonzero(stays).tolist())
         for size, _, freed in self._clear(state):
             small = (self.block > 0) & (self.block < size) & (state.stays[0] > 0)
@@ -79,7 +84,7 @@ class PoolMoves:
 
         That is of the jobs that must go from nodes that power does not allow to be awake.
         """
-        stays = (population[:, self.gene] == self.row).astype(float)
+        stays = (population[:, self.job] == self.row).astype(float)
         cost, open_ = np.zeros(len(population)), np.ones((1, len(self.free)))
         if awake is not None and (awake < len(self.free)).any():
             holds = self.at > 0
@@ -91,8 +96,8 @@ class PoolMoves:
             cost, stays = goes @ self.loss, stays - goes
         need = np.empty((len(self.sizes), len(population)))
         for i, of_row in enumerate(self.need):
-            need[i] = of_row.take(population, mode="clip").sum(axis=1)
-            need[i] -= stays @ of_row.take(self.row)
+            need[i] = of_row[population].sum(axis=1)
+            need[i] -= stays @ of_row[self.row]
         return _State(stays, open_ * (self.free - stays @ self.at), need), cost
 
     def _clear(self, state: "_State") -> Iterator[tuple[int, Floats, Floats]]:

@@ -19,12 +19,13 @@ def build(
 
     Elastic jobs may take the pool's ladder of GPU counts (powers of two in a node, then node size
     times powers of two) within their limits, or what the user asked for; every clock of the GPU
-    type; and of the profile's batches the one with the best rate for that GPU count and clock (a
-    batch uses no shared resource). A rigid profile has its requested GPUs at full clock only. A
-    job whose gradient noise is not known keeps its own batch, at full efficiency. Each option is
-    assumed to use the fewest nodes that hold its GPUs. Where the pool has several racks and the
-    profile says what crossing them costs, GPUs of several nodes have rows of span ``rack``, if a
-    rack has enough, beside those of span ``cluster``, which count as crossing.
+    type; and the profile's batches. Where watts matter, a batch that is slower and draws less has a
+    row beside the fastest one; where they do not, the fastest stands for all. A rigid profile has
+    its requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
+    batch, at full efficiency. Each option is assumed to use the fewest nodes that hold its GPUs.
+    Where the pool has several racks and the profile says what crossing them costs, GPUs of several
+    nodes have rows of span ``rack``, if a rack has enough, beside those of span ``cluster``, which
+    count as crossing.
 
     What a job runs on now always has a row, flagged `current`, at the rate that its real nodes
     give. A running job that is not preemptible has no other row.

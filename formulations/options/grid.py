@@ -22,7 +22,7 @@ from ronda.formulations.options.table import (
     SPAN,
     WATTS,
 )
-from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.profile import NoiseScale
 
 # Requests worked on together: their temporary arrays of a few MiB stay in the cache.
@@ -98,12 +98,12 @@ def _offers(of: Application, terms: Terms, requests: Sequence[Request]) -> list[
     counts = tuple(sorted({*of.shape.ladder, *asked}))
     every_clock = terms.mind_power or not terms.prune
     grid = _grid(of, terms.clocks, terms.batches, counts, every_clock)
-    kept, rate, way = _choose(of, terms, grid, requests)
-    request, row = kept.nonzero()
+    kept, rates = _choose(of, terms, grid, requests)
+    request, row, way = kept.nonzero()
     rows = np.empty((COLUMNS, len(row)))
     rows[:FLOATS_FROM] = grid.whole[:, row]
-    rows[FLOATS_FROM:] = grid.ways[:, row, way[request, row]]
-    rows[RATE] = rate[request, row]
+    rows[FLOATS_FROM:] = grid.ways[:, row, way]
+    rows[RATE] = rates[kept]
     return np.split(rows, request.searchsorted(np.arange(1, len(requests))), axis=1)
 
 
@@ -154,24 +154,32 @@ def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
 
 def _choose(
     of: Application, terms: Terms, grid: Grid, requests: Sequence[Request]
-) -> tuple[Mask, Floats, Ints]:
-    """Return (X, R) which rows answer each request, at which rate and with which batch.
+) -> tuple[Mask, Floats]:
+    """Return (X, R, B) which rows answer each request with which batches, and at which rate.
 
-    A batch uses no shared resource, so the fastest is best (of equally fast ones the first); with
-    `sync_w` a slower batch may draw less, which is neglected.
+    A batch uses no shared resource but watts: a larger one synchronises less often, and draws more
+    where that takes fewer watts than computing. Unless watts matter, the fastest batch is best, of
+    equally fast ones the first.
     """
     speed, power_w = grid.ways[RATE - FLOATS_FROM], grid.ways[WATTS - FLOATS_FROM]
     rates = _worth(of, terms.batches, [r.noise for r in requests])[:, None] * speed
-    way = rates.argmax(axis=2)
-    rate = np.take_along_axis(rates, way[:, :, None], axis=2)[:, :, 0]
     gpus = grid.whole[GPUS]
     low, high, asked = np.array([r[:3] for r in requests]).T[:, :, None]
-    kept = (grid.on_ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked)
-    kept &= rate > 0
+    offered = (grid.on_ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked)
+    kept = offered[:, :, None] & (rates > 0)
+    if not terms.mind_power:
+        kept &= np.arange(rates.shape[2]) == rates.argmax(axis=2)[:, :, None]
     if terms.prune:
-        drawn_w = power_w[np.arange(len(gpus)), way] if terms.mind_power else None
-        kept = undominated(kept, rate, drawn_w, gpus, grid.whole[SPAN])
-    return kept, rate, way
+        shape, each = rates.shape, rates.shape[2]
+        drawn_w = np.broadcast_to(power_w.ravel(), (len(rates), power_w.size))
+        kept = undominated(
+            kept.reshape(drawn_w.shape),
+            rates.reshape(drawn_w.shape),
+            drawn_w if terms.mind_power else None,
+            gpus.repeat(each),
+            grid.whole[SPAN].repeat(each),
+        ).reshape(shape)
+    return kept, rates
 
 
 def _worth(

@@ -1,75 +1,170 @@
-"""Evolutionary search over each job's option: when to stop, and what is noted on the way.
+"""Evolutionary search over each job's batch, GPUs and clock: DEAP's (mu + lambda) algorithm.
 
-`ronda.solvers.genetic.evolution` makes the generations.
+DEAP draws from Python's global `random`. A search owns it while it runs: its state is saved, seeded
+and given back. Other threads must not draw from it meanwhile, or the plan is not repeatable.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from deap import tools
+from deap import algorithms, base, creator, tools
 
-from ronda.formulations.genes.genome import Genes, Population
+from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Rows
+from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.contract import Deadline
-from ronda.solvers.genetic.evolution import Evolution, Settings
+from ronda.solvers.genetic import operators
 from ronda.solvers.stopping import Criterion, Status
+
+creator.create("Worth", base.Fitness, weights=(1.0,))
+creator.create("Individual", list, fitness=creator.Worth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Parameters of the evolution."""
+
+    population: int = 24  # individuals in each generation, and children of it; at least 4
+    crossover: float = 0.5  # probability of a child to have two parents
+    mutation: float = 0.5  # probability of a child to be a mutant of one
+    improved: int = 6  # children of a generation, the best, that are filled
+    exchanges: int = 0  # of two jobs, tried at most for each of these
+    kept: int = 1  # of the best individuals, returned
+    priced: bool = False  # whether most of the first generation are responses to the prices
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        check_settings("settings", self)
+
+
+def check_settings(place: str, given: Any) -> None:
+    """Refuse parameters of an evolution that make no sense; `given` has them as attributes."""
+    leasts = {"population": 4, "improved": 0, "exchanges": 0, "kept": 1}
+    for name, least in leasts.items():
+        value = getattr(given, name, least)
+        if value < least:
+            raise InputError(f"{place}: {name}", f"{value}", f"at least {least}")
+    for name in ("crossover", "mutation"):
+        if not 0 <= getattr(given, name) <= 1:
+            raise InputError(f"{place}: {name}", f"{getattr(given, name):g}", "a number in 0..1")
+    both = given.crossover + given.mutation
+    if not both <= 1:
+        raise InputError(f"{place}: crossover + mutation", f"{both:g}", "at most 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a search found."""
 
-    genome: Rows  # (n,) the best individual, within all limits
-    objective: float  # its worth (values less moves)
-    population: Population  # (P, n) the last generation, the best first
+    best: Rows  # (N, J) the best genomes, best first
+    objective: float  # worth of the first (values less moves)
     generations: int
     evaluations: int
     stop: StopReason
     incumbents: tuple[tuple[float, float], ...]  # (seconds since entry, objective)
-    logbook: tools.Logbook  # generation, evaluations, best, mean, distinct
+    logbook: tools.Logbook  # generation, evaluations, best, mean
+
+
+def toolbox(genes: Genes, settings: Settings) -> base.Toolbox:
+    """Return the operators of the search; `map` hands all individuals to `evaluate` together."""
+    box, free = base.Toolbox(), genes.free.tolist()
+    box.register("draw", operators.draw, genes, free)
+    box.register("respond", operators.respond, genes)
+    box.register("clone", _copy)
+    box.register("mate", operators.mate, genes)
+    box.register("mutate", operators.mutate, genes, free=free)
+    box.register(
+        "evaluate",
+        operators.evaluate,
+        genes,
+        improved=settings.improved,
+        exchanges=settings.exchanges,
+    )
+    box.register("map", lambda evaluate, individuals: evaluate(list(individuals)))
+    box.register("select", operators.best_different)
+    return box
+
+
+def _copy(individual: Any) -> Any:
+    """Return a copy; DEAP's own is a deep copy, which takes most of the time of a generation."""
+    copy = creator.Individual(individual)
+    copy.fitness.wvalues = individual.fitness.wvalues
+    return copy
+
+
+@contextmanager
+def own_random(seed: int) -> Iterator[None]:
+    """Seed the global `random`, and give it back as it was."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
 
 
 def evolve(
     genes: Genes,
-    seeds: Population,
+    starts: Sequence[Rows],
     settings: Settings,
     stop: Criterion,
     *,
     seed: int,
     deadline: Deadline,
-    on_generation: Callable[[Status], None] | None = None,
 ) -> Outcome:
-    """Search for the genome of the greatest worth within all limits; there is at least one gene.
+    """Search for the genome of the greatest worth within all limits; some job has a choice.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock. The caller's
-    global `random` is neither used nor changed.
+    The same arguments give the same trajectory, unless `stop` looks at the clock.
 
     Parameters
     ----------
-    seeds
-        (S, n) genomes to start from; they are repaired. The result is never worse than any.
+    starts
+        Genomes to start from; they are repaired. The result is never worse than any.
     deadline
         Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
-    on_generation
-        Called after every generation; what it raises ends the search.
     """
-    evolution = Evolution(genes, settings, seed)
-    diary = _Diary(evolution, deadline)
-    evolution.begin(seeds)
-    diary.note(on_generation)
-    while (told := stop(diary.status))[0] < 1.0:
-        evolution.step()
-        diary.note(on_generation)
-    order = np.argsort(-evolution.worth, kind="stable")
+    with own_random(seed):
+        return _evolve(genes, starts, settings, stop, deadline)
+
+
+def _evolve(
+    genes: Genes, starts: Sequence[Rows], settings: Settings, stop: Criterion, deadline: Deadline
+) -> Outcome:
+    box, size = toolbox(genes, settings), settings.population
+    first = [operators.repair(genes, start) for start in starts]
+    others = range(size - len(first))
+    first += [box.respond() if settings.priced and i % 8 else box.draw() for i in others]
+    population = [creator.Individual(genome.tolist()) for genome in first]
+    fame, diary, generations = tools.HallOfFame(settings.kept), _Diary(deadline), 0
+    while True:
+        population, log = algorithms.eaMuPlusLambda(
+            population,
+            box,
+            size,
+            size,
+            settings.crossover,
+            settings.mutation,
+            generations,  # none before the first, then one at a time, to look at the clock
+            stats=diary.stats,
+            halloffame=fame,
+            verbose=False,
+        )
+        generations = 1
+        diary.note(log, fame)
+        progress, reason = stop(diary.status)
+        if progress >= 1.0:
+            break
     return Outcome(
-        genome=evolution.population[order[0]],
-        objective=float(evolution.worth[order[0]]),
-        population=evolution.population[order],
+        best=np.array(list(fame)),
+        objective=float(fame[0].fitness.values[0]),
         generations=diary.status.generations,
-        evaluations=evolution.evaluations,
-        stop=told[1],
+        evaluations=diary.evaluations,
+        stop=reason,
         incumbents=tuple(diary.incumbents),
         logbook=diary.logbook,
     )
@@ -78,9 +173,10 @@ def evolve(
 class _Diary:
     """What is noted of an evolution, generation by generation."""
 
-    def __init__(self, evolution: Evolution, deadline: Deadline) -> None:
-        self.evolution, self.deadline = evolution, deadline
-        self.logbook = tools.Logbook()
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline, self.logbook, self.evaluations = deadline, tools.Logbook(), 0
+        self.stats = tools.Statistics(lambda individual: individual.fitness.values[0])
+        self.stats.register("mean", np.mean)
         self.incumbents: list[tuple[float, float]] = []
         self.stagnant = 0
         self.ended_s, self.generation_s = deadline.elapsed(), 0.0
@@ -95,22 +191,19 @@ class _Diary:
             generation_s=self.generation_s,
         )
 
-    def note(self, on_generation: Callable[[Status], None] | None) -> None:
+    def note(self, log: tools.Logbook, fame: tools.HallOfFame) -> None:
         """Note the last generation, and the incumbent where it is a better one."""
-        now, worth = self.deadline.elapsed(), self.evolution.worth
+        now, best = self.deadline.elapsed(), float(fame[0].fitness.values[0])
         self.generation_s, self.ended_s = now - self.ended_s, now
-        best = float(worth[0])
         if not self.incumbents or best > self.incumbents[-1][1]:
             self.incumbents.append((now, best))
             self.stagnant = 0
         else:
             self.stagnant += 1
+        self.evaluations += log[-1]["nevals"]
         self.logbook.record(
             generation=len(self.logbook),
-            evaluations=self.evolution.evaluations,
+            evaluations=self.evaluations,
             best=best,
-            mean=float(worth.mean()),
-            distinct=len(np.unique(worth)),
+            mean=float(log[-1]["mean"]),
         )
-        if on_generation:
-            on_generation(self.status)

@@ -1,137 +1,143 @@
-"""Operators over jobs for whole populations; what they return may need repair."""
+"""What the search does to an individual: repair, fill, crossover, mutation; DEAP calls these.
+
+Repair and fill are those of the price engine (`ronda.solvers.prices.fill`).
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
+from deap import tools
 
-from ronda.formulations.genes.genome import Genes, Population
-from ronda.instances.arrays import Floats, Rows
+from ronda.formulations.genes.genome import Genes
+from ronda.instances.arrays import Mask, Rows
+from ronda.solvers.prices.fill import (
+    ROUNDING,
+    needed_blocks,
+    spend,
+)
+from ronda.solvers.prices.jobs import Jobs
 
-GENES_HIT = 2.0  # genes of a mutated individual redrawn on average, and as many stepped
-REVERTED = 4.0  # genes that are reverted on average
-BLOCK = 1 << 22  # numbers that one block of priced draws may hold
+CHANGED = 2
+"""Jobs that a mutation changes."""
+
+SPREAD = 0.2
+"""Standard deviation of the lognormal disturbance of prices in the first generation."""
 
 
-def tournament(size: int, contestants: int, rng: Generator) -> Rows:
-    """Return (size,) lines of a population that is sorted best first: winners of tournaments.
+def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
+    """Return the genome within all limits, if that is possible.
 
-    DEAP's own selection draws from the global `random`, where other threads may draw as well:
-    a search would not be repeatable.
+    Jobs shrink along `Genes.down` of what is over-used most, least value lost per unit freed first.
+    The jobs `kept` shrink only where no other one can: what one job lost for another to grow is
+    often worth less per unit than the growth, which would be taken back.
     """
-    return np.asarray(rng.integers(size, size=(size, contestants)).min(axis=1))
+    problem, rows = genes.problem, genome
+    spared = np.zeros(problem.jobs, dtype=bool)
+    spared[list(kept)] = True
+    slack = ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
+    while True:
+        excess = problem.excess(rows, needed_blocks(problem, genes.prices, rows))
+        over = excess > slack
+        if not over.any():
+            return rows
+        most = int(np.where(over, excess / genes.scale, 0.0).argmax())
+        fewer = _shrink(genes, rows, most, float(excess[most]), spared)
+        if (fewer == rows).all():
+            return rows
+        rows = fewer
 
 
-def draw(genes: Genes, size: int, rng: Generator) -> Population:
-    """Return (size, n) genomes with every gene drawn evenly from its job's rows."""
-    share = rng.random((size, len(genes)))
-    return np.asarray(genes.first + (share * genes.count).astype(np.int64))
-
-
-def draw_priced(genes: Genes, size: int, spread: float, rng: Generator) -> Population:
-    """Return (size, n) genomes that are best responses to disturbed prices.
-
-    In each individual every job takes the row of the most value beyond its cost; prices and the
-    jobs' values are multiplied by lognormal factors of standard deviation `spread`. Without a
-    disturbance that is the solution of the Lagrangian relaxation, which uses the priced
-    resources almost fully.
-    """
-    block = max(1, BLOCK // len(genes.row))
-    parts = [
-        _best_response(genes, min(block, size - done), spread, rng)
-        for done in range(0, size, block)
-    ]
-    return np.concatenate(parts) if parts else np.empty((0, len(genes)), dtype=np.int64)
-
-
-def _best_response(genes: Genes, size: int, spread: float, rng: Generator) -> Population:
-    prices = genes.prices * np.exp(spread * rng.standard_normal((size, len(genes.prices))))
-    favour = np.exp(spread * rng.standard_normal((size, len(genes))))
-    surplus = genes.value * np.repeat(favour, genes.count, axis=1) - prices @ genes.burden
-    return genes.favourites(surplus)
-
-
-def crossover(
-    mothers: Population, fathers: Population, probability: float, rng: Generator
-) -> Population:
-    """Return children that take each gene from either parent; a pair not crossed, its mother's."""
-    size, n = mothers.shape
-    crossed = rng.random((size, 1)) < probability
-    return np.where(crossed & (rng.random((size, n), dtype=np.float32) < 0.5), fathers, mothers)
-
-
-def crossover_groups(
-    genes: Genes, mothers: Population, fathers: Population, rng: Generator
-) -> Population:
-    """Return children that take each neighbourhood of jobs (`Genes.group`) from either parent.
-
-    Jobs of one rack or node compete for the same GPUs: who stays there and who is pushed out is
-    inherited together.
-    """
-    groups = int(genes.group.max(initial=0)) + 1
-    fathers_groups = rng.random((len(mothers), groups)) < 0.5
-    return np.where(fathers_groups.take(genes.group, axis=1), fathers, mothers)
-
-
-def revert(genes: Genes, population: Population, to: Population, rng: Generator) -> Population:
-    """Return the population with some jobs of each individual back on the rows `to` (n,).
-
-    These are what jobs run on now, or what they would choose at the prices.
-    """
-    rate = min(0.5, REVERTED / len(genes))
-    return np.where(rng.random(population.shape) < rate, to, population)
-
-
-def mutate(genes: Genes, population: Population, probability: float, rng: Generator) -> Population:
-    """Return the population with a share `probability` of its individuals changed.
-
-    On average, two genes of such an individual are redrawn and two step to the next cheaper
-    or dearer row of their job; then two of its jobs swap what they use.
-    """
-    hit = np.flatnonzero(rng.random(len(population)) < probability)
-    changed = population[hit]
-    rate = min(0.5, GENES_HIT / len(genes))
-    lot = rng.random(changed.shape)
-    changed = np.where(lot < rate, draw(genes, len(hit), rng), changed)
-    step = (lot > 1.0 - rate / 2).astype(np.int64) - ((lot > 1.0 - rate) & (lot <= 1.0 - rate / 2))
-    changed = np.clip(changed + step, genes.first, genes.first + genes.count - 1)
-    result = population.copy()
-    result[hit] = swap(genes, changed, rng)
+def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask) -> Rows:
+    """Take the mildest steps down until the excess of a resource is freed."""
+    target = genes.down[resource, rows]
+    freed = genes.use[resource, rows] - genes.use[resource, target]
+    if (freed[~spared] > 0).any():
+        freed[spared] = 0.0
+    steps = np.flatnonzero(freed > 0)
+    lost = (genes.value[rows] - genes.value[target])[steps] / freed[steps]
+    steps = steps[np.argsort(lost, kind="stable")]
+    before = np.cumsum(freed[steps]) - freed[steps]
+    hit = steps[before < excess]
+    result = rows.copy()
+    result[hit] = target[hit]
     return result
 
 
-def swap(genes: Genes, population: Population, rng: Generator) -> Population:
-    """Return the population with two jobs of each individual having swapped what they use.
+def fill(genes: Genes, genome: Rows, exchanges: int) -> Rows:
+    """Return the feasible genome with left capacity spent, and up to some exchanges of two jobs."""
+    blocks = needed_blocks(genes.problem, genes.prices, genome)
+    return spend(genes.problem, genes.prices, genome, blocks, exchanges)
 
-    Each of the two takes its own row whose demand is the nearest to the other's.
+
+def draw(genes: Genes, free: Sequence[int]) -> Rows:
+    """Return a genome in which every job has a row at random, or none, as far as they fit."""
+    genome = np.full(genes.problem.jobs, -1)
+    starts, must = genes.problem.start, genes.problem.must
+    forced = np.flatnonzero(must)
+    genome[forced] = starts[forced]
+    for j in free:
+        genome[j] = random.randrange(starts[j], starts[j + 1] + (not must[j]))
+        genome[j] = -1 if genome[j] == starts[j + 1] else genome[j]
+    return repair(genes, genome)
+
+
+def respond(genes: Genes) -> Rows:
+    """Return the jobs' best responses to disturbed prices, as far as they fit.
+
+    Prices and the jobs' values are multiplied by lognormal factors of standard deviation `SPREAD`.
     """
-    size, n = population.shape
-    lines = np.arange(size)
-    one = rng.integers(n, size=(size,))
-    other = (one + rng.integers(1, max(2, n), size=(size,))) % n
-    result = population.copy()
-    result[lines, one] = _nearest(genes, one, population[lines, other])
-    result[lines, other] = _nearest(genes, other, population[lines, one])
-    return result
+    problem = genes.problem
+    noise = [random.lognormvariate(0.0, SPREAD) for _ in range(problem.jobs + len(genes.prices))]
+    favour = np.repeat(noise[: problem.jobs], np.diff(problem.start))
+    liked = Jobs(replace(problem, value=problem.value * favour))
+    return repair(genes, liked.losses(genes.prices * noise[problem.jobs :], np.inf, 0).best)
 
 
-def _nearest(genes: Genes, job: Rows, row: Rows) -> Rows:
-    """Return (P,) the row of each `job` whose demand is the nearest to that of each `row`."""
-    offset = np.minimum(np.arange(genes.count.max())[None, :], genes.count[job][:, None] - 1)
-    rows = genes.first[job][:, None] + offset
-    distance = np.zeros(rows.shape)
-    for capacity, demand in zip(genes.capacity, genes.demand, strict=True):
-        distance += np.abs(demand.take(rows) - demand.take(row)[:, None]) / capacity
-    return np.asarray(rows[np.arange(len(rows)), distance.argmin(axis=1)])
+def mate(genes: Genes, one: Any, other: Any) -> tuple[Any, Any]:
+    """Let two individuals swap each job's row with probability 1/2, and repair the first.
 
-
-def survivors(population: Population, worth: Floats, keys: Rows, size: int) -> Rows:
-    """Return the indices of the `size` best individuals, best first, equal ones counted once.
-
-    Equal ones follow only where there are too few different ones. So the best is never lost.
-    `keys` (k,) is a random number for each row: two genomes are taken as equal if the numbers of
-    their rows have the same sum (Zobrist hashing; 64 bits, so a mistake is next to impossible).
+    The second child is not used by DEAP's (mu + lambda) algorithm.
     """
-    order = np.argsort(-worth, kind="stable")
-    _, first = np.unique(keys.take(population[order]).sum(axis=1), return_index=True)
-    again = np.ones(len(order), dtype=bool)
-    again[first] = False
-    return np.concatenate([order[~again], order[again]])[:size]
+    tools.cxUniform(one, other, indpb=0.5)
+    one[:] = repair(genes, np.array(one)).tolist()
+    return one, other
+
+
+def mutate(genes: Genes, individual: Any, *, free: Sequence[int]) -> tuple[Any]:
+    """Give some jobs another batch, other GPUs, another clock or place; what else follows."""
+    genome = np.array(individual)
+    hit = [random.choice(free) for _ in range(CHANGED)]
+    for j in hit:
+        attribute = random.randrange(len(genes.how))
+        genome[j] = random.choice(genes.others(j, int(genome[j]), attribute))
+    individual[:] = repair(genes, genome, hit).tolist()
+    return (individual,)
+
+
+def evaluate(
+    genes: Genes, individuals: list[Any], *, improved: int, exchanges: int
+) -> list[tuple[float]]:
+    """Return what individuals are worth; the best few are filled first, and changed by that.
+
+    One that no repair makes feasible is worth less than nobody running.
+    """
+    if not individuals:
+        return []
+    population = np.array(individuals)
+    worth = genes.worth(population)
+    for i in np.argsort(-worth, kind="stable")[:improved].tolist():
+        better = fill(genes, population[i], exchanges)
+        gained = float(genes.worth(better[None])[0])
+        if gained > worth[i]:
+            worth[i], individuals[i][:] = gained, better.tolist()
+    return [(value,) for value in worth.tolist()]
+
+
+def best_different(individuals: list[Any], size: int) -> list[Any]:
+    """Return the best individuals, equal ones once; again only where there are too few."""
+    different = list({tuple(individual): individual for individual in individuals}.values())
+    chosen: list[Any] = tools.selBest(different, size)
+    return chosen + [random.choice(chosen) for _ in range(2 - len(chosen))]

@@ -76,6 +76,8 @@ def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
     Blocks in any amount are taken only as far as there is room for them.
     """
     counts = np.zeros_like(problem.block_count)
+    if not len(counts):
+        return counts
     lack = problem.excess(chosen, counts)
     gives, takes = np.maximum(-problem.block_use, 0.0), np.maximum(problem.block_use, 0.0)
     cost = (prices + FREE * _earned(problem)) @ takes / np.maximum(gives.max(axis=0, initial=0), 1)

@@ -106,7 +106,7 @@ def hull_steps(gpus: tuple[int, ...], value: list[float]) -> list[tuple[float, i
 
 def worths(round: Round, delay_s: float) -> list[Worth]:
     """Return the ladders of the movable jobs and their values, in order of submission."""
-    table = build(round, prune=False, mind_power=True)
+    table = build(round, prune=False, mind_power=False)
     homes = Homes(round)
     fair = -(-round.cluster.gpus // max(1, len(round.jobs)))
     order = sorted(

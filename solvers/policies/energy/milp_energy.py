@@ -94,8 +94,9 @@ class MilpEnergy(Prices):
             ratio = gpu / price
         return replace(choice, watt_value=watt, details=choice.details | {STANDBY: ratio})
 
-    def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+    def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Let idle nodes stay awake while that is cheaper than to wake them again."""
+        round = question.round
         if not may_sleep(round):
             return plan
         before = {} if initial is None else initial.details.get(IDLE, {})

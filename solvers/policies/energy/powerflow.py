@@ -56,7 +56,7 @@ class MarginalGreedy(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        table = build(round, prune=False, mind_power=True)
+        table = build(round, prune=False, mind_power=False)
         seen = outlook(round, table, horizon_s(round))
         energy_j = table.power_w * seen.left_s
         case = MarginalCase(

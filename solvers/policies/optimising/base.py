@@ -44,7 +44,11 @@ class Optimising(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        question = Question.of(
+        return self.answer(self.question(round, deadline, seed), deadline, initial)
+
+    def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
+        """Build the options of a round and what they are worth."""
+        return Question.of(
             round,
             self.objective,
             policy=self.name,
@@ -54,10 +58,13 @@ class Optimising(ABC):
             elastic=self.elastic,
             parameters=self.parameters,
         )
-        choice = self.choose(question, deadline, initial)
-        return self.finish(round, choice, to_plan(question, choice, deadline), initial)
 
-    def finish(self, round: Round, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+    def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
+        """Choose among the options of a question, and place the choice."""
+        choice = self.choose(question, deadline, initial)
+        return self.finish(question, choice, to_plan(question, choice, deadline), initial)
+
+    def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
         return plan
 

@@ -1,126 +1,112 @@
-"""The memetic policy: the evolutionary engine with everything on."""
+"""The memetic policy: the genetic one with exchanges, and moves in view."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.genes import Population, move_losses, settle
-from ronda.formulations.objectives.outlook import outlook
-from ronda.instances.arrays import Floats, Rows
+from ronda.formulations.allocation.case import Case
+from ronda.formulations.genes import Genes, move_losses, settle, table_rows
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import OptionTable, rows_of
+from ronda.instances.arrays import Rows
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.plan import price_of_a_watt, reserve_s
+from ronda.solvers.decision.plan import Choice, price_of_a_watt, reserve_s
 from ronda.solvers.decision.question import Question
 from ronda.solvers.decision.realise import realise
-from ronda.solvers.genetic.engine import Outcome
-from ronda.solvers.genetic.evolution import Settings, shortest_first
-from ronda.solvers.policies.optimising.genetic import Case, Genetic
+from ronda.solvers.genetic.engine import Outcome, Settings
+from ronda.solvers.policies.optimising.genetic import Genetic, Task
 
 JUDGED = 3
 """Genomes that are placed on nodes before one is chosen, besides the starts."""
 
+IMPROVED = 4
+"""Children of a generation in which exchanges are tried."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evolve(Genetic):
-    """Evolve each job's option (GPUs, batch size, clock) with its placement and moves in view.
+    """Evolve each job's batch, GPUs and clock with its placement and moves in view.
 
-    A memetic algorithm: the genetic one with seeds from prices and SRPT, crossover over racks,
-    exchanges of two jobs as local search, and operators that compete by their success. What a
-    plan is worth is the value of its options less what it costs to move running jobs that keep
-    theirs; without moves it is what `milp` and `prices` maximise, so their bounds hold.
+    A memetic algorithm: the genetic one with exchanges of two jobs as local search. What a plan is
+    worth is the value of its options less what it costs to move running jobs that keep theirs;
+    without moves it is what `milp` and `prices` maximise, so their bounds hold.
 
     Parameters
     ----------
-    objective, population, generations, crossover, mutation, tournament, stagnation, gap
+    objective, gap, elastic, population, generations, crossover, mutation, stagnation, seeded
         As of `genetic`.
     exchanges
-        Exchanges of two jobs tried for each child.
+        Exchanges of two jobs tried at most for each child that is improved.
     """
 
     name: ClassVar[str] = "evolve"
-    packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
 
-    population: int = 100
-    generations: int = 100
-    stagnation: int = 25
+    generations: int = 60
+    stagnation: int = 20
     exchanges: int = 2
 
     @property
     def settings(self) -> Settings:
         """The engine's parameters."""
-        return replace(super().settings, exchanges=self.exchanges, adaptive=True)
+        return replace(super().settings, improved=IMPROVED, exchanges=self.exchanges, kept=JUDGED)
 
-    def case(self, question: Question, bounds: Limits, *, unlimited: bool) -> Case:
-        """Return the round as genes that know where jobs run."""
-        case = super().case(question, bounds, unlimited=unlimited)
+    def task(
+        self, question: Question, case: Case, pool: Genes, greedy: Choice, initial: Plan | None
+    ) -> Task:
+        """Return what is searched: genes that know where jobs run."""
         losses = move_losses(question.round, question.table, question.values)
-        pool = settle(case.pool, question.round, question.table, losses)
-        return replace(case, pool=pool, losses=losses)
+        return super().task(question, case, settle(pool, case, losses), greedy, initial)
 
-    def seeds(self, case: Case, genomes: Population) -> Population:
-        """Return the genomes with two more: best response to the prices, and SRPT."""
-        pool, table = case.pool, case.question.table
-        left_s = outlook(case.question.round, table, case.question.round.length_s).left_s
-        shortest = np.full(len(table.jobs), np.inf)
-        np.minimum.at(shortest, table.job, left_s)
-        served = shortest_first(pool, shortest[pool.column])
-        return np.vstack([genomes, pool.favourites(pool.surplus), served])
-
-    def pick(
-        self, case: Case, found: Outcome, starts: Sequence[Rows], deadline: Deadline
-    ) -> tuple[Rows, tuple[str, ...]]:
+    def pick(self, task: Task, found: Outcome, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
         """Place the best few genomes and the starts; return what is worth most on nodes.
 
         Each is placed twice: with the running jobs making room that the estimate names, and with
         those that placement finds by itself.
         """
-        pool, table = case.pool, case.question.table
-        genomes = np.vstack([found.population[:JUDGED], *(pool.genome(r)[None] for r in starts)])
-        best: tuple[Rows, tuple[str, ...]] = (pool.rows(found.genome), ())
+        table = task.question.table
+        best: tuple[Rows, tuple[str, ...]] = (table_rows(task.case, found.best[0]), ())
         most = -np.inf
-        for genome in genomes[pool.feasible(genomes)]:
-            rows = pool.rows(genome)
-            making_room = pool.column[pool.making_room(genome)]  # by the estimate
-            given = tuple(table.jobs[j].job.id for j in making_room.tolist())
+        for genome in np.unique([*found.best, *task.starts], axis=0):
+            rows = table_rows(task.case, genome)
+            making_room = task.genes.making_room(genome).tolist()  # by the estimate
+            given = tuple(table.jobs[j].job.id for j in making_room)
             for yielding in dict.fromkeys((given, ())):
                 if most > -np.inf and deadline.left() < 2 * reserve_s(table):
                     return best
-                worth = self._placed_worth(case, rows, yielding)
+                worth = _placed_worth(task, rows, yielding)
                 if worth > most:
                     best, most = (rows, yielding), worth
         return best
 
-    def reserve_s(self, case: Case) -> float:
+    def reserve_s(self, table: OptionTable) -> float:
         """Return the seconds to judge some plans and to place one."""
-        return 2 * (JUDGED + 1) * reserve_s(case.question.table)
+        return 2 * (JUDGED + 1) * reserve_s(table)
 
-    def finish(self, case: Case, plan: Plan) -> Plan:
+    def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan with the moves that it really makes taken off its objective."""
-        if plan.objective is None:
+        moved = tuple(plan.details.get("moved", ()))
+        if plan.objective is None or not moved:
             return plan
-        lost = _moved_loss(case, tuple(plan.details.get("moved", ())))
-        if not lost:
-            return plan
+        lost = _moved_loss(question, rows_of(question.table, plan), moved)
         net = plan.objective - lost
-        proven = case.bound - net <= self.gap * abs(case.bound)
+        proven = choice.bound - net <= self.gap * abs(choice.bound)
         status = plan.status if proven else SolutionStatus.FEASIBLE
         details = plan.details | {"migration_loss": lost}
         return msgspec.structs.replace(plan, objective=net, status=status, details=details)
 
-    def _placed_worth(self, case: Case, rows: Rows, yielding: tuple[str, ...]) -> float:
-        """Return what rows are worth on nodes: values of what is placed, less real moves."""
-        of = case.question
-        watt = price_of_a_watt(of.round, case.prices)
-        placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)
-        return placed.objective - _moved_loss(case, placed.moved)
+
+def _placed_worth(task: Task, rows: Rows, yielding: tuple[str, ...]) -> float:
+    """Return what rows are worth on nodes: values of what is placed, less real moves."""
+    of = task.question
+    watt = price_of_a_watt(of.round, task.greedy.prices)
+    placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)
+    return placed.objective - _moved_loss(of, rows, placed.moved)
 
 
-def _moved_loss(case: Case, moved: tuple[str, ...]) -> float:
+def _moved_loss(question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
     """Return what the moves of jobs that keep their option cost."""
-    losses: Floats = case.losses
-    index = {state.job.id: j for j, state in enumerate(case.question.table.jobs)}
-    return float(sum(losses[index[job]] for job in moved))
+    round_, table, values = question.round, question.table, question.values
+    return loss_of_moves(round_, table, values, rows[rows >= 0], moved)

@@ -1,14 +1,12 @@
-"""Genomes: what they mean, and that no arithmetic on populations disagrees with plain loops."""
-
-import itertools
+"""Genomes: what they mean, and where a change of batch, GPUs or clock leads."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.limits import limits
-from ronda.formulations.genes.building import genes
-from ronda.formulations.genes.genome import favourites, within
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.genes import genes, genome_of, table_rows
 from ronda.formulations.options.build import build
 from ronda.instances.generate.tiny import tiny_round
 
@@ -16,118 +14,79 @@ rounds = st.integers(0, 2**20)
 
 
 def case(seed):
-    """Return a tiny round, its options, random values and its limits."""
+    """Return a tiny round's case under random values, and its genes."""
     round_ = tiny_round(seed)
     table = build(round_)
     values = np.random.default_rng(seed).uniform(-0.2, 1.0, len(table)) * table.gpus
-    return round_, table, values, limits(round_, table)
+    made = make_case(round_, table, values)
+    problem = separable(made)
+    return made, genes(made, problem, np.ones(len(problem.names)))
 
 
-def overloaded(round_, table, rows):
-    """Tell by plain loops whether no set of awake nodes has the GPUs and the watts for the rows."""
-    chosen = [int(k) for k in rows if k >= 0]
-    need = [0] * len(table.pools)
-    jobs_w = 0.0
-    for k in chosen:
-        need[table.pool[k]] += int(table.gpus[k])
-        idle_w = table.pools[table.pool[k]].gpu_type.idle_w
-        jobs_w += float(table.power_w[k]) - int(table.gpus[k]) * idle_w
-    t = round_.cluster.topology
-    nodes = range(len(t.node_gpus))
-    for awake in itertools.product((True, False), repeat=len(nodes)):
-        have, watts = [0] * len(need), jobs_w
-        for node in nodes:
-            if awake[node]:
-                have[t.node_pool[node]] += int(t.node_gpus[node])
-                watts += t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node]
-            else:
-                watts += t.sleep_w[node]
-        enough = all(h >= n for h, n in zip(have, need, strict=True))
-        if enough and (round_.watts is None or watts <= round_.watts * (1 + 1e-9)):
-            return False
-    return True
+def drawn(pool, size, seed):
+    """Return genomes with every gene drawn evenly from its job's rows and, if it may wait, -1."""
+    rng, start, must = np.random.default_rng(seed), pool.problem.start, pool.problem.must
+    rows = start[:-1] + (rng.random((size, len(must))) * (np.diff(start) + ~must)).astype(int)
+    return np.where(rows < start[1:], rows, -1)
 
 
 @given(rounds, st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
-def test_values_and_feasibility_of_populations_equal_plain_loops(seed, draw):
-    """For random genomes the vectorised objective and limits are those of the assignment."""
-    round_, table, values, bounds = case(seed)
-    pool = genes(table, values, bounds)
-    rng = np.random.default_rng(draw)
-    population = pool.first + rng.integers(pool.count, size=(5, len(pool)))
-    worth, feasible = pool.values(population), pool.feasible(population)
-    for i, genome in enumerate(population):
-        rows = pool.rows(genome)
-        assert np.isclose(worth[i], sum(values[k] for k in rows if k >= 0))
-        assert feasible[i] == (not overloaded(round_, table, rows)) == within(table, rows, bounds)
-        assert (pool.genome(rows) == genome).all()
+@settings(max_examples=40, deadline=None)
+def test_a_genome_is_an_assignment(seed, draw):
+    """Rows of the table and genes are the same choice, worth the sum of its rows' values."""
+    made, pool = case(seed)
+    population = drawn(pool, 5, draw)
+    worth = pool.worth(population)
+    for i, one in enumerate(population):
+        rows = table_rows(made, one)
+        assert (genome_of(made, rows) == one).all()
+        assert all(made.table.job[k] == j for j, k in enumerate(rows.tolist()) if k >= 0)
+        assert np.isclose(worth[i], sum(made.value[k] for k in one.tolist() if k >= 0))
 
 
 @given(rounds)
-@settings(max_examples=60, deadline=None)
-def test_steps_lead_to_rows_of_the_same_job(seed):
-    """`up` gains value; `down` uses less, no more of anything, and ends where the job waits."""
-    _, table, values, bounds = case(seed)
-    pool = genes(table, values, bounds)
-    job = np.repeat(np.arange(len(pool)), pool.count)
-    assert (job[pool.up] == job).all()
-    moved = pool.up != np.arange(len(pool.row))
-    assert (pool.value[pool.up] > pool.value)[moved].all()
-    for k in range(len(pool.row)):
-        own = np.flatnonzero(job == job[k])
-        gain = pool.value[own] - pool.value[k]
-        best = (gain / np.maximum(pool.cost[own] - pool.cost[k], 1e-12)).max()
-        to = pool.up[k]
-        step = (pool.value[to] - pool.value[k]) / max(pool.cost[to] - pool.cost[k], 1e-12)
-        assert np.isclose(step, max(best, 0.0))
-    for r, down in enumerate(pool.down):
-        assert (job[down] == job).all()
-        assert (pool.demand[:, down] <= pool.demand).all()
-        uses = pool.demand[r] > 0
-        assert (pool.demand[r, down] < pool.demand[r])[uses].all()
-    assert (pool.row[pool.first] == -1).all()
-    assert (pool.value[pool.first] == 0).all()
+@settings(max_examples=40, deadline=None)
+def test_a_change_leads_to_the_nearest_row_of_each_other_value(seed):
+    """One row for each other batch (GPUs, clock): none is nearer in all that was not changed."""
+    _, pool = case(seed)
+    start, must, how = pool.problem.start, pool.problem.must, pool.how
+    for j in pool.free.tolist():
+        own = set(range(start[j], start[j + 1]))
+        assert set(pool.others(j, -1, 0)) == own
+        for row in own:
+            for a in range(len(how)):
+                found = pool.others(j, row, a)
+                assert row not in found
+                assert (-1 in found) == (not must[j])
+                reached = [k for k in found if k >= 0]
+                assert set(reached) <= own
+                different = {k for k in own if how[a, k] != how[a, row]}
+                if not different:
+                    assert set(reached) == own - {row}
+                    continue
+                assert sorted(how[a, reached]) == sorted({how[a, k] for k in different})
+                away = np.delete(np.abs(how - how[:, [row]]), a, axis=0).sum(axis=0)
+                for k in reached:
+                    assert away[k] == min(away[m] for m in different if how[a, m] == how[a, k])
 
 
 @given(rounds)
-@settings(max_examples=60, deadline=None)
-def test_jobs_that_must_run_have_no_gene(seed):
-    """They keep their only row in every assignment, and what they use is taken off."""
-    _, table, values, bounds = case(seed)
-    pool = genes(table, values, bounds)
-    must = np.flatnonzero(table.must_run)
-    rows = pool.rows(pool.first)
-    assert (table.job[rows[must]] == must).all()
-    assert not set(must) & set(pool.column)
-    assert (rows[~table.must_run] == -1).all()
+@settings(max_examples=40, deadline=None)
+def test_free_jobs_are_those_with_a_choice(seed):
+    """A job that must run and has one row, or that has no row at all, is not free."""
+    _, pool = case(seed)
+    free = set(pool.free.tolist())
+    for j, (rows, must) in enumerate(
+        zip(np.diff(pool.problem.start), pool.problem.must, strict=True)
+    ):
+        assert (j in free) == (rows > 1 or (rows == 1 and not must))
 
 
-@given(rounds)
-@settings(max_examples=60, deadline=None)
-def test_favourites_are_the_best_rows(seed):
-    """Without limits every job takes its most valuable row, or none if none is worth anything."""
-    _, table, values, _ = case(seed)
-    rows = favourites(table, values)
-    for j in range(len(table.jobs)):
-        own = np.arange(table.start[j], table.start[j + 1])
-        if table.must_run[j]:
-            assert rows[j] == own[0]
-        elif len(own) and values[own].max() > 0:
-            assert rows[j] == own[values[own].argmax()]
-        else:
-            assert rows[j] == -1
-
-
-def test_rows_that_cannot_be_chosen_have_no_gene():
-    """Options worth nothing, or too large for what there is, are left out, as are unknown rows."""
-    _, table, values, bounds = case(4)  # one pool of 4 GPUs
-    values = np.where(table.gpus == table.gpus.min(), -1.0, np.abs(values) + 0.1)
-    pool = genes(table, values, bounds)
-    kept = pool.row[pool.row >= 0]
-    assert len(kept) == (values > 0).sum() > 0
-    assert (values[kept] > 0).all()
-    unknown = np.full(len(table.jobs), -1)
-    dropped = np.flatnonzero(values < 0)[0]
-    unknown[table.job[dropped]] = dropped
-    assert (pool.genome(unknown) == pool.first).all()
+def test_what_is_no_option_of_the_case_is_no_gene():
+    """A row worth nothing is left out of the case: a plan that has it waits."""
+    made, _ = case(4)
+    dropped = np.setdiff1d(np.arange(len(made.table)), made.rows)
+    assert len(dropped)
+    rows = np.full(len(made.table.jobs), -1)
+    rows[made.table.job[dropped[0]]] = dropped[0]
+    assert (genome_of(made, rows) == -1).all()

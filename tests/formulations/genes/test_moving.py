@@ -12,16 +12,16 @@ NEED = {8: 8, 4: 4, 2: 2}
 
 
 def pool(at, loss, *, block, new, free=(8, 8), awake_w=0.0):
-    """Return moves of jobs on two nodes of 8 GPUs; gene 0 is a new job of `new` GPUs.
+    """Return moves of jobs on two nodes of 8 GPUs; job 0 is new and asks of `new` GPUs.
 
     Row 0 waits, row 1 is the new job's, row 2 + i is what running job i holds.
     """
-    gpus = np.array([0, new, *(sum(line) for line in at)], dtype=float)
+    gpus = np.array([0, new, *(sum(line) for line in at), 0], dtype=float)
     sizes = np.array([8, 4, 2])
     return PoolMoves(
         sizes=sizes,
         need=np.array([np.where(gpus >= size, gpus, 0) for size in sizes]),
-        gene=np.arange(1, len(at) + 1),
+        job=np.arange(1, len(at) + 1),
         row=np.arange(2, len(at) + 2),
         at=np.array(at, dtype=float),
         loss=np.array(loss, dtype=float),
@@ -29,7 +29,11 @@ def pool(at, loss, *, block, new, free=(8, 8), awake_w=0.0):
         free=np.array(free, dtype=float),
         needed=np.zeros(2, dtype=bool),
         pool=0,
+        gpus_per_node=8,
         awake_w=awake_w,
+        gpus=gpus,
+        extra_w=np.zeros_like(gpus),
+        cap_w=0.0,
     )
 
 
@@ -107,7 +111,7 @@ def test_whole_populations_are_counted_like_individuals(seed):
             assert moves.cost(individual[None], own)[0] == together[i]
             moved = moves.yielding(individual, own)
             assert (together[i] > 0) == bool(moved)
-            assert all(individual[moves.gene[j]] == moves.row[j] for j in moved)
+            assert all(individual[moves.job[j]] == moves.row[j] for j in moved)
 
 
 def test_sums_of_losses_are_exact_in_any_order():

@@ -379,9 +379,14 @@ def test_rows_of_a_job_do_not_depend_on_the_others(states, capped, order):
 @settings(deadline=None)
 @given(state=job, mind_power=st.booleans())
 def test_pruning_drops_just_what_is_dominated(state, mind_power):
-    """Against brute force: each dropped row has a better one; no kept row has one."""
-    full = build(snapshot(state), prune=False)
-    kept = build(snapshot(state), mind_power=mind_power)
+    """Against brute force: each dropped row has a better one; no kept row has one.
+
+    All rows are those of every batch: synchronising draws less than computing, so a slower batch
+    may draw less.
+    """
+    round = with_sync(state)
+    full = build(round, prune=False, mind_power=True)
+    kept = build(round, mind_power=mind_power)
     names = ("gpus", "clock", "batch", "rate", "power_w")
 
     def rows(table):
@@ -394,6 +399,29 @@ def test_pruning_drops_just_what_is_dominated(state, mind_power):
 
     expected = [b for b in rows(full) if not any(beats(a, b) for a in rows(full))]
     assert rows(kept) == expected
+
+
+def with_sync(*states, **fields):
+    """Return a round in which a GPU that synchronises draws 80 W."""
+    power = {"V100": msgspec.structs.replace(CURVE, sync_w=80.0)}
+    profile = msgspec.structs.replace(PROFILES["elastic"], power=power)
+    return msgspec.structs.replace(
+        snapshot(*states, **fields), profiles=PROFILES | {"elastic": profile}
+    )
+
+
+def test_batches_have_rows_of_their_own_where_watts_matter():
+    """On 8 GPUs at full clock larger batches are faster, as they synchronise less, and draw more.
+
+    Where watts do not matter the fastest stands for all.
+    """
+    state = waiting(NOISE, gpus=8, min_gpus=8, max_gpus=8)
+    minded, free = (build(with_sync(state), mind_power=minds) for minds in (True, False))
+    full = minded.clock == 1.0
+    assert minded.batch[full].tolist() == [64.0, 128.0, 256.0]
+    assert (np.diff(minded.rate[full]) > 0).all()
+    assert (np.diff(minded.power_w[full]) > 0).all()
+    assert free.batch.tolist() == [256.0]
 
 
 SIZES = [(1, NODE), (2, NODE), (4, RACK), (4, CLUSTER), (8, RACK), (8, CLUSTER)]
