@@ -153,7 +153,8 @@ def _burden(limits: Limits) -> Floats:
     """
     burden = limits.demand.copy()
     for p, node_w in enumerate(limits.node_w):
-        burden[-1] += node_w[-1] / max(1, len(node_w) - 1) * limits.demand[p]
+        each_w = node_w[-1] / max(1, len(node_w) - 1)
+        burden[len(limits.node_w) :] += each_w * limits.demand[p]
     return burden
 
 

@@ -90,7 +90,8 @@ class Genes:
         if not pools or not self.step_w:
             return {}
         sums = self.sums(population)
-        left_w = self.limit[-1] - self.loads(sums)[-1]
+        tops = list(zip(self.limit, self.loads(sums), strict=True))[len(self.step_w) :]
+        left_w = np.minimum.reduce([limit - load for limit, load in tops])
         found = {}
         for pool in pools:
             used_w = self.step_w[pool.pool].take(sums[pool.pool].astype(np.int64), mode="clip")
@@ -158,10 +159,12 @@ def gathered(column: Floats, population: Population) -> Floats:
 
 
 def charged(sums: Sequence[Floats], step_w: Sequence[Floats]) -> list[Floats]:
-    """Return the sums with the steps of all pools (the first sums) added to watts (the last)."""
+    """Return the sums with the steps of all pools (the first sums) added to watts (the others)."""
     loads = list(sums)
     for gpus, steps in zip(sums, step_w, strict=False):
-        loads[-1] = loads[-1] + steps.take(gpus.astype(np.int64), mode="clip")
+        node_w = steps.take(gpus.astype(np.int64), mode="clip")
+        for r in range(len(step_w), len(loads)):
+            loads[r] = loads[r] + node_w
     return loads
 
 
