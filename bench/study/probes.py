@@ -44,7 +44,7 @@ def measure(probe: str, policy: str) -> dict[str, Any]:
         schedule = run(instance, policy)
     except RondaError as error:
         return found | {"distance": None, "energy": None, "broken": 0, "message": str(error)}
-    figures = summarise(instance, schedule)
+    figures: dict[str, Any] = dict(summarise(instance, schedule))
     energy_j = best.get("energy_j")
     return found | {
         "distance": figures["mean_jct_s"] / best["mean_jct_s"] - 1.0,
@@ -58,7 +58,7 @@ def table(runs: pd.DataFrame) -> str:
     """Return the distances by policy (rows) and probe (columns), in Markdown."""
     rows = []
     for policy, own in runs.groupby("policy", sort=False):
-        by_probe = own.set_index("probe").to_dict("index")
+        by_probe: dict[Any, Any] = own.set_index("probe").to_dict("index")
         cells = [_words(by_probe[probe]) for probe in runs.probe.unique()]
         rows.append([str(policy), str(own.knowledge.iloc[0]), *cells])
     header = ["policy", "sizes", *(str(probe) for probe in runs.probe.unique())]
