@@ -27,15 +27,19 @@ def overloaded(round_, table, rows):
     """Tell by plain loops whether no set of awake nodes has the GPUs and the watts for the rows."""
     chosen = [int(k) for k in rows if k >= 0]
     need = [0] * len(table.pools)
-    jobs_w = 0.0
+    jobs_w = jobs_j = 0.0
     for k in chosen:
         need[table.pool[k]] += int(table.gpus[k])
         idle_w = table.pools[table.pool[k]].gpu_type.idle_w
-        jobs_w += float(table.power_w[k]) - int(table.gpus[k]) * idle_w
+        extra_w = float(table.power_w[k]) - int(table.gpus[k]) * idle_w
+        work = table.jobs[table.job[k]].remaining_at(round_.now_s)
+        runs_s = np.inf if work is None else work / float(table.rate[k])
+        jobs_w += extra_w
+        jobs_j += extra_w * min(runs_s, round_.window_s)
     t = round_.cluster.topology
     nodes = range(len(t.node_gpus))
     for awake in itertools.product((True, False), repeat=len(nodes)):
-        have, watts = [0] * len(need), jobs_w
+        have, watts = [0] * len(need), 0.0
         for node in nodes:
             if awake[node]:
                 have[t.node_pool[node]] += int(t.node_gpus[node])
@@ -43,7 +47,10 @@ def overloaded(round_, table, rows):
             else:
                 watts += t.sleep_w[node]
         enough = all(h >= n for h, n in zip(have, need, strict=True))
-        if enough and (round_.watts is None or watts <= round_.watts * (1 + 1e-9)):
+        cap_w, energy_j = round_.power_cap_w, round_.energy_j
+        cool = cap_w is None or watts + jobs_w <= cap_w * (1 + 1e-9)
+        joules = watts * round_.window_s + jobs_j
+        if enough and cool and (energy_j is None or joules <= energy_j * (1 + 1e-9)):
             return False
     return True
 
