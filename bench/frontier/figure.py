@@ -65,7 +65,8 @@ def draw_frontier(made: Report, path: Path) -> None:
     axes.set_xlim((least_j - margin) / unit_j, right_j / unit_j)
     axes.set_title(
         f"{made.instance.name}: completion time that energy buys\n"
-        "hollow: more energy for a longer time (dotted: from budget to budget)",
+        "hollow: more energy for a longer time (dotted: from budget to budget)"
+        + ("\n† uses more energy at some smaller budget" if any(c.rises for c in drawn) else ""),
         fontsize=10,
     )
     legend_below(figure, axes.get_legend_handles_labels()[0])
@@ -106,7 +107,7 @@ def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: fl
             linewidth=1,
             zorder=3,
         )
-    name = f"{curve.label} (more energy at smaller budgets)" if curve.rises else curve.label
+    name = f"{curve.label} †" if curve.rises else curve.label
     axes.plot([], [], color=shade, linestyle=line(index), marker=marker(index), label=name)
 
 
