@@ -194,6 +194,12 @@ def may_sleep(round: Round) -> bool:
     return limited and any(kind.saves_w > 0 for kind in node_classes(round.cluster))
 
 
+def base_w(round: Round) -> float:
+    """Return the watts of the cluster without jobs, with nodes asleep where that can help."""
+    topology = round.cluster.topology
+    return float((least_node_w(topology) if may_sleep(round) else topology.awake_w).sum())
+
+
 TOLERANCE = 1e-9
 """Relative rounding allowed against a cap."""
 

@@ -39,6 +39,34 @@ class Accrual:
             least = min(least, float(np.min((self.at(later) - used_j) / (later - now_s))))
         return max(0.0, least)
 
+    def banked_j(self, now_s: float, used_j: float, window_s: float, mean_w: float) -> float:
+        """Return what may be used at once, at most, beside what comes evenly.
+
+        With B of it ``B + (mean_w - B / window) t`` may be used by each t of the window, and
+        ``B + bearable t`` by each t, with the watts that can be drawn indefinitely.
+        """
+        sustained_w = self.bearable_w(now_s, used_j, np.inf)
+        times = np.append(now_s, self.times_s[self.times_s > now_s])
+        left, after = self.at(times) - used_j, times - now_s
+        most = float(np.min(left - sustained_w * after))
+        inside = after < window_s
+        rest = (left - mean_w * after)[inside] / (1.0 - after[inside] / window_s)
+        return min(max(0.0, most), float(np.min(rest)), mean_w * window_s)
+
+    def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
+        """Return until when constant power overdraws nothing; infinite if it never does."""
+        times = np.append(now_s, self.times_s[self.times_s > now_s])
+        left = self.at(times) - used_j - watts * (times - now_s)
+        broken = np.flatnonzero(left < 0)
+        if broken.size:
+            k = int(broken[0])
+            if k == 0:
+                return now_s
+            share = left[k - 1] / (left[k - 1] - left[k])
+            return float(times[k - 1] + share * (times[k] - times[k - 1]))
+        short_w = watts - float(self.rates_w[-1])
+        return float(times[-1] + left[-1] / short_w) if short_w > 0 else float("inf")
+
 
 def accrual(budget: Budget, reserved_w: float) -> Accrual:
     """Return how the energy budget of a (consistent) budget accrues.

@@ -35,6 +35,9 @@ class Round(Record, frozen=True, kw_only=True):
         Energy that the cluster may use in the next `window_s` seconds, likewise.
     window_s
         How far ahead `energy_j` reaches.
+    banked_j
+        What of `energy_j` may be used at once; the rest comes evenly over the window, and
+        `sustained_w` after it. None: all of it may.
     sustained_w
         Power that the energy budget can bear indefinitely.
     asleep
@@ -59,6 +62,7 @@ class Round(Record, frozen=True, kw_only=True):
     power_cap_w: NonNegative | None = None
     energy_j: NonNegative | None = None
     window_s: Positive = 3600.0
+    banked_j: NonNegative | None = None
     sustained_w: NonNegative | None = None
     asleep: tuple[int, ...] = ()
     waking: tuple[int, ...] = ()

@@ -51,6 +51,9 @@ class Capability(Flag):
     ELASTIC = auto()  # it chooses GPUs, clocks or batch sizes
     PREEMPTS = auto()  # it may stop or change running jobs
     ENERGY = auto()  # it sees power caps and energy budgets when it chooses options
+    SIZES = auto()  # it looks at the expected sizes of jobs when it orders or sizes them
+    HISTORY = auto()  # it predicts sizes from jobs that have ended
+    SLEEPS = auto()  # it powers nodes off and wakes them
     OBJECTIVE = auto()  # its plans carry an objective that others can be compared on
     PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
 

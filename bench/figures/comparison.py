@@ -76,6 +76,11 @@ class Row:
         return ", ".join(words)
 
     @property
+    def knowledge(self) -> str:
+        """Where it has the sizes of jobs from; – if no run ended."""
+        return next((str(r.metrics.get("knowledge", "–")) for r in self.runs if r.ok), "–")
+
+    @property
     def title(self) -> str:
         """The policy, how many seeds, and what is wrong."""
         seeds = f"{len(self.runs)} seeds" if len(self.runs) > 1 else ""
@@ -127,8 +132,9 @@ class Block:
         """Return its table; only policies that ended well on every seed can be best."""
         columns = [self._column(column) for column in COLUMNS]
         names = [row.title for row in self.rows]
-        header = ("policy", *(column.title for column in COLUMNS))
-        return Table(self.title, header, tuple(zip(names, *columns, strict=True)))
+        known = [row.knowledge for row in self.rows]
+        header = ("policy", "sizes", *(column.title for column in COLUMNS))
+        return Table(self.title, header, tuple(zip(names, known, *columns, strict=True)))
 
     def _column(self, column: Column) -> list[str]:
         fair = [row.means.get(column.key) if not row.note else None for row in self.rows]

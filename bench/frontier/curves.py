@@ -8,20 +8,18 @@ the right of the last one, and without a value to the left of the first.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import half_width
+from ronda.solvers.registry import ZEUS_BASES
 
-COMPARATORS = frozenset({"fifo", "sjf", "srtf", "race-to-idle", "elasticflow-like"}) | {
-    "fifo+zeus",
-    "tiresias+zeus",
-    "pollux-like+zeus",
-}
-"""What PowerFlow (Gu et al. 2023) compares itself with: schedulers that know no energy, alone and
-with Zeus's clocks. Every other policy counts as ronda's own."""
+COMPARATORS = frozenset({*ZEUS_BASES, "race-to-idle"}) | {f"{base}+zeus" for base in ZEUS_BASES}
+"""What PowerFlow (Gu et al. 2023) compares itself with, and others like it: schedulers that decide
+GPUs without energy in view, alone and with Zeus's clocks. All others count as ronda's own."""
 
 TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
 """The best of ronda's own should have a mean JCT this many times shorter than these comparators at
@@ -46,6 +44,9 @@ class Point:
     runs: tuple[Result, ...]
 
 
+RISE = 1e-3
+"""Less of a difference in energy between two budgets, relatively, is none."""
+
 NUMBERS = ("factor", "sustained_w", "energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
 """Of a point, for files."""
 
@@ -63,6 +64,21 @@ class Curve:
     failures: tuple[str, ...] = ()
     own: bool = True
 
+    @property
+    def knowledge(self) -> str:
+        """Where the policy has the sizes of jobs from; – without a run."""
+        run = next((run for point in self.points for run in point.runs), None)
+        return "–" if run is None else str(run.metrics.get("knowledge", "–"))
+
+    @property
+    def rises(self) -> tuple[float, ...]:
+        """The budget factors at which it used more energy than at the next larger one."""
+        return tuple(
+            low.factor
+            for low, high in pairwise(self.points)
+            if low.energy_j > high.energy_j * (1.0 + RISE)
+        )
+
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
         best: list[tuple[float, float]] = []
@@ -78,6 +94,14 @@ class Curve:
             return None
         energies, seconds = zip(*envelope, strict=True)
         return float(np.interp(energy_j, energies, seconds))
+
+    def energy_at(self, jct_s: float) -> float | None:
+        """Return the least energy for a mean JCT; None below the shortest of any point."""
+        envelope = self.envelope()
+        if not envelope or jct_s < envelope[-1][1] * (1.0 - 1e-12):
+            return None
+        energies, seconds = zip(*reversed(envelope), strict=True)
+        return float(np.interp(jct_s, seconds, energies))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ronda.bench.figures.style import (
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import NUMBERS, Curve
 from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.rivals import strongest
 from ronda.bench.frontier.tables import energy_unit
 
 LOGARITHMIC = 8.0
@@ -28,13 +29,18 @@ LOGARITHMIC = 8.0
 
 
 def draw_frontier(made: Report, path: Path) -> None:
-    """Draw a curve for each policy and the clairvoyant frontier; nothing without any point.
+    """Draw ronda's own curves, the strongest comparators and the clairvoyant frontier.
+
+    Comparators that another one beats at every energy are left to the tables and the CSV file;
+    a curve that uses more energy at a smaller budget says so. Nothing is drawn without any point.
 
     Filled markers are on a policy's envelope, hollow ones are points that it beats elsewhere with
     less energy (a dotted line goes from budget to budget). The envelope goes on level to the
     right: more energy need not be spent.
     """
-    points = [point for curve in made.curves for point in curve.points]
+    rivals = strongest(made.curves)
+    drawn = [curve for curve in made.curves if curve.own or curve.label in rivals]
+    points = [point for curve in drawn for point in curve.points]
     if not points:
         return
     most_j = max(point.energy_j + point.energy_half_j for point in points)
@@ -45,7 +51,7 @@ def draw_frontier(made: Report, path: Path) -> None:
     figure = new_figure(8, 5)
     axes = figure.subplots()
     _draw_bound(axes, made.bound, unit_j, right_j)
-    for index, curve in enumerate(made.curves):
+    for index, curve in enumerate(drawn):
         _draw_curve(axes, curve, index, unit_j, right_j)
     seconds = [point.mean_jct_s for point in points] + [jct for _, jct in made.bound]
     if max(seconds) > LOGARITHMIC * min(seconds):
@@ -59,7 +65,8 @@ def draw_frontier(made: Report, path: Path) -> None:
     axes.set_xlim((least_j - margin) / unit_j, right_j / unit_j)
     axes.set_title(
         f"{made.instance.name}: completion time that energy buys\n"
-        "hollow: more energy for a longer time (dotted: from budget to budget)",
+        "hollow: more energy for a longer time (dotted: from budget to budget)"
+        + ("\n† uses more energy at some smaller budget" if any(c.rises for c in drawn) else ""),
         fontsize=10,
     )
     legend_below(figure, axes.get_legend_handles_labels()[0])
@@ -100,7 +107,8 @@ def _draw_curve(axes: Axes, curve: Curve, index: int, unit_j: float, right_j: fl
             linewidth=1,
             zorder=3,
         )
-    axes.plot([], [], color=shade, linestyle=line(index), marker=marker(index), label=curve.label)
+    name = f"{curve.label} †" if curve.rises else curve.label
+    axes.plot([], [], color=shade, linestyle=line(index), marker=marker(index), label=name)
 
 
 def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None:

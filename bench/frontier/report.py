@@ -14,6 +14,7 @@ from ronda.bench.frontier.curves import (
     levels_of,
     verdicts,
 )
+from ronda.bench.frontier.rivals import Duel, at_equal_energy, at_equal_jct
 from ronda.bench.frontier.shadow import Shadow, Worth, shadows, worth
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
@@ -53,6 +54,8 @@ class Report:
     bound: Steps
     levels: tuple[Level, ...]
     verdicts: tuple[Verdict, ...]
+    equal_energy: tuple[Duel, ...]
+    equal_jct: tuple[Duel, ...]
     shadows: tuple[Shadow, ...]
     worths: dict[tuple[str, float], Worth]
     rankings: tuple[Ranking, ...]
@@ -88,6 +91,8 @@ def make_report(
         bound=bound,
         levels=levels,
         verdicts=verdicts(plain, levels),
+        equal_energy=at_equal_energy(plain),
+        equal_jct=at_equal_jct(plain),
         shadows=shadows(instance, plain, larger, worths),
         worths=worths,
         rankings=tuple(_rankings(found)) if len(found) > 1 else (),

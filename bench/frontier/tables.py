@@ -6,6 +6,7 @@ from typing import Any
 from ronda.bench.figures.table import Best, Table, seconds
 from ronda.bench.frontier.curves import NUMBERS, Verdict
 from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.rivals import FASTER, THRIFTIER, spans
 from ronda.bench.frontier.shadow import SHADOWS
 
 MWH = 3.6e9
@@ -22,7 +23,7 @@ def energy_unit(made: Report) -> tuple[float, str]:
 
 def tables_of(made: Report) -> tuple[Table, ...]:
     """Return the tables of a report, those without rows left out."""
-    found = (_points(made), _levels(made), _shadow(made), _rankings(made))
+    found = (_points(made), _levels(made), _duels(made), _shadow(made), _rankings(made))
     return tuple(table for table in found if table.rows)
 
 
@@ -39,13 +40,19 @@ def _points(made: Report) -> Table:
             bound_s = p.bound_mean_jct_s
             above = f"{p.mean_jct_s / bound_s - 1:.1%}" if bound_s else _NONE
             budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
-            rows.append((curve.label, *budget, used, jct, above))
+            rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
     return Table(
         f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
-        ("policy", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
+        ("policy", "sizes", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
         tuple(rows),
+        tuple(
+            f"{curve.label} uses more energy at ×{', ×'.join(f'{f:g}' for f in curve.rises)} than "
+            "at the next larger budget"
+            for curve in made.curves
+            if curve.rises
+        ),
     )
 
 
@@ -72,6 +79,44 @@ def _levels(made: Report) -> Table:
         tuple(rows),
         (missing, against, *(verdict_words(v, unit_j, unit) for v in made.verdicts)),
     )
+
+
+def _duels(made: Report) -> Table:
+    """Return the table of ronda's best against the strongest comparator."""
+    unit_j, unit = energy_unit(made)
+    rows = []
+    if not any(curve.own for curve in made.curves):
+        return Table("", (), ())
+    for start, end, worst in spans(made.equal_energy):
+        where = f"{start / unit_j:.4g} to {end / unit_j:.4g} {unit}"
+        gain = _NONE if worst.own is None else f"{worst.gain:.2f}× faster"
+        rows.append((where, worst.own or _NONE, worst.rival, gain))
+    for start, end, worst in spans(made.equal_jct):
+        where = f"mean JCT {seconds(start)} to {seconds(end)} s"
+        gain = _NONE if worst.own is None else f"{worst.gain:.0%} less energy"
+        rows.append((where, worst.own or _NONE, worst.rival, gain))
+    return Table(
+        f"{made.instance.name}: the best of ronda's own against the strongest comparator",
+        ("at equal", "ronda's best", "strongest comparator", "at the worst place"),
+        tuple(rows),
+        (duel_words(made),) if rows else (),
+    )
+
+
+def duel_words(made: Report) -> str:
+    """Say where ours are furthest ahead of the strongest comparator, and where they are behind."""
+    unit_j, unit = energy_unit(made)
+    faster = max(made.equal_energy, key=lambda duel: duel.gain)
+    less = max(made.equal_jct, key=lambda duel: duel.gain)
+    met = faster.gain >= FASTER or less.gain >= THRIFTIER
+    words = (
+        f"target {FASTER}× or {THRIFTIER:.0%} somewhere: {'met' if met else 'NOT met'}: "
+        f"{faster.gain:.2f}× faster with {faster.at / unit_j:.4g} {unit}, "
+        f"{less.gain:.0%} less energy for {seconds(less.at)} s"
+    )
+    behind = [f"{d.at / unit_j:.4g} {unit}" for d in made.equal_energy if d.gain < 1.0]
+    behind += [f"{seconds(d.at)} s" for d in made.equal_jct if d.gain < 0.0]
+    return words + (f"; WORSE at {', '.join(behind)}" if behind else "; worse nowhere")
 
 
 def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
@@ -134,6 +179,7 @@ def as_json(made: Report) -> dict[str, Any]:
             {
                 "policy": curve.label,
                 "own": curve.own,
+                "knowledge": curve.knowledge,
                 "points": [
                     {name: getattr(point, name) for name in (*NUMBERS, "bound_mean_jct_s")}
                     | {"seeds": [run.seed for run in point.runs]}
@@ -155,6 +201,10 @@ def as_json(made: Report) -> dict[str, Any]:
             }
             for each in made.levels
         ],
+        "strongest": {
+            "equal_energy": [asdict(duel) for duel in made.equal_energy],
+            "equal_jct": [asdict(duel) for duel in made.equal_jct],
+        },
         "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
         "shadow_prices": made.shadows,
         "rankings": [asdict(ranking) for ranking in made.rankings],

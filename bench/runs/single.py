@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim
+from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
 from ronda.instances.check.answer import Violation, check
@@ -44,6 +45,7 @@ def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measure
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
     least = bounds(instance)
+    metrics["knowledge"] = knowledge(instance, schedule.policy)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
     metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
     if least.mean_jct_s > 0:

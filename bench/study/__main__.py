@@ -18,6 +18,7 @@ STUDIES = {
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
     "restarts": "How mean JCT and restarts follow what a restart costs.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
+    "probes": "Every policy on instances whose best schedule is known on paper.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""

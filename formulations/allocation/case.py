@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
+from ronda.formulations.energy import share
 from ronda.formulations.options.dominance import unbeaten
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
@@ -74,6 +75,25 @@ class Case:
         """(n,) watts that each variable adds to those of its GPUs idle."""
         return self.table.extra_w[self.rows]
 
+    @property
+    def charged_w(self) -> Floats:
+        """(n,) mean watts over the energy window that each variable is charged."""
+        return charged_w(self.round, self.table)[self.rows]
+
+
+def lasts_s(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) for how long options draw their power; infinite for jobs of unknown size."""
+    left = [state.remaining_at(round.now_s) for state in table.jobs]
+    work = np.array([np.inf if each is None else each for each in left], dtype=float)
+    return np.asarray(work[table.job] / table.rate)
+
+
+def charged_w(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) the watts that options are charged throughout the window (`share`)."""
+    if round.energy_j is None:
+        return table.extra_w
+    return np.asarray(table.extra_w * share(round, lasts_s(round, table)))
+
 
 def restrict(case: Case, kept: Mask) -> Case:
     """Return the case with some of its options only; `kept` (n,) tells which."""
@@ -116,8 +136,10 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     if racks:
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
     costs = [table.gpus[rows].astype(float)]
-    if round.watts is not None or racks:
+    if round.power_cap_w is not None or racks:
         costs.append(table.extra_w[rows])
+    if round.energy_j is not None:
+        costs.append(charged_w(round, table)[rows])
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.allocation.case import case_of
+from ronda.formulations.allocation.case import case_of, charged_w
 from ronda.formulations.allocation.rows import gpus
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts import least_node_w, may_sleep, rack_caps
+from ronda.formulations.watts import base_w, may_sleep, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.round import Round
@@ -18,10 +18,11 @@ class Limits:
     """Capacities, and what each option takes of them.
 
     A set of options is within the limits if ``demand`` (R, K) summed over it is at most
-    ``capacity`` (R,), where the sum for watts is increased by ``node_w[p][g]`` for each pool p of
+    ``capacity`` (R,), where the sums for watts are increased by ``node_w[p][g]`` for each pool p of
     which the set uses g GPUs: the watts, beyond their sleep, of the nodes that these keep awake;
     ``node_w`` is empty if no node may sleep. ``names`` are ``gpus[POOL]`` of every pool, then
-    ``watts``, above those of the cluster without jobs, if power is limited.
+    ``watts`` and ``energy``, above those of the cluster without jobs, if they are limited: at
+    once, and on average over the energy window.
     """
 
     names: tuple[str, ...]
@@ -41,21 +42,30 @@ def limits(round: Round, table: OptionTable) -> Limits:
     rows = list(gpus(case_of(round, table, np.arange(len(table)))))
     names, demand = [row.name for row in rows], [row.use for row in rows]
     capacity = [float(pool.gpus) for pool in table.pools]
-    watts = [w for w in (round.watts, capped_w(round.cluster)) if w is not None]
+    watts = [w for w in (round.power_cap_w, capped_w(round.cluster)) if w is not None]
+    named = [("watts", w, table.extra_w) for w in sorted(watts)[:1]]
+    if round.energy_j is not None:
+        named.append(("energy", round.energy_j / round.window_s, charged_w(round, table)))
     node_w: tuple[Floats, ...] = ()
-    if watts:
-        base = float(round.cluster.topology.awake_w.sum())
-        if may_sleep(round):
-            base = float(least_node_w(round.cluster.topology).sum())
-            node_w = tuple(_node_w(round, p) for p in range(len(table.pools)))
-        names.append("watts")
-        capacity.append(min(watts) - base)
+    if named and may_sleep(round):
+        node_w = tuple(node_steps_w(round, p) for p in range(len(table.pools)))
+    for name, limit_w, use in _binding(named):
+        names.append(name)
+        capacity.append(limit_w - base_w(round))
         # Less than idle would let a job pay for others; profiles without a power curve draw idle.
-        demand.append(np.maximum(table.extra_w, 0.0))
+        demand.append(np.maximum(use, 0.0))
     return Limits(tuple(names), np.array(capacity), np.array(demand, dtype=float), node_w)
 
 
-def _node_w(round: Round, pool: int) -> Floats:
+def _binding(named: list[tuple[str, float, Floats]]) -> list[tuple[str, float, Floats]]:
+    """Return the limits on watts but for one that another one implies."""
+    if len(named) < 2:
+        return named
+    low, high = sorted(named, key=lambda limit: limit[1])
+    return [low] if (low[2] >= high[2]).all() else named
+
+
+def node_steps_w(round: Round, pool: int) -> Floats:
     """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
 
     In a pool of unequal nodes all are taken as small as the smallest and as thirsty as the

@@ -98,18 +98,30 @@ def ready_gpus(case: Case) -> Iterator[Row]:
 def power(case: Case) -> Iterator[Row]:
     """Σ_k extra_k x_k + Σ_c (awake_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c, in watts.
 
-    `energy_window` is the same times the window, in joules; the tighter of the two comes first.
+    `energy_window` is the same with what options are charged on average over the window
+    (`ronda.formulations.energy`), times the window, in joules. The lower limit comes first.
     """
-    round_ = case.round
-    limits = {}
+    round_, window_s = case.round, case.round.window_s
+    limits = []
     if round_.power_cap_w is not None:
-        limits["power_cap"] = (round_.power_cap_w, 1.0)
+        limits.append((round_.power_cap_w, 1.0, "power_cap", case.extra_w))
     if round_.energy_j is not None:
-        limits["energy_window"] = (round_.energy_j / round_.window_s, round_.window_s)
-    for name, (watts, scale) in sorted(limits.items(), key=lambda item: item[1][0]):
+        limits.append((round_.energy_j / window_s, window_s, "energy_window", case.charged_w))
+    asleep_w = sum(c.idle_w(0) for c in case.classes)
+    for watts, scale, name, use in sorted(limits, key=lambda limit: limit[0]):
         nodes = tuple(c.saves_w * scale for c in case.classes)
-        asleep_w = sum(c.idle_w(0) for c in case.classes)
-        yield Row(name, case.extra_w * scale, (watts - asleep_w) * scale, nodes)
+        yield Row(name, use * scale, (watts - asleep_w) * scale, nodes)
+
+
+def implied(case: Case) -> bool:
+    """Tell whether the lower limit on power is kept only if the other one is kept as well."""
+    energy_j, cap_w = case.round.energy_j, case.round.power_cap_w
+    if energy_j is None or cap_w is None:
+        return False
+    uses = [case.extra_w, case.charged_w]
+    if energy_j / case.round.window_s < cap_w:
+        uses.reverse()
+    return bool((uses[1] <= uses[0]).all())
 
 
 def rack_share(case: Case) -> Iterator[Row]:
@@ -143,11 +155,11 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     """Return all rows of a round as arrays, but for those that nothing can break.
 
     Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
-    if some may sleep, and the kilowatts of pools in racks. ``power_cap`` and ``energy_window`` are
-    multiples of each other: only the tighter one has a row, unless `both_limits` is set.
+    if some may sleep, and the kilowatts of pools in racks. Of ``power_cap`` and ``energy_window``
+    only the tighter one has a row if it implies the other, unless `both_limits` is set.
     """
     found = [row for family in FAMILIES for row in family(case)]
-    if not both_limits:
+    if not both_limits and implied(case):
         looser = [row.name for row in found if row.name in ("power_cap", "energy_window")][1:]
         found = [row for row in found if row.name not in looser]
     counts = np.array([c.count for c in case.classes], dtype=float)

@@ -103,14 +103,15 @@ class Genes:
 
         Those that the GPUs need, and as many more as the watts that are left can bear.
         """
-        pools = [pool for pool in self.moving if pool.awake_w > 0]
+        pools = [pool for pool in self.moving if len(pool.awake_w)]
         if not pools:
             return {}
         gpus = {p.pool: p.gpus[population].sum(axis=1) for p in pools}
         nodes = {p.pool: np.ceil(gpus[p.pool] / p.gpus_per_node) for p in pools}
-        left_w = pools[0].cap_w - pools[0].extra_w[population].sum(axis=1)
-        left_w -= sum(nodes[p.pool] * p.awake_w for p in pools)
-        return {p.pool: nodes[p.pool] + np.floor(left_w / p.awake_w + ROUNDING) for p in pools}
+        left = pools[0].cap[:, None] - pools[0].extra[:, population].sum(axis=2)
+        left -= sum(nodes[p.pool] * p.awake_w[:, None] for p in pools)
+        more = {p.pool: np.floor(left / p.awake_w[:, None] + ROUNDING).min(axis=0) for p in pools}
+        return {pool: nodes[pool] + more[pool] for pool in nodes}
 
     def making_room(self, genome: Rows) -> Rows:
         """Return the running jobs that an individual moves to make room for others."""

@@ -34,8 +34,9 @@ class PoolMoves:
     * `block` (H,): its size if it is one block below a node and may be moved, else 0.
     * `free` (N,): GPUs of each node beside those of jobs without a choice.
     * `needed` (N,): whether a job without a choice holds GPUs of the node.
-    * `awake_w`: what a node awake draws more than asleep; 0 if it may not sleep. If it may:
-      `gpus`, `extra_w` (K + 1,) of each row (in this pool; in all), and `cap_w` above sleep.
+    * `awake_w` (R,): what a node awake takes of each limit on power more than asleep; of none if
+      it may not sleep. Then `gpus` (K + 1,) and `extra` (R, K + 1) of each row (in this pool; in
+      all), and `cap` (R,) above sleep.
     """
 
     sizes: Rows
@@ -49,10 +50,10 @@ class PoolMoves:
     needed: Mask
     pool: int
     gpus_per_node: int
-    awake_w: float
+    awake_w: Floats
     gpus: Floats
-    extra_w: Floats
-    cap_w: float
+    extra: Floats
+    cap: Floats
 
     def cost(self, population: Rows, awake: Floats | None) -> Floats:
         """Return (P,) the estimated cost of moves; (P,) nodes may be `awake` (None: all)."""

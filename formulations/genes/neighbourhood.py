@@ -92,14 +92,12 @@ def _sleep(genes: Genes, case: Case, pool: int, gpus: Rows) -> dict[str, Any]:
     """Return what limits the nodes awake; nothing where racks' power is capped, as it is there."""
     problem = genes.problem
     limits = [r for r, n in enumerate(problem.names) if n in ("power_cap", "energy_window")]
-    none = np.zeros(len(gpus))
-    if not case.sleeps or case.racks or not limits:
-        return {"awake_w": 0.0, "gpus": none, "extra_w": none, "cap_w": 0.0}
-    own = [b for b, kind in enumerate(case.classes) if kind.pool == pool]
-    power = limits[0]
+    if not case.sleeps or case.racks:
+        limits = []
+    own = [b for b, kind in enumerate(case.classes) if kind.pool == pool] if limits else []
     return {
-        "awake_w": float(problem.block_use[power, own].max()),
+        "awake_w": problem.block_use[np.ix_(limits, own)].max(axis=1, initial=0.0),
         "gpus": gpus.astype(float),
-        "extra_w": np.append(problem.use[power], 0.0),
-        "cap_w": float(problem.capacity[power]),
+        "extra": np.pad(problem.use[limits], ((0, 0), (0, 1))),
+        "cap": problem.capacity[limits],
     }

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ronda.formulations.energy import left_w, seconds_left
 from ronda.formulations.models.power import extra_gpu_w, extra_w
 from ronda.formulations.watts import RackPower, capped, idle_w
 from ronda.instances.arrays import Floats
@@ -47,7 +48,7 @@ def stand_by(
     if not plan.asleep:
         return plan.asleep
     t, racks = round.cluster.topology, _racks(round, plan)
-    spare_w = np.inf if round.watts is None else round.watts - drawn_w(round, plan)
+    spare_w = spare_of(round, plan)
     asleep, now = set(plan.asleep), set(round.asleep)
     awake_w, waking_w, missing = t.awake_w, t.waking_w, list(needed)
     for node in set(range(len(t.node_pool))) - asleep:
@@ -89,7 +90,10 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
     return racks
 
 
-def drawn_w(round: Round, plan: Plan) -> float:
-    """Return the watts that the cluster draws under a plan, when its jobs progress."""
-    extra = sum(extra_w(round, allocation.option) for allocation in plan.allocations.values())
-    return idle_w(round, plan.asleep) + extra
+def spare_of(round: Round, plan: Plan) -> float:
+    """Return the watts that a plan leaves of the round's limits; infinite without limits."""
+    states = {state.job.id: state for state in round.jobs}
+    options = {job: allocation.option for job, allocation in plan.allocations.items()}
+    watts = np.array([extra_w(round, option) for option in options.values()])
+    seconds = np.array([seconds_left(round, states[job], o) for job, o in options.items()])
+    return left_w(round, idle_w(round, plan.asleep), watts, seconds)

@@ -14,6 +14,7 @@ from ronda.instances.check.plan import (
     capped_racks,
     check_plan,
     cluster_violations,
+    ending,
     extra_w,
     must_run_violations,
     over_capacity,
@@ -156,7 +157,8 @@ class Ledger:
             for k, mask in enumerate(self._masks)
         ]
         wake = waking_w(round, round.asleep, asleep)
-        found = cluster_violations(round, watts[0], wake)
+        ends = ending(round, plan, self._idle_w)
+        found = cluster_violations(round, watts[0], wake, ends)
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
             found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))

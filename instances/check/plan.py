@@ -50,7 +50,7 @@ def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]
         counted: list[bool] = mask.tolist()
         return float(base[mask].sum()) + sum(extra_w(a, idle_w, counted) for a in allocations)
 
-    found = cluster_violations(round, watts(everything), wake)
+    found = cluster_violations(round, watts(everything), wake, ending(round, plan, idle_w))
     for rack, cap_w, mask in capped_racks(round.cluster):
         found += rack_violations(rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
     return found
@@ -183,25 +183,70 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
     return False
 
 
-def cluster_violations(round: Round, watts: float, waking: NDArray[np.float64]) -> list[Violation]:
+def ending(round: Round, plan: Plan, idle_w: Sequence[float]) -> list[tuple[float, float]]:
+    """Return pairs (seconds, watts) of the jobs that are expected to end inside the energy window.
+
+    The watts are those that a job adds to its idle GPUs, for as long as it progresses.
+    """
+    if round.energy_j is None:
+        return []
+    everywhere, found = [True] * len(idle_w), []
+    for state in round.jobs:
+        given, work = plan.allocations.get(state.job.id), state.remaining_at(round.now_s)
+        if given is None or work is None or not given.option.rate > 0:
+            continue
+        seconds = work / given.option.rate + given.option.teardown_s
+        if seconds < round.window_s:
+            found.append((seconds, extra_w(given, idle_w, everywhere)))
+    return sorted(found)
+
+
+def cluster_violations(
+    round: Round,
+    watts: float,
+    waking: NDArray[np.float64],
+    ends: Sequence[tuple[float, float]] = (),
+) -> list[Violation]:
     """Compare the cluster's power with the round's power cap and energy.
 
-    It draws `watts` once woken nodes are awake; until then the (N,) `waking` come on top.
+    It draws `watts` once woken nodes are awake; until then the (N,) `waking` come on top. It draws
+    less from each of the `ends` on (see `ending`).
     """
     found = []
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
     if cap_w is not None and exceeds(at_first, cap_w):
         found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
-    wake_s = np.minimum(round.cluster.topology.wake_s, round.window_s)
-    joules = watts * round.window_s + float(waking @ wake_s)
-    if round.energy_j is not None and exceeds(joules, round.energy_j):
-        waking_too = f" and {joules - watts * round.window_s:.6g} J to wake" if waking.any() else ""
-        message = (
-            f"{watts:.6g} W for {round.window_s:g} s{waking_too} use {joules:.6g} J "
-            f"of {round.energy_j:.6g} J"
-        )
-        found.append(Violation("energy", "cluster", message))
-    return found
+    return found + _overspent(round, watts, waking, ends)
+
+
+def _overspent(
+    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
+) -> list[Violation]:
+    """Return the first time of the energy window at which more is used than may be.
+
+    What is used bends only when a job ends, or a node is awake, and what may be used nowhere.
+    """
+    energy_j, window_s = round.energy_j, round.window_s
+    if energy_j is None:
+        return []
+    wake_s = np.minimum(round.cluster.topology.wake_s, window_s)
+    at_once = energy_j if round.banked_j is None else round.banked_j
+    ended_j = ended_w = 0.0  # by the jobs that have ended, and what they drew
+    times = sorted({*(s for s, _ in ends), *wake_s[waking > 0].tolist(), window_s} - {0.0})
+    coming = iter([*ends, (np.inf, 0.0)])
+    end_s, end_w = next(coming)
+    for t in times:
+        while end_s < t:
+            ended_j, ended_w = ended_j + end_w * end_s, ended_w + end_w
+            end_s, end_w = next(coming)
+        wake_j = float(waking @ np.minimum(wake_s, t))
+        joules = (watts - ended_w) * t + ended_j + wake_j
+        allowed_j = at_once + (energy_j - at_once) * t / window_s
+        if exceeds(joules, allowed_j):
+            waking_too = f", {wake_j:.6g} J of it to wake," if waking.any() else ""
+            message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
+            return [Violation("energy", "cluster", message)]
+    return []
 
 
 def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:

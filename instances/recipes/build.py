@@ -11,7 +11,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
-from ronda.instances.recipes import hand
+from ronda.instances.recipes import hand, probes
 from ronda.instances.recipes.batches import philly_batches
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.item import Item
@@ -36,6 +36,11 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "pollux-2": lambda source: pollux(source, 2),
     "pollux-3": lambda source: pollux(source, 3),
     "pollux-4": lambda source: pollux(source, 4),
+    **{name: lambda _, name=name: probes.cap(name) for name in sorted(probes.CAPS)},  # type: ignore[misc]
+    "probe-racks": lambda _: probes.racks(),
+    "probe-restart": lambda _: probes.restart(),
+    "probe-wake": lambda _: probes.wake(),
+    "probe-window": lambda _: probes.window(),
     "two-jobs": lambda _: hand.two_jobs(),
     "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),

@@ -7,8 +7,8 @@ from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
 from ronda.instances.recipes.item import Item
 from ronda.instances.round import Round
 
-_SOURCE = "made for ronda, by hand"
-_LICENCE = "Apache-2.0"
+SOURCE = "made for ronda, by hand"
+LICENCE = "Apache-2.0"
 _SRTF = "srtf(setup_s=0)"  # plain: without the extra second of the Helios artifact's SRTF
 
 _ONE_GPU = """\
@@ -56,7 +56,7 @@ def one_gpu() -> Instance:
     """Return three rigid jobs on one GPU."""
     gpu = GpuType(name="GPU", memory_gib=16.0)
     jobs = tuple(
-        _rigid(name, at, 1, length)
+        rigid(name, at, 1, length)
         for name, at, length in (("A", 0.0, 10.0), ("B", 1.0, 2.0), ("C", 2.0, 1.0))
     )
     return Instance(
@@ -65,8 +65,8 @@ def one_gpu() -> Instance:
         profiles={"rigid": Profile(name="rigid", throughput={"GPU": Rigid()})},
         jobs=jobs,
         description=_ONE_GPU,
-        source=_SOURCE,
-        licence=_LICENCE,
+        source=SOURCE,
+        licence=LICENCE,
         reference={
             "fifo": {"mean_jct_s": 32 / 3, "mean_queue_s": 19 / 3, "queued_jobs": 2.0},
             "sjf": {"mean_jct_s": 31 / 3, "mean_queue_s": 6.0, "queued_jobs": 2.0},
@@ -107,8 +107,8 @@ def two_jobs() -> Instance:
         profiles={"app": Profile(name="app", throughput={"GPU": table}, base_batch=8.0)},
         jobs=jobs,
         description=_TWO_JOBS,
-        source=_SOURCE,
-        licence=_LICENCE,
+        source=SOURCE,
+        licence=LICENCE,
         reference={
             "optimum": {"mean_jct_s": 160.0},
             "fifo": rigid,
@@ -145,11 +145,11 @@ def clock_or_gpus() -> Item:
             profiles={"app": profile},
             waiting=(JobState(job=job, since_s=0.0),),
             power_cap_w=400.0,
-            source=f"{_SOURCE}. {_CLOCK_OR_GPUS}",
+            source=f"{SOURCE}. {_CLOCK_OR_GPUS}",
         ),
         description=_CLOCK_OR_GPUS,
-        source=_SOURCE,
-        licence=_LICENCE,
+        source=SOURCE,
+        licence=LICENCE,
         reference={"optimum": {"rate": 1.4, "gpus": 2.0, "clock": 0.7, "power_w": 387.2}},
     )
 
@@ -167,11 +167,11 @@ def energy_hand() -> Instance:
         name="energy-hand",
         cluster=uniform_cluster(gpu, 2, 2, host_idle_w=100.0, sleep_w=10.0, wake_s=30.0),
         profiles={"rigid": profile},
-        jobs=(_rigid("A", 0.0, 2, 100.0), _rigid("B", 200.0, 2, 50.0)),
+        jobs=(rigid("A", 0.0, 2, 100.0), rigid("B", 200.0, 2, 50.0)),
         costs=Costs(start_s=10.0, restart_s=10.0),
         description=_ENERGY_HAND,
-        source=_SOURCE,
-        licence=_LICENCE,
+        source=SOURCE,
+        licence=LICENCE,
         reference={
             "fifo": awake,
             "sjf": awake,
@@ -181,13 +181,14 @@ def energy_hand() -> Instance:
     )
 
 
-def _rigid(name: str, submit_s: float, gpus: int, seconds: float) -> Job:
+def rigid(name: str, submit_s: float, gpus: int, seconds: float, partition: str = "default") -> Job:
     """Return a rigid job of known size."""
     return Job(
         id=name,
         submit_s=submit_s,
         profile="rigid",
         gpus=gpus,
+        partition=partition,
         estimate=Estimate(work=seconds),
         truth=Truth(work=seconds),
     )

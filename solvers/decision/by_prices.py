@@ -30,7 +30,7 @@ HIGHS_RETURNS_LATE_S = 0.02
 """HiGHS looks at the clock this much too late at worst, on cores of some thousand options."""
 
 POWER = ("power_cap", "energy_window")
-"""The names of the one row for the tighter limit on power, in watts and in joules."""
+"""The names of the rows for the limits on power, in watts and in joules."""
 
 
 def allocate_by_prices(
@@ -153,12 +153,16 @@ def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
 
 
 def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
-    """Return the price of a GPU of each pool (``gpus[POOL]``) and of a watt (``watts``).
+    """Return the price of a GPU of each pool (``gpus[POOL]``), and of a watt.
 
-    The GPU's share of a whole node counts with it; the watts that keep its node awake do not.
+    That of a watt at once is ``watts``, throughout the energy window ``energy``. The GPU's share of
+    a whole node counts with it; the watts that keep its node awake do not.
     """
-    watt = prices.get("power_cap", 0.0) + prices.get("energy_window", 0.0) * round.window_s
-    found, classes = {"watts": watt}, node_classes(round.cluster)
+    found = {
+        "watts": prices.get("power_cap", 0.0),
+        "energy": prices.get("energy_window", 0.0) * round.window_s,
+    }
+    watt, classes = sum(found.values()), node_classes(round.cluster)
     for p, pool in enumerate(round.cluster.topology.pools):
         own = [c for c in classes if c.pool == p]
         node = sum(v for n, v in prices.items() if n.startswith(f"whole_nodes[{pool.name},"))
@@ -185,7 +189,8 @@ def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -
     """
     known = {name: prices[name] for name in problem.names if name in prices}
     for now, before, factor in zip(POWER, POWER[::-1], (window_s, 1 / window_s), strict=True):
-        if now in problem.names and not known.get(now) and prices.get(before):
+        alone = now in problem.names and before not in problem.names
+        if alone and not known.get(now) and prices.get(before):
             known[now] = prices[before] * factor
     return known
 

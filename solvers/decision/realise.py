@@ -1,5 +1,6 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.allocation.case import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
+from ronda.formulations.energy import left_w
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, option
 from ronda.formulations.placement.placer import Placed, place
@@ -138,8 +141,7 @@ class _Placing:
             if not np.array_equal(spread, kept):
                 kept = spread
             else:
-                over_w = self._over_w(placed, float(self.table.extra_w[there].sum()))
-                fewer = self._shed(there, over_w)
+                fewer = self._shed(there, placed)
                 if len(fewer) == len(there):
                     return kept, there, placed
                 kept = fewer
@@ -152,15 +154,15 @@ class _Placing:
         if not may_sleep(round):
             return put()
         gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-        extra = float(table.extra_w[rows].sum())
-        awake = _awake(round, gpus.astype(int).tolist(), extra, save_energy=self.watt_value > 0)
+        counts = gpus.astype(int).tolist()
+        awake = self._awake(rows, counts)
         packed = put(may_sleep=True, awake=awake)
         if packed.unplaced and (table.span[rows] == RACK).any():  # nodes were counted, not racks
             packed = min(packed, put(may_sleep=True), key=lambda placed: len(placed.unplaced))
         if self.watt_value <= 0 or not packed.moved:
             return packed
         loose = put(may_sleep=True)
-        if loose.unplaced or self._over_w(loose, extra) > 0:
+        if loose.unplaced or not self._keeps(loose, rows):
             return packed
         more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
         loss = loss_of_moves(round, table, self.values, rows, packed.moved)
@@ -182,47 +184,55 @@ class _Placing:
             instead[i] = rows[i] if row is None else row
         return instead
 
-    def _over_w(self, placed: Placed, extra: float) -> float:
-        """Return by how many watts the placed jobs exceed the round's limit."""
-        if self.round.watts is None:
-            return 0.0
-        return idle_w(self.round, placed.asleep) + extra - self.round.watts * (1 + ROUNDING)
+    def _left_w(self, rows: Rows, base: float) -> float:
+        """Return the watts that rows leave of the round's limits, beside `base` without jobs."""
+        seconds = lasts_s(self.round, self.table)[rows]
+        return left_w(self.round, base, self.table.extra_w[rows], seconds)
 
-    def _shed(self, rows: Rows, over_w: float) -> Rows:
-        """Return rows without those of least value per watt that together free `over_w`."""
-        table, extra = self.table, self.table.extra_w
-        free = np.flatnonzero(~table.must_run[table.job[rows]] & (extra[rows] > 0))
-        if over_w <= 0 or not len(free):
+    def _keeps(self, placed: Placed, rows: Rows) -> bool:
+        """Tell whether rows where they are placed keep the round's limits, but for rounding."""
+        watts = self.round.watts
+        if watts is None:
+            return True
+        return self._left_w(rows, idle_w(self.round, placed.asleep)) >= -ROUNDING * watts
+
+    def _shed(self, rows: Rows, placed: Placed) -> Rows:
+        """Return rows without those of least value per watt, so that the rest keep the limits."""
+        if self._keeps(placed, rows):
             return rows
-        at = rows[free]
-        ranked = np.argsort(self.values[at] / extra[at], kind="stable")
-        enough = int(np.searchsorted(np.cumsum(extra[at][ranked]), over_w)) + 1
-        return np.delete(rows, free[ranked[:enough]])
+        watts = charged_w(self.round, self.table)[rows]
+        free = np.flatnonzero(~self.table.must_run[self.table.job[rows]] & (watts > 0))
+        ranked = free[np.argsort(self.values[rows][free] / watts[free], kind="stable")]
 
+        def enough(count: int) -> bool:
+            return self._keeps(placed, np.delete(rows, ranked[:count]))
 
-def _awake(round: Round, gpus: list[int], extra: float, *, save_energy: bool) -> dict[int, int]:
-    """Return how many nodes of each pool stay awake: those needed, then idle ones within the limit.
+        return np.delete(rows, ranked[: bisect_left(range(len(ranked)), True, key=enough)])
 
-    Only nodes that are awake now stay awake without a job. Where racks' power is capped the number
-    is left to the placement: which nodes can take a job depends on the racks.
-    """
-    if rack_caps(round.cluster):
-        return {}
-    classes = node_classes(round.cluster, round.asleep)
-    counts = awake_for(classes, gpus)
-    awake = dict(enumerate(by_pool(classes, counts, len(gpus))))
-    if save_energy or round.watts is None:
+    def _awake(self, rows: Rows, gpus: list[int]) -> dict[int, int]:
+        """Return how many nodes of each pool stay awake: those needed, then idle ones if allowed.
+
+        Only nodes that are awake now stay awake without a job. Where racks' power is capped the
+        number is left to the placement: which nodes can take a job depends on the racks.
+        """
+        round = self.round
+        if rack_caps(round.cluster):
+            return {}
+        classes = node_classes(round.cluster, round.asleep)
+        counts = awake_for(classes, gpus)
+        awake = dict(enumerate(by_pool(classes, counts, len(gpus))))
+        if self.watt_value > 0 or round.watts is None:
+            return awake
+        base = sum(c.idle_w(n) for c, n in zip(classes, counts, strict=True))
+        spare_w = self._left_w(rows, base)
+        now = np.ones(len(round.cluster.topology.node_pool), dtype=bool)
+        now[list(round.asleep)] = False
+        for pool in sorted(awake):
+            idle = int((now & (round.cluster.topology.node_pool == pool)).sum()) - awake[pool]
+            each_w = max(c.saves_w for c in classes if c.pool == pool)
+            if each_w > 0:
+                idle = min(idle, int(max(0.0, spare_w) // each_w))
+            if idle > 0:
+                awake[pool] += idle
+                spare_w -= idle * each_w
         return awake
-    drawn = sum(c.count * c.sleep_w + n * c.saves_w for c, n in zip(classes, counts, strict=True))
-    spare_w = round.watts - drawn - extra
-    now = np.ones(len(round.cluster.topology.node_pool), dtype=bool)
-    now[list(round.asleep)] = False
-    for pool in sorted(awake):
-        idle = int((now & (round.cluster.topology.node_pool == pool)).sum()) - awake[pool]
-        each_w = max(c.saves_w for c in classes if c.pool == pool)
-        if each_w > 0:
-            idle = min(idle, int(max(0.0, spare_w) // each_w))
-        if idle > 0:
-            awake[pool] += idle
-            spare_w -= idle * each_w
-    return awake

@@ -8,48 +8,83 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
+import numpy as np
 
+from ronda.formulations.allocation.limits import node_steps_w
+from ronda.formulations.energy import seconds_left, share
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList
 from ronda.formulations.placement.orders import most_free
-from ronda.formulations.placement.placer import place
-from ronda.formulations.watts import capped
-from ronda.instances.job import Allocation, Option
+from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.sleeping.standby import spare_of
+from ronda.formulations.watts import awake_for, base_w, by_pool, capped, may_sleep, node_classes
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
 
 ROUNDING = 1e-9
-"""Relative rounding allowed against the power limit."""
+"""Relative rounding allowed against the limits on watts."""
 
 
 class GpuLadderClimb:
     """How far each job has climbed, and the GPUs and watts that are left.
 
-    Running jobs that may not be stopped have taken theirs. Watts are those of the round's limit
-    (the tighter of the power cap and what the energy budget gives for the window) with every node
-    awake. `step` (L,) is the index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs
-    left in each pool; `clocks` sets the clock of jobs that do not go on as they run.
+    Running jobs that may not be stopped have taken theirs. Watts are limited at once, by the power
+    cap, and throughout the energy window, in which a job is charged its share
+    (`ronda.formulations.energy`). Nodes sleep that no job needs, if that helps. `step` (L,) is the
+    index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs left in each pool; `clocks`
+    sets the clock of jobs that do not go on as they run.
     """
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
         self.round, self.ladders, self._clocks = round, ladders, clocks
-        topology = round.cluster.topology
-        self.left = [pool.gpus for pool in topology.pools]
-        limit = round.watts
-        self._watts = None if limit is None else limit * (1 + ROUNDING) - topology.idle_w
-        self.step, self._now_w = [-1] * len(ladders), [0.0] * len(ladders)
-        self._known_w: dict[tuple[str, int, int, float], float] = {}
+        pools = round.cluster.topology.pools
+        self.left = [pool.gpus for pool in pools]
+        self.sleeping = may_sleep(round)
+        self._node_w = [
+            node_steps_w(round, p) if self.sleeping else np.zeros(pool.gpus + 1)
+            for p, pool in enumerate(pools)
+        ]
+        self._watts = self._limits()
+        self.step = [-1] * len(ladders)
+        self._now_w = [(0.0, 0.0)] * len(ladders)
+        self._known: dict[tuple[str, int, int, float], Option] = {}
         self._pinned: dict[str, Option] = {}
         for state in round.running:
             if state.allocation is not None and not state.job.preemptible:
                 option = state.allocation.option
                 self._pinned[state.job.id] = option
+                used = self._nodes_w(option.pool, option.gpus)
                 self.left[option.pool] -= option.gpus
-                if self._watts is not None:
-                    self._watts -= extra_w(self.round, option)
+                self._use([w + used for w in self._charge(state, option)])
+
+    def _limits(self) -> list[float]:
+        """Return the watts left by the cap and by the energy window, infinite without."""
+        round, base = self.round, base_w(self.round)
+        cap, window = round.power_cap_w, round.energy_j
+        limits = (cap, None if window is None else window / round.window_s)
+        return [np.inf if w is None else w * (1 + ROUNDING) - base for w in limits]
+
+    def _nodes_w(self, pool: int, more: int) -> float:
+        """Return the watts of the nodes that some more GPUs of a pool keep awake."""
+        steps = self._node_w[pool]
+        used = len(steps) - 1 - self.left[pool]
+        return float(steps[used + more] - steps[used])
+
+    def _charge(self, state: JobState, option: Option) -> tuple[float, float]:
+        """Return the watts that a job adds at once, and as charged throughout the window."""
+        watts = extra_w(self.round, option)
+        if self.round.energy_j is None:
+            return watts, watts
+        seconds = np.array(seconds_left(self.round, state, option))
+        return watts, watts * float(share(self.round, seconds))
+
+    def _use(self, watts: Iterable[float]) -> None:
+        self._watts = [left - more for left, more in zip(self._watts, watts, strict=True)]
 
     def top(self, j: int) -> bool:
         """Tell whether job j has reached the top of its ladder."""
@@ -61,13 +96,14 @@ class GpuLadderClimb:
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
         if more > self.left[ladder.pool]:
             return False
-        if self._watts is not None:
-            watts = self._watts_of(j, step)
-            more_w = watts - self._now_w[j]
-            if more_w > max(self._watts, 0.0):
+        if self.round.watts is not None:
+            held, then = self._now_w[j], self._charge_of(j, step)
+            nodes_w = self._nodes_w(ladder.pool, more)
+            added = [b - a + nodes_w for a, b in zip(held, then, strict=True)]
+            if any(w > max(left, 0.0) for w, left in zip(added, self._watts, strict=True)):
                 return False
-            self._watts -= more_w
-            self._now_w[j] = watts
+            self._use(added)
+            self._now_w[j] = then
         self.left[ladder.pool] -= more
         self.step[j] = step
         return True
@@ -84,8 +120,8 @@ class GpuLadderClimb:
             if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
                 heapq.heappush(steps, (known, j))
 
-    def plan(self, policy: str) -> Plan:
-        """Place all jobs that have GPUs.
+    def plan(self, policy: str, initial: Plan | None) -> Plan:
+        """Place all jobs that have GPUs; nodes that none uses are left to `rest`.
 
         Jobs that move do so only to make room for larger ones. A job that finds no nodes though
         GPUs are left is spread over those with most of them free; if it has no speed there, on
@@ -93,20 +129,43 @@ class GpuLadderClimb:
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
         chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
-        placed = place(self.round, chosen)
+        placed = self._placed(chosen)
         allocations = placed.allocations
         for job in placed.moved:
             moved = self._afresh(served[job], allocations[job].option)
             allocations[job] = msgspec.structs.replace(allocations[job], option=moved)
         if placed.unplaced and not capped(self.round.cluster):
-            free = free_nodes(self.round)
+            free = free_nodes(self.round, sleeping=self.sleeping)
             for allocation in allocations.values():
                 free[allocation.option.pool].take(allocation.placement)
             for job in placed.unplaced:
                 spread = self._spread(served[job], free[self.ladders[served[job]].pool])
                 if spread is not None:
                     allocations[job] = spread
-        return Plan(policy=policy, allocations=allocations, asleep=placed.asleep)
+        used = {node for each in allocations.values() for node, _ in each.placement}
+        asleep = placed.asleep
+        if asleep is not None:
+            asleep = tuple(node for node in asleep if node not in used)
+        plan = Plan(policy=policy, allocations=allocations, asleep=asleep)
+        for job in reversed(served):  # what stands in other ways than was counted on may be more
+            if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
+                break
+            allocations.pop(job, None)
+        return rest(self.round, plan, initial)
+
+    def _placed(self, chosen: dict[str, Option]) -> Placed:
+        """Place options, on as few nodes as their GPUs fill if that is needed to keep a limit."""
+        loose = place(self.round, chosen, may_sleep=self.sleeping)
+        if not self.sleeping:
+            return loose
+        plan = Plan(policy="", allocations=loose.allocations, asleep=loose.asleep)
+        if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
+            return loose
+        pools = self.round.cluster.topology.pools
+        gpus = [pool.gpus - left for pool, left in zip(pools, self.left, strict=True)]
+        classes = node_classes(self.round.cluster, self.round.asleep)
+        awake = by_pool(classes, awake_for(classes, gpus), len(pools))
+        return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
 
     def _spread(self, j: int, free: FreeList) -> Allocation | None:
         """Put a job on the nodes with most free GPUs, on as many GPUs as it has a speed with."""
@@ -142,12 +201,14 @@ class GpuLadderClimb:
         assert option is not None, "ladders hold only counts with a speed"
         return self._clocks(state, option)
 
-    def _watts_of(self, j: int, step: int) -> float:
-        """Return the watts that a step adds to idle GPUs: the same for all jobs of a profile."""
+    def _charge_of(self, j: int, step: int) -> tuple[float, float]:
+        """Return what a step of a job is charged; watts are the same for all jobs of a profile."""
         ladder, state = self.ladders[j], self.ladders[j].state
+        if self.round.energy_j is not None:
+            return self._charge(state, self._option(j, step))
         if state.allocation is not None and state.allocation.option.gpus == ladder.gpus[step]:
-            return extra_w(self.round, self._option(j, step))
+            return self._charge(state, self._option(j, step))
         key = (state.job.profile, ladder.pool, ladder.gpus[step], ladder.batch[step])
-        if key not in self._known_w:
-            self._known_w[key] = extra_w(self.round, self._option(j, step))
-        return self._known_w[key]
+        if key not in self._known:
+            self._known[key] = self._option(j, step)
+        return self._charge(state, self._known[key])

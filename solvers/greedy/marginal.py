@@ -1,8 +1,8 @@
 """Marginal greedy: give the next GPUs or clock level to the job that gains most by it.
 
 Each job starts small and climbs: twice the GPUs, or the next clock level. A priority queue holds
-the best step of every job. A step that does not fit is struck out, and the job tries its other one:
-resources only shrink, so it would never fit later.
+the best step of every job. A step that does not fit is struck out, and the job tries its other one,
+until a step of a job that ends the sooner for it leaves joules of the energy window.
 """
 
 import heapq
@@ -132,7 +132,7 @@ class _Load:
         use = self._use + more
         total = use.copy()
         for p, node_w in enumerate(self._limits.node_w):  # the nodes that the GPUs keep awake
-            total[-1] += node_w[min(round(float(use[p])), len(node_w) - 1)]
+            total[len(self._limits.node_w) :] += node_w[min(round(float(use[p])), len(node_w) - 1)]
         fits = bool((total <= self._most).all())
         if fits:
             self._use = use
@@ -153,22 +153,33 @@ def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
     load = _Load(limits, now[now >= 0])
-    queue: list[tuple[float, int, int]] = []
+    queue: list[tuple[float, int, int, int]] = []
+    struck: list[tuple[int, int, float]] = []
 
     def offer(j: int) -> None:
         """Queue the best step of a job, if it has one."""
-        kind = int(worth[1, now[j]] > worth[0, now[j]])
-        if worth[kind, now[j]] > -np.inf:
-            heapq.heappush(queue, (-float(worth[kind, now[j]]), j, kind))
+        row = int(now[j])
+        kind = int(worth[1, row] > worth[0, row])
+        if worth[kind, row] > -np.inf:
+            heapq.heappush(queue, (-float(worth[kind, row]), j, kind, row))
 
     for j in np.flatnonzero(now >= 0).tolist():
         offer(j)
     while queue:
-        _, j, kind = heapq.heappop(queue)
-        row = now[j]
-        if load.take(limits.demand[:, up[kind, row]] - limits.demand[:, row]):
+        priority, j, kind, row = heapq.heappop(queue)
+        if row != now[j]:
+            continue
+        more = limits.demand[:, up[kind, row]] - limits.demand[:, row]
+        if load.take(more):
             now[j] = up[kind, row]
+            if (more < 0).any():  # it ends sooner, which leaves joules
+                for job, at, before in struck:
+                    if now[job] == at // 2:
+                        worth[at % 2, at // 2] = before
+                        offer(job)
+                struck.clear()
         else:
             worth[kind, row] = -np.inf
+            struck.append((j, 2 * row + kind, -priority))
         offer(j)
     return now

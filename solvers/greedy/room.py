@@ -1,22 +1,20 @@
 """Room: free GPUs and watts of a cluster while a policy fills it with jobs in order."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of, requested_options
 from ronda.formulations.placement import orders
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
-from ronda.formulations.watts import RackPower, capped, node_w
+from ronda.formulations.watts import RackPower, capped, may_sleep, node_w
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-
-ROUNDING = 1e-12
-"""Relative rounding allowed against the watts that are left."""
-
+from ronda.solvers.greedy.draw import Draw, Piece
 
 Clocks = Callable[[JobState, Option], Option]
 """From a job and its option at full clock to the option that it is to run with."""
@@ -41,10 +39,7 @@ class Clocked:
 
 
 class Room:
-    """Free GPUs and watts of a cluster while a policy fills it.
-
-    The cluster's power must stay below the cap and below what the energy budget can bear
-    indefinitely, because a rigid job that has started cannot be slowed down.
+    """Free GPUs, watts and joules of a cluster while a policy fills it.
 
     Parameters
     ----------
@@ -56,8 +51,11 @@ class Room:
         Whether jobs go to the nodes with most free GPUs, on several if they must, as in Pollux's
         artifact; else as the Helios artifact's *consolidate* placer does.
     sleeping
-        Whether nodes without a job sleep, and are woken by the jobs placed there; else nodes that
-        sleep now are not used, and all others draw their idle power.
+        Whether nodes without a job sleep, and are woken by the jobs placed there if those that are
+        awake have no room; else nodes that sleep now are not used, and all others draw their idle
+        power. None: if that helps to keep a limit.
+    until_end
+        As of `Draw`: a job that has started and is not stopped must be borne until it ends.
     """
 
     def __init__(
@@ -67,30 +65,39 @@ class Room:
         *,
         clocks: Clocks = full_clock,
         most_free: bool = False,
-        sleeping: bool = False,
+        sleeping: bool | None = None,
+        until_end: bool = True,
     ) -> None:
         self.round, self._clocks = round, clocks
         topology = round.cluster.topology
         self.pools = topology.pools
-        self._free = free_nodes(round, sleeping=sleeping)
+        self.sleeping = may_sleep(round) if sleeping is None else sleeping
+        self._free = free_nodes(round, sleeping=self.sleeping)
         self._order = orders.most_free if most_free else orders.consolidate
-        self._waking_w = (topology.awake_w - topology.sleep_w).tolist() if sleeping else None
-        self.used: set[int] = set()
-        self.watts = spare_w(round, sleeping=sleeping)
+        self._awake_until: dict[int, float] = {}
+        self._draw = draw_of(round, sleeping=self.sleeping, until_end=until_end)
+        self._wake_w = waking_w(round) if self.sleeping else [0.0] * len(topology.node_gpus)
         self._racks = None
         if capped(round.cluster):
-            drowsy = range(len(topology.node_gpus)) if sleeping else round.asleep
+            drowsy = range(len(topology.node_gpus)) if self.sleeping else round.asleep
             self._racks = RackPower(round.cluster, drowsy)
         for state in running:
             assert state.allocation is not None
-            self.take(state.allocation)
+            self.take(state, state.allocation)
 
-    def take(self, allocation: Allocation) -> None:
-        """Use up what an allocation holds."""
+    @property
+    def used(self) -> Collection[int]:
+        """The nodes that have a job."""
+        return self._awake_until.keys()
+
+    def take(self, state: JobState, allocation: Allocation) -> None:
+        """Use up what a job's allocation holds."""
         option, placement = allocation.option, allocation.placement
         self._free[option.pool].take(placement)
-        self.watts -= self._more_w(option, placement)
-        self.used.update(node for node, _ in placement)
+        self._draw.take(self._pieces(state, option, placement))
+        lasts_s = self._draw.node_seconds(self._draw.seconds(state, option))
+        for node, _ in placement:
+            self._awake_until[node] = max(lasts_s, self._awake_until.get(node, 0.0))
         if self._racks is not None:
             for node, watts in self._pieces_w(option, placement):
                 self._racks.add(node, watts)
@@ -99,25 +106,42 @@ class Room:
         """Place a job as requested in the first pool with room, and take it; None without room."""
         for requested in requested_options(self.round, state):
             option = self._clocks(state, requested)
-            if extra_w(self.round, option) > self.watts * (1 + ROUNDING):
+            if not self._draw.fits(self._pieces(state, option, ())):
                 continue
             placement = self._place(option)
-            if placement is None or self._more_w(option, placement) > self.watts * (1 + ROUNDING):
+            if placement is None or not self._draw.fits(self._pieces(state, option, placement)):
                 continue
             spread = spread_over(self.round, state, option, len(placement))
             if spread is None:
                 continue
-            option = spread
             if teardown_s:
-                option = msgspec.structs.replace(option, teardown_s=teardown_s)
-            allocation = Allocation(option=option, placement=placement)
-            self.take(allocation)
+                spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
+            if not self._draw.fits(self._pieces(state, spread, placement)):
+                continue
+            allocation = Allocation(option=spread, placement=placement)
+            self.take(state, allocation)
             return allocation
         return None
 
     def _place(self, option: Option) -> Placement | None:
-        """Return where an option goes, within the power caps of racks; None without room."""
+        """Return where an option goes, on nodes that are awake if there is room; None without."""
         free = self._free[option.pool]
+        if self.sleeping and self.round.asleep:
+            awake = self._place_in(option, self._without_sleepers(option.pool))
+            if awake is not None:
+                return awake
+        return self._place_in(option, free)
+
+    def _without_sleepers(self, pool: int) -> FreeList:
+        """Return the free nodes of a pool but those that sleep."""
+        free, topology = self._free[pool].copy(), self.round.cluster.topology
+        for node in self.round.asleep:
+            if int(topology.node_pool[node]) == pool and node not in self._awake_until:
+                free.take(((node, int(topology.node_gpus[node])),))
+        return free
+
+    def _place_in(self, option: Option, free: FreeList) -> Placement | None:
+        """Return where an option goes, within the power caps of racks; None without room."""
         placement = self._order(free, option.gpus)
         if placement is None or self._racks is None:
             return placement
@@ -145,12 +169,18 @@ class Room:
         each_w = extra_w(self.round, option) / option.gpus
         return [(node, gpus * each_w) for node, gpus in placement]
 
-    def _more_w(self, option: Option, placement: Placement) -> float:
-        """Return the watts that a job adds to the cluster there, waking nodes included."""
-        watts = extra_w(self.round, option)
-        if self._waking_w is not None:
-            watts += sum(self._waking_w[node] for node, _ in placement if node not in self.used)
-        return watts
+    def _pieces(self, state: JobState, option: Option, placement: Placement) -> list[Piece]:
+        """Return what a job draws there, with the nodes that it wakes or keeps awake for longer."""
+        seconds = self._draw.seconds(state, option)
+        pieces = [(extra_w(self.round, option), seconds)]
+        lasts_s = self._draw.node_seconds(seconds)
+        for node, _ in placement:
+            watts, until_s = self._wake_w[node], self._awake_until.get(node)
+            if until_s is None:
+                pieces.append((watts, lasts_s))
+            elif lasts_s > until_s:
+                pieces += [(watts, lasts_s), (-watts, until_s)]
+        return pieces
 
 
 def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
@@ -159,17 +189,19 @@ def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Op
     return of.spread(option, nodes) if of is not None else None
 
 
-def spare_w(round: Round, *, sleeping: bool = False) -> float:
-    """Return the watts that jobs may add to a cluster without jobs, indefinitely; may be negative.
-
-    Nodes are awake, or asleep if `sleeping`.
-    """
-    limits = [w for w in (round.watts, round.sustained_w) if w is not None]
-    if not limits:
-        return float("inf")
+def draw_of(round: Round, *, sleeping: bool, until_end: bool) -> Draw:
+    """Return what may be drawn beside a cluster without jobs: awake, or asleep if `sleeping`."""
     topology = round.cluster.topology
-    asleep = range(len(topology.node_gpus)) if sleeping else ()
-    return min(limits) - float(node_w(topology, asleep).sum())
+    asleep = range(len(topology.node_gpus)) if sleeping else round.asleep
+    base = float(node_w(topology, asleep).sum())
+    return Draw(round, base, until_end=until_end)
+
+
+def waking_w(round: Round) -> list[float]:
+    """Return (N,) what each node draws awake beyond its sleep, and to wake if it sleeps now."""
+    topology = round.cluster.topology
+    watts = node_w(topology, (), round.asleep) - topology.sleep_w
+    return watts.tolist()  # type: ignore[no-any-return]
 
 
 def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:
@@ -205,27 +237,37 @@ def admit(
 ) -> list[JobState]:
     """Return the jobs that get a share of their pool's GPUs and of the watts, in order.
 
-    Only numbers count, not nodes. A job that finds too few left does not block those behind it;
-    running jobs that may not be stopped come first.
+    Only numbers count, not nodes; a job to be started keeps awake as many as its GPUs fill, in
+    parts. A job that finds too little left does not block those behind it; running jobs that may
+    not be stopped come first.
     """
-    pools = round.cluster.topology.pools
-    left, watts = [pool.gpus for pool in pools], spare_w(round)
+    pools, sleeping = round.cluster.topology.pools, may_sleep(round)
+    left = [pool.gpus for pool in pools]
+    draw = draw_of(round, sleeping=sleeping, until_end=False)
+    node_w = waking_w(round) if sleeping else [0.0] * len(round.cluster.topology.node_gpus)
+    awake = set[int]()
     admitted = []
     pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]
     firm = {state.job.id for state in pinned}
     for state in pinned + [s for s in order if s.job.id not in firm]:
+        nodes_w, new = 0.0, set[int]()
         if state.allocation is not None:
             options = [state.allocation.option]
+            new = {node for node, _ in state.allocation.placement} - awake
+            nodes_w = sum(node_w[node] for node in new)
         elif any(left):
             options = [clocks(state, option) for option in requested_options(round, state)]
         else:
             continue
         for option in options:
-            more_w = extra_w(round, option)
-            enough = left[option.pool] >= option.gpus and more_w <= watts * (1 + ROUNDING)
+            if state.allocation is None:
+                nodes_w = max(node_w) * option.gpus / pools[option.pool].gpus_per_node
+            pieces = [(extra_w(round, option), draw.seconds(state, option)), (nodes_w, np.inf)]
+            enough = left[option.pool] >= option.gpus and draw.fits(pieces)
             if enough or state.job.id in firm:
                 left[option.pool] -= option.gpus
-                watts -= more_w
+                draw.take(pieces)
+                awake |= new
                 admitted.append(state)
                 break
     return admitted
@@ -242,13 +284,14 @@ def preempt_in_order(
     """Return the allocations of the jobs that `admit` admits; running jobs it does not stop.
 
     Running jobs that are admitted stay where they are. Others start in order; one that finds no
-    nodes waits without blocking those behind it.
+    nodes waits without blocking those behind it. As every round decides anew, the energy of the
+    window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]
     allocations = {s.job.id: s.allocation for s in stay if s.allocation is not None}
     starting = [s for s in admitted if s.allocation is None]
     if starting:
-        room = Room(round, stay, clocks=clocks, most_free=most_free)
+        room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
         allocations |= start_in_order(room, starting, blocking=False, teardown_s=teardown_s)
     return allocations

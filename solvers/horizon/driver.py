@@ -29,6 +29,9 @@ from ronda.solvers.versions import versions
 
 Progress = Callable[[int, int, float], None]
 
+LOOKS = 60
+"""Rounds in an energy window while jobs wait, if there is no period: joules accrue meanwhile."""
+
 PATIENCE = 1000
 """Rounds in a row in which nothing runs and nothing starts, after which a run is given up."""
 
@@ -98,7 +101,7 @@ class Driver:
         self.fingerprint = fingerprint(instance)
         energy = instance.budget.energy
         self._window_s = energy.window_s if energy is not None else None
-        self._last_round_s = 0.0
+        self._energy_due_s = float("inf")
         self._in_vain = 0
         self._clocks: dict[str, float] = {}
 
@@ -128,7 +131,6 @@ class Driver:
             due = self._is_due(now_s, state.advance(now_s))
             if not due or not (state.waiting or state.running):
                 continue
-            self._last_round_s = now_s
             decision = next(recorded, None)
             if decision is not None:
                 self._replay(decision)
@@ -136,6 +138,7 @@ class Driver:
                 decision = self._decide(began)
                 if journal is not None:
                     journal.append(decision)
+            self._energy_due_s = self._next_look_s()
             self.records.append(decision.record)
             self._count_in_vain(decision.record)
             if progress is not None:
@@ -159,16 +162,29 @@ class Driver:
         return now_s
 
     def _clock_events(self) -> list[float]:
-        """Return the next tick, change of a limit or price, and end of the energy window."""
+        """Return the next tick, change of a limit or price, and look at the energy budget."""
         state, period = self.state, self.cadence.period_s
         times = []
         if period is not None:
             times.append((state.now_s // period + 1) * period)
         changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
         times.extend(change for change in changes if change is not None)
-        if self._window_s is not None:
-            times.append(self._last_round_s + self._window_s)
+        times.append(self._energy_due_s)
         return [t for t in times if t > state.now_s]
+
+    def _next_look_s(self) -> float:
+        """Return when to decide again, for the sake of energy, what is decided now.
+
+        At the end of the window, or at a fraction of it while jobs wait and no period is set; and
+        before what runs has used up the budget because jobs take longer than expected.
+        """
+        state, window_s = self.state, self._window_s
+        if window_s is None:
+            return float("inf")
+        often = state.waiting and self.cadence.period_s is None
+        look_s = state.now_s + (window_s / LOOKS if often else window_s)
+        spent_s = state.spent_s()
+        return min(look_s, spent_s) if spent_s > state.now_s else look_s
 
     def _is_due(self, now_s: float, happened: tuple[int, int]) -> bool:
         """Tell whether the policy is to be called now."""
@@ -181,7 +197,7 @@ class Driver:
             return True
         if any(series.changes_at(now_s) for series in self.instance.budget.series):
             return True
-        return self._window_s is not None and now_s >= self._last_round_s + self._window_s
+        return now_s >= self._energy_due_s
 
     def _count_in_vain(self, record: RoundRecord) -> None:
         """Count the rounds in a row that only wait: nothing runs and nothing will arrive."""
@@ -204,7 +220,7 @@ class Driver:
         violations = state.ledger.check(round_, plan)
         relief = Relief(plan)
         if violations or plan.status is SolutionStatus.NONE:
-            may_sleep = Capability.ENERGY in self.policy.capabilities
+            may_sleep = Capability.SLEEPS in self.policy.capabilities
             relief = fallback(round_, state.ledger, plan, may_sleep=may_sleep)
         elif self._clocks and Capability.ELASTIC not in self.policy.capabilities:
             relief = restore(round_, state.ledger, plan, self._clocks)

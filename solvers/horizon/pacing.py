@@ -14,8 +14,19 @@ jobs", which is 3-competitive for flow time plus energy on one speed-scaled proc
 and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
 """
 
+from typing import NamedTuple
+
 from ronda.instances.accrual import accrual
 from ronda.instances.instance import Instance
+from ronda.instances.violation import RELATIVE
+
+
+class Allowance(NamedTuple):
+    """What a round may spend: `energy_j`, `sustained_w` and `banked_j` of a `Round`."""
+
+    energy_j: float
+    sustained_w: float
+    banked_j: float
 
 
 class Pacer:
@@ -36,18 +47,26 @@ class Pacer:
         self._job_seconds += live * (now_s - self._since_s)
         self._since_s = now_s
 
-    def spending(self, now_s: float, used_j: float, live: float) -> tuple[float, float]:
-        """Return the joules for the next window, and the watts that can be drawn indefinitely.
+    def spending(self, now_s: float, used_j: float, live: float) -> Allowance:
+        """Return what the round at `now_s` may spend.
 
         `used_j` is what has been used, or is bound to be, by now.
         `live` are the summed weights of the live jobs.
         """
-        window_s = self.energy.window_s
-        watts = self._accrual.bearable_w(now_s, used_j, now_s + window_s)
+        line, window_s = self._accrual, self.energy.window_s
+        watts = line.bearable_w(now_s, used_j, now_s + window_s)
+        sustained_w = line.bearable_w(now_s, used_j, float("inf"))
         if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
-            watts = min(watts, self._by_demand(now_s, used_j, live))
-        sustained_w = self._accrual.bearable_w(now_s, used_j, float("inf"))
-        return watts * window_s, sustained_w
+            asked_w = self._by_demand(now_s, used_j, live)
+            if asked_w < watts:  # a pace: nothing of it is banked
+                return Allowance(asked_w * window_s, min(sustained_w, asked_w), 0.0)
+        banked_j = line.banked_j(now_s, used_j, window_s, watts)
+        return Allowance(watts * window_s, sustained_w, max(0.0, banked_j))
+
+    def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
+        """Return until when the budget bears a constant power, but for rounding."""
+        slack_j = 0.5 * RELATIVE * max(used_j, 0.0)
+        return self._accrual.lasts_until_s(now_s, used_j - slack_j, watts)
 
     def _by_demand(self, now_s: float, used_j: float, live: float) -> float:
         """Return the watts that the number of live jobs asks for (see the module)."""

@@ -108,14 +108,10 @@ class ClusterState:
         cap = budget.power_cap_w
         cap_w = None if cap is None else cap.at(self.now_s)
         waking_w = sum(self.meter.wake_w[node] for node in self.waking)
-        energy_j = sustained_w = None
+        energy_j = sustained_w = banked_j = None
         if self.pacer is not None:
-            owed_j = sum(
-                self.meter.wake_w[node] * (ready_s - self.now_s)
-                for node, (_, ready_s) in self.waking.items()
-            )
-            used_j = self.used_j(self.now_s) + owed_j
-            energy_j, sustained_w = self.pacer.spending(self.now_s, used_j, self._live())
+            spending = self.pacer.spending(self.now_s, self._bound_j(), self._live())
+            energy_j, sustained_w, banked_j = spending
         return Round(
             name=instance.name,
             now_s=self.now_s,
@@ -128,12 +124,27 @@ class ClusterState:
             power_cap_w=None if cap_w is None else max(0.0, cap_w - waking_w),
             energy_j=energy_j,
             window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
+            banked_j=banked_j,
             sustained_w=sustained_w,
             asleep=tuple(sorted(self.asleep)),
             waking=tuple(sorted(self.waking)),
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
             carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
         )
+
+    def _bound_j(self) -> float:
+        """Return the energy that is used by now, or bound to be by nodes that still wake."""
+        owed_j = sum(
+            self.meter.wake_w[node] * (ready_s - self.now_s)
+            for node, (_, ready_s) in self.waking.items()
+        )
+        return self.used_j(self.now_s) + owed_j
+
+    def spent_s(self) -> float:
+        """Return when what runs now would use up the energy budget, if nothing ended before."""
+        if self.pacer is None:
+            return float("inf")
+        return self.pacer.lasts_until_s(self.now_s, self._bound_j(), self.power_w)
 
     def _live(self) -> float:
         """Return the summed weights of the live jobs."""

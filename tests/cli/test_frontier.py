@@ -21,25 +21,30 @@ def lines(folder):
 
 
 def test_end_to_end_and_later_additions(folder, ronda):
-    """A budget of 340 W bears 60 W beside idling: job a, 100 W, never starts, and that is told.
+    """A budget of 340 W bears 60 W beside idling: job a, 100 W, waits until joules are saved.
 
     680 W (all GPUs busy) bear everything. Policies, budgets and changes added later come to what
     is there, which does not run again.
     """
-    done = ronda(*WORDS, "--policies", "fifo", "--budgets", "0.5,1", "--json")
-    assert done.exit_code == 1
+    done = ronda(*WORDS, "--policies", "fifo,milp", "--budgets", "0.5,1", "--json")
+    assert done.exit_code == 0
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["runs"] == 2
+    assert summary["runs"] == 4
     (found,) = summary["instances"]
     assert found["full_w"] == pytest.approx(680.0)
     by_policy = {curve["policy"]: curve for curve in found["curves"]}
-    assert [p["factor"] for p in by_policy["fifo"]["points"]] == [1.0]
-    (failure,) = by_policy["fifo"]["failures"]
-    assert failure.startswith("two-nodes fifo seed 0 (budget ×0.5): ERROR: ")
-    fast = by_policy["fifo"]["points"][0]
+    assert {name: curve["knowledge"] for name, curve in by_policy.items()} == {
+        "fifo": "none",
+        "milp": "oracle",
+    }
+    slow, fast = by_policy["fifo"]["points"]
+    assert (slow["factor"], fast["factor"]) == (0.5, 1.0)
+    assert slow["mean_jct_s"] > fast["mean_jct_s"]
+    assert found["strongest"]["equal_energy"]
     # as without a budget, see test_run: JCTs 100, 150, 150
     assert fast["mean_jct_s"] == pytest.approx(400 / 3)
-    assert fast["energy_j"] == pytest.approx(280 * 160 + 50 * 610)
+    # but node 1, which nobody uses from 50 to 160 s, sleeps: 5 W instead of 140 W
+    assert fast["energy_j"] == pytest.approx(280 * 160 + 50 * 610 - 135 * 110)
     assert found["bound"]
     assert all(line["variant"]["sustained_w"] in (340.0, 680.0) for line in lines(folder))
 
@@ -47,7 +52,7 @@ def test_end_to_end_and_later_additions(folder, ronda):
     more = ronda(*WORDS, "--policies", "srtf", "--budgets", "1.2", "--vary", "idle=0.7")
     assert more.exit_code == 0, more.output
     keys = [line["key"] for line in lines(folder)]
-    assert len(keys) == 2 + 2
+    assert len(keys) == 4 + 2
     assert before <= set(keys)
     table = (folder / "out" / "table.md").read_text()
     for words in ("| fifo |", "| srtf |", "equal energy", "idle ×0.7, budget ×1.2"):

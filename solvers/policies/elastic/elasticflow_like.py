@@ -41,7 +41,9 @@ class ElasticFlowLike(Clocked):
     """
 
     name: ClassVar[str] = "elasticflow-like"
-    capabilities: ClassVar[Capability] = Capability.ELASTIC | Capability.PREEMPTS
+    capabilities: ClassVar[Capability] = (
+        Capability.ELASTIC | Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
+    )
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -59,7 +61,7 @@ class ElasticFlowLike(Clocked):
             if climb.step[j] < 0:
                 climb.move(j, 0)
         climb.climb(jobs, lambda j: added_gpu_s(climb, j, work[j]) if grows(climb, j) else None)
-        return climb.plan(self.name)
+        return climb.plan(self.name, initial)
 
 
 def due(round: Round, climb: GpuLadderClimb, j: int) -> float:

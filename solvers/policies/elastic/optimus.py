@@ -24,7 +24,9 @@ class Optimus(Clocked):
     """
 
     name: ClassVar[str] = "optimus"
-    capabilities: ClassVar[Capability] = Capability.ELASTIC | Capability.PREEMPTS
+    capabilities: ClassVar[Capability] = (
+        Capability.ELASTIC | Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
+    )
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -39,7 +41,7 @@ class Optimus(Clocked):
             return -gained if gained > 0 else None
 
         climb.climb(jobs, loss)
-        return climb.plan(self.name)
+        return climb.plan(self.name, initial)
 
 
 def remaining(round: Round, climb: GpuLadderClimb, j: int) -> float:

@@ -53,14 +53,17 @@ class PolluxLike(Clocked):
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
 
     name: ClassVar[str] = "pollux-like"
-    capabilities: ClassVar[Capability] = Capability.ELASTIC | Capability.PREEMPTS
+    capabilities: ClassVar[Capability] = (
+        Capability.ELASTIC | Capability.PREEMPTS | Capability.SLEEPS
+    )
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide how many GPUs, and which batch, every job gets."""
         jobs = worths(round, self.delay_s)
-        climb = GpuLadderClimb(round, [job.ladder for job in jobs], self.clocks(round))
+        ladders = [job.ladder for job in jobs]
+        climb = GpuLadderClimb(round, ladders, self.clocks(round))
         steepest = sorted(
             (-slope, j, step)
             for j, job in enumerate(jobs)
@@ -76,7 +79,7 @@ class PolluxLike(Clocked):
             return -rise if rise > 0 else None
 
         climb.climb(range(len(jobs)), fall)
-        return climb.plan(self.name)
+        return climb.plan(self.name, initial)
 
 
 def slope(climb: GpuLadderClimb, jobs: list[Worth], j: int) -> float:

@@ -15,11 +15,12 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.plan import Choice, price_of_a_watt
 from ronda.solvers.decision.question import Question
+from ronda.solvers.greedy.resting import IDLE, idle_since, still_idle
 from ronda.solvers.policies.optimising.prices import Prices
 
-WAKING, IDLE, STANDBY = "waking", "idle_since", "gpu_per_watt"
-"""Keys, in a plan's details: when nodes that were woken are ready, since when nodes that are awake
-have had no job, and what a GPU earned over the price of a watt (see `standby`)."""
+WAKING, STANDBY = "waking", "gpu_per_watt"
+"""Keys, in a plan's details: when nodes that were woken are ready, and what a GPU earned over the
+price of a watt (see `standby`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,22 +100,19 @@ class MilpEnergy(Prices):
         round = question.round
         if not may_sleep(round):
             return plan
-        before = {} if initial is None else initial.details.get(IDLE, {})
-        since = {int(node): float(when) for node, when in before.items()}
+        since = idle_since(initial)
         needed = choice.awake or [0] * len(round.cluster.topology.pools)
         ratio = choice.details.get(STANDBY)
         asleep = plan.asleep
         if ratio is not None:
             asleep = stand_by(round, plan, needed, since, break_even_s(round, ratio))
         sleeping = set(round.asleep if asleep is None else asleep)
-        busy = {node for a in plan.allocations.values() for node, _ in a.placement}
-        idle = set(range(len(round.cluster.topology.node_pool))) - busy - sleeping
         woken = set(round.asleep) - sleeping
         ready_s = {n: s for n, s in waking(round, initial).items() if n not in sleeping}
         wake_s = round.cluster.topology.wake_s
         ready_s |= {n: round.now_s + float(wake_s[n]) for n in woken if wake_s[n] > 0}
         details = plan.details | {
-            IDLE: {str(n): since.get(n, round.now_s) for n in sorted(idle)},
+            IDLE: still_idle(round, plan, sleeping, initial),
             WAKING: {str(n): s for n, s in sorted(ready_s.items())},
         }
         return replace(plan, asleep=asleep, details=details)

@@ -47,7 +47,12 @@ class MarginalGreedy(ABC):
 
     name: ClassVar[str]
     capabilities: ClassVar[Capability] = (
-        Capability.ELASTIC | Capability.PREEMPTS | Capability.ENERGY | Capability.OBJECTIVE
+        Capability.ELASTIC
+        | Capability.PREEMPTS
+        | Capability.ENERGY
+        | Capability.SIZES
+        | Capability.SLEEPS
+        | Capability.OBJECTIVE
     )
 
     objective: ClassVar[str] = "snapshot"
@@ -69,7 +74,8 @@ class MarginalGreedy(ABC):
         built_s = deadline.elapsed()
         chosen = climb(case.limits, _start(case), case.ladder.up, self.worth(case))
         solved_s = deadline.elapsed()
-        watt_value = worth_of_a_watt(table, case.values, chosen)
+        # What nobody can use yet is saved for those that wait.
+        watt_value = worth_of_a_watt(table, case.values, chosen) or float(len(round.waiting))
         placed = realise(round, table, case.values, chosen, watt_value=watt_value)
         record = SolveRecord(
             seed=seed,

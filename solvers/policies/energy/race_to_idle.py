@@ -22,7 +22,7 @@ class RaceToIdle:
     """
 
     name: ClassVar[str] = "race-to-idle"
-    capabilities: ClassVar[Capability] = Capability.NONE
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None

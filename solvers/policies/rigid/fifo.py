@@ -6,6 +6,7 @@ from typing import ClassVar
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
 
@@ -17,7 +18,7 @@ class Fifo(Clocked):
     """
 
     name: ClassVar[str] = "fifo"
-    capabilities: ClassVar[Capability] = Capability.NONE
+    capabilities: ClassVar[Capability] = Capability.SLEEPS
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -25,4 +26,5 @@ class Fifo(Clocked):
         """Start what fits, oldest first."""
         room = Room(round, round.running, clocks=self.clocks(round))
         started = start_in_order(room, round.waiting)
-        return Plan(policy=self.name, allocations=round.held | started)
+        plan = Plan(policy=self.name, allocations=round.held | started)
+        return rest(round, plan, initial)

@@ -9,6 +9,7 @@ from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order, start_in_order
 
 
@@ -21,7 +22,7 @@ class Sjf(Clocked):
     """
 
     name: ClassVar[str] = "sjf"
-    capabilities: ClassVar[Capability] = Capability.NONE
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -30,7 +31,8 @@ class Sjf(Clocked):
         waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
         room = Room(round, round.running, clocks=self.clocks(round))
         started = start_in_order(room, waiting)
-        return Plan(policy=self.name, allocations=round.held | started)
+        plan = Plan(policy=self.name, allocations=round.held | started)
+        return rest(round, plan, initial)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Srtf(Clocked):
     teardown_s: Annotated[float, msgspec.Meta(ge=0)] = 1.0
 
     name: ClassVar[str] = "srtf"
-    capabilities: ClassVar[Capability] = Capability.PREEMPTS
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -64,4 +66,4 @@ class Srtf(Clocked):
         allocations = preempt_in_order(
             round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
         )
-        return Plan(policy=self.name, allocations=allocations)
+        return rest(round, Plan(policy=self.name, allocations=allocations), initial)

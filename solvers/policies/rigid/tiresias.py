@@ -9,6 +9,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 
@@ -35,7 +36,7 @@ class Tiresias(Clocked):
     most_free: bool = True
 
     name: ClassVar[str] = "tiresias"
-    capabilities: ClassVar[Capability] = Capability.PREEMPTS
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -48,11 +49,11 @@ class Tiresias(Clocked):
         late = [s for s in jobs if passed_s[s.job.id] is not None]
         late.sort(key=lambda s: (rank.get(s.job.id, len(rank)), passed_s[s.job.id]))
         first = [s for s in jobs if passed_s[s.job.id] is None]
-        allocations = preempt_in_order(
-            round, first + late, clocks=self.clocks(round), most_free=self.most_free
-        )
+        clocks, spread = self.clocks(round), self.most_free
+        allocations = preempt_in_order(round, first + late, clocks=clocks, most_free=spread)
         details = {"second_queue": [s.job.id for s in late]}
-        return Plan(policy=self.name, allocations=allocations, details=details)
+        plan = Plan(policy=self.name, allocations=allocations, details=details)
+        return rest(round, plan, initial)
 
     def _passed_s(self, round: Round, state: JobState) -> float | None:
         """Return when a job passed the threshold (0: before it began to run here), or None."""

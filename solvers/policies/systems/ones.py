@@ -49,7 +49,7 @@ class Ones:
 
     name: ClassVar[str] = "ones"
     capabilities: ClassVar[Capability] = (
-        Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS
+        Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS | Capability.HISTORY
     )
 
     population: int = 16

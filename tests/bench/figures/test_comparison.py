@@ -19,7 +19,8 @@ from ronda.bench.runs.results import Result, Status
 def result(label="fifo", seed=0, status=Status.OK, instance="x", **metrics):
     """Return a run with all metrics that the table shows."""
     usual = {column.key: 1.0 for column in COLUMNS}
-    full = usual | {"jobs": 10, "violations": 0, "bound_mean_jct_s": 50.0} | metrics
+    known = {"jobs": 10, "violations": 0, "bound_mean_jct_s": 50.0, "knowledge": "oracle"}
+    full = usual | known | metrics
     return Result(
         key=f"{instance}{label}{seed}",
         instance=instance,
@@ -34,7 +35,7 @@ def result(label="fifo", seed=0, status=Status.OK, instance="x", **metrics):
 def cell(block, label, key):
     """Return one text of a block's table."""
     (row,) = [row for row in block.table().rows if row[0].partition(" ")[0] == label]
-    return row[1 + [column.key for column in COLUMNS].index(key)]
+    return row[2 + [column.key for column in COLUMNS].index(key)]
 
 
 def stands_out(block, label, key):
@@ -95,13 +96,13 @@ def test_the_same_rows_as_markdown_and_as_csv(tmp_path):
     text = (tmp_path / "table.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 4
-    assert {line.count("|") for line in rows} == {len(COLUMNS) + 2}
+    assert {line.count("|") for line in rows} == {len(COLUMNS) + 3}
     assert "**1,234**" in rows[2]
     assert text.endswith("* a remark\n")
     with (tmp_path / "table.csv").open(newline="") as file:
         header, first, _ = csv.reader(file)
-    assert (header[1], header[2]) == ("policy", COLUMNS[0].title)
-    assert (first[1], first[2]) == ("a", "1,234")
+    assert header[1:4] == ["policy", "sizes", COLUMNS[0].title]
+    assert first[1:4] == ["a", "oracle", "1,234"]
 
 
 def test_a_narrow_terminal_gets_a_column_for_each_row():

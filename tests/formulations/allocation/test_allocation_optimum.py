@@ -65,11 +65,15 @@ def brute_force(round_, table, worth):
     for rows in product(*choices):
         rows = [k for k in rows if k >= 0]
         gpus = [0] * len(table.pools)
-        extra = value = 0.0
+        extra = extra_j = value = 0.0
         for k in rows:
             p = table.pool[k]
             gpus[p] += int(table.gpus[k])
-            extra += table.power_w[k] - table.gpus[k] * idle[p]
+            watts = table.power_w[k] - table.gpus[k] * idle[p]
+            work = table.jobs[table.job[k]].remaining_at(round_.now_s)
+            runs_s = round_.window_s if work is None else min(round_.window_s, work / table.rate[k])
+            extra += watts
+            extra_j += watts * runs_s
             value += worth[k]
         if value <= top or any(g > p.gpus for g, p in zip(gpus, table.pools, strict=True)):
             continue
@@ -80,7 +84,7 @@ def brute_force(round_, table, worth):
             drawn = powers[key] + extra
             if round_.power_cap_w is not None and drawn > round_.power_cap_w * (1 + 1e-12):
                 continue
-            joules = drawn * round_.window_s
+            joules = powers[key] * round_.window_s + extra_j
             if round_.energy_j is not None and joules > round_.energy_j * (1 + 1e-12):
                 continue
         top = value

@@ -30,10 +30,10 @@ def pool(at, loss, *, block, new, free=(8, 8), awake_w=0.0):
         needed=np.zeros(2, dtype=bool),
         pool=0,
         gpus_per_node=8,
-        awake_w=awake_w,
+        awake_w=np.array([awake_w] if awake_w else []),
         gpus=gpus,
-        extra_w=np.zeros_like(gpus),
-        cap_w=0.0,
+        extra=np.zeros((1, len(gpus))),
+        cap=np.zeros(1),
     )
 
 

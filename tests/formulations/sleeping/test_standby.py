@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.sleeping.standby import break_even_s, drawn_w, stand_by
+from ronda.formulations.sleeping.standby import break_even_s, spare_of, stand_by
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -62,7 +62,7 @@ def test_power_is_for_nodes_that_idle_least():
     limit_s = np.full(3, 300.0)
     since = {0: 990.0, 1: 800.0, 2: 995.0}
     round_ = three_nodes(220.0)
-    assert drawn_w(round_, sleeping(0, 1, 2)) == 30.0
+    assert spare_of(round_, sleeping(0, 1, 2)) == 190.0
     assert stand_by(round_, sleeping(0, 1, 2), [0], since, limit_s) == (0, 1)
 
 

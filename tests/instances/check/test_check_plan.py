@@ -7,9 +7,16 @@ from msgspec.structs import replace
 
 from ronda.instances.check import answer as check_module
 from ronda.instances.check.answer import check
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
+from ronda.instances.cluster import (
+    Cluster,
+    GpuType,
+    NodeGroup,
+    Partition,
+    Rack,
+    uniform_cluster,
+)
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.profile import (
     Memory,
@@ -322,3 +329,29 @@ def test_waking_nodes_draw_more_while_they_wake():
     # Those that wake already have been taken off the round's own limits.
     still = replace(woken, asleep=(), waking=(1, 2), power_cap_w=2350)
     assert check(still, PLAN) == []
+
+
+def test_a_job_is_charged_until_it_ends():
+    """Node 0 runs 300 W more for 10 of 60 s: 3,000 J, where 2,999 J are too few.
+
+    Of 3,000 J that come evenly 500 J are there by then: too few as well, until 2,500 J are banked.
+    """
+    job = Job(id="a", submit_s=0, profile="rigid", gpus=1, estimate=Estimate(work=10.0))
+    gpu = GpuType(name="A", memory_gib=16)
+    round_ = Round(
+        cluster=uniform_cluster(gpu, 1, 1),
+        profiles={
+            "rigid": Profile(
+                name="rigid", throughput={"A": Rigid()}, power={"A": PowerCurve(a_w=300)}
+            )
+        },
+        waiting=(JobState(job=job, since_s=0.0),),
+        energy_j=3000.0,
+        window_s=60.0,
+    )
+    option = Option(pool=0, gpus=1, batch=1.0, rate=1.0, power_w=300.0)
+    plan = Plan(policy="p", allocations={"a": Allocation(option=option, placement=((0, 1),))})
+    assert check(round_, plan) == []
+    for spoilt in ({"energy_j": 2999.0}, {"banked_j": 0.0}, {"banked_j": 2990.0, "window_s": 3e5}):
+        assert [v.code for v in check(replace(round_, **spoilt), plan)] == ["energy"], spoilt
+    assert check(replace(round_, banked_j=3000.0), plan) == []

@@ -43,6 +43,13 @@ DOCUMENTED = {
     "pollux-2": ("instance", 160, 16, 64),
     "pollux-3": ("instance", 160, 16, 64),
     "pollux-4": ("instance", 160, 16, 64),
+    "probe-cap": ("instance", 2, 1, 2),
+    "probe-cap-falls": ("instance", 2, 1, 2),
+    "probe-cap-rises": ("instance", 2, 1, 2),
+    "probe-racks": ("instance", 2, 2, 2),
+    "probe-restart": ("instance", 2, 1, 2),
+    "probe-wake": ("instance", 2, 2, 2),
+    "probe-window": ("instance", 2, 1, 1),
     "two-jobs": ("instance", 2, 1, 4),
     "two-tenants": ("instance", 80, 8, 64),
     "venus-vcvgl": ("instance", 1452, 20, 160),
@@ -460,3 +467,32 @@ def test_philly_batches_are_those_that_were_measured(packaged):
         scale = free.curves[mine.truth.curve].scale[1][0]
         value = (scale + profile.base_batch) / (scale + mine.batch)
         assert mine.truth.work == pytest.approx(theirs.truth.work * value, rel=1e-8)
+
+
+def test_probe_window_by_the_line(packaged):
+    """B starts at the first second at which the budget bears it until its end."""
+    probe = packaged["probe-window"]
+    accrues_w, (a, b) = probe.budget.energy.sustained_w, probe.jobs
+    busy_w = probe.profiles["rigid"].power["GPU"].a_w
+    ends, used_j, free_s = [], 0.0, 0.0
+    for job in (a, b):
+        need_j, runs_s = busy_w * job.truth.work, job.truth.work
+        start = max(job.submit_s, free_s)
+        while any(used_j + busy_w * t > accrues_w * (start + t) for t in np.arange(1, runs_s + 1)):
+            start += 1
+        used_j, free_s = used_j + need_j, start + runs_s
+        ends.append(start + runs_s)
+    assert ends == [160, 240]
+    jct = [end - job.submit_s for end, job in zip(ends, (a, b), strict=True)]
+    assert np.mean(jct) == probe.reference["optimum"]["mean_jct_s"] == 70
+    assert used_j == probe.reference["optimum"]["energy_j"]
+
+
+def test_probe_restart_by_both_orders(packaged):
+    """B waits for A, or A is stopped for B and restarts."""
+    probe = packaged["probe-restart"]
+    a, b = probe.jobs
+    waits = (a.truth.work, a.truth.work + b.truth.work - b.submit_s)
+    stopped = (a.truth.work + b.truth.work + probe.costs.restart_s, b.truth.work)
+    assert (np.mean(waits), np.mean(stopped)) == (151, 202)
+    assert probe.reference["optimum"]["mean_jct_s"] == 151

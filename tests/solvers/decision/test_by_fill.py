@@ -133,7 +133,8 @@ def test_enough_of_everything_is_free():
         cluster((2, 4)), [[(0, 1, 0, 1.0), (0, 4, 0, 2.0)], [(0, 2, 0, 3.0)]], power_cap_w=1e6
     )
     assert fill(round, table, worth).tolist() == [1, 2]
-    assert dual_bound(round, table, worth) == (5.0, {"gpus[default/G0]": 0.0, "watts": 0.0})
+    free = {"gpus[default/G0]": 0.0, "watts": 0.0, "energy": 0.0}
+    assert dual_bound(round, table, worth) == (5.0, free)
 
 
 def test_watts_above_the_idle_cluster_are_limited():

@@ -24,7 +24,7 @@ def used(bounds, rows):
     """Return (R,) what rows use together, the nodes that their GPUs keep awake included."""
     total = bounds.demand[:, rows].sum(axis=1)
     for gpus, node_w in zip(total.copy(), bounds.node_w, strict=False):
-        total[-1] += node_w[min(round(gpus), len(node_w) - 1)]
+        total[len(bounds.node_w) :] += node_w[min(round(gpus), len(node_w) - 1)]
     return total
 
 

@@ -46,6 +46,29 @@ def test_a_budget_accrues_as_its_series_says(budget):
     assert line.bearable_w(50, 201, 100) == 0
 
 
+def test_what_is_banked_comes_on_top_of_what_comes_evenly():
+    """2 W until 100 s, then 6 W until 200 s, 4 W after; at 50 s 40 of the 100 J are used."""
+    budget = Budget(energy=EnergyBudget(joules=800, horizon_s=200, pacing="series", accrual=LATE))
+    line = accrual(budget, reserved_w=0.0)
+    # 3.2 W last until 100 s, where all 160 J are used; for ever 3.2 W may be drawn as well.
+    assert line.bearable_w(50, 40, 100) == pytest.approx(3.2)
+    # 60 J at once leave 100 J for 50 s; 2 W and 60 J are nowhere above what accrues.
+    assert line.banked_j(50, 40, 50, 3.2) == pytest.approx(0)
+    flat = accrual(Budget(energy=EnergyBudget(joules=800, horizon_s=200)), reserved_w=0.0)
+    assert flat.banked_j(50, 40, 50, flat.bearable_w(50, 40, 100)) == pytest.approx(160)
+
+
+def test_a_constant_power_lasts_until_it_meets_the_line():
+    """From 50 s, 40 J used of 100: 5 W beside 2 W that accrue use up 60 J in 20 s."""
+    budget = Budget(energy=EnergyBudget(joules=800, horizon_s=200, pacing="series", accrual=LATE))
+    line = accrual(budget, reserved_w=0.0)
+    assert line.lasts_until_s(50, 40, 5) == pytest.approx(70)
+    # 3 W leave 10 J at 100 s and gain 300 J more by 200 s; then they gain for ever.
+    assert line.lasts_until_s(50, 40, 3) == float("inf")
+    # 5 W with 60 J more to spare: 10 J left at 100 s, 110 J at 200 s, which last 110 s at 1 W.
+    assert line.lasts_until_s(50, -60, 5) == pytest.approx(310)
+
+
 def test_demand_spends_in_proportion_to_the_jobs_that_wait_for_it(make_clocked):
     """One node: 400 W idle, so 1,000 W for 1,000 s leave 600 W for jobs when demand is even."""
     energy = EnergyBudget(joules=1e6, horizon_s=1000, window_s=100, pacing="demand")

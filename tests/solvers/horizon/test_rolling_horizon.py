@@ -83,9 +83,12 @@ def test_power_cap_that_drops_stops_what_runs_and_the_record_says_so(make_instan
 
 
 def test_job_that_no_budget_can_ever_run_is_reported(make_instance):
-    """A sustained 500 W never bears a job that needs 800 W: the run ends with its name."""
-    energy = EnergyBudget(joules=500.0 * 3600, horizon_s=3600.0)
+    """All of the 400 W that accrue go to the idle node, which does not sleep: nothing is saved."""
+    energy = EnergyBudget(joules=400.0 * 3600, horizon_s=3600.0)
     instance = make_instance([("a", 0, 2, 100)], budget=Budget(energy=energy))
+    group = msgspec.structs.replace(instance.cluster.node_groups[0], sleep_w=400.0)
+    cluster = msgspec.structs.replace(instance.cluster, node_groups=(group,))
+    instance = msgspec.structs.replace(instance, cluster=cluster)
     with pytest.raises(RondaError, match="'a'"):
         run(instance, "fifo")
 

@@ -12,8 +12,8 @@ from ronda.solvers.solve import solve
 
 
 def rounds():
-    """Return a round under an energy budget, and the same under the equal power cap."""
-    energy = generate.round(48, None, "tight", 1)
+    """Return a round whose energy comes evenly, and the same under the equal power cap."""
+    energy = msgspec.structs.replace(generate.round(48, None, "tight", 1), banked_j=0.0)
     assert energy.energy_j is not None
     watts = energy.energy_j / energy.window_s
     cap = msgspec.structs.replace(energy, energy_j=None, power_cap_w=watts)
