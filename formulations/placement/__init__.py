@@ -1,7 +1,7 @@
 """Which nodes a job gets: blocks, whole nodes, racks, few moves, and why a job found no room.
 
-Which option a job gets is decided before (`ronda.solvers.decision`). Not exported, as it loads
-Pyomo: the exact model, `ronda.formulations.placement.exact`.
+Which option a job gets is decided before (`ronda.solvers.decision`); options and nodes in one model
+are in `ronda.formulations.positions`.
 """
 
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists

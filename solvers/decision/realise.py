@@ -1,6 +1,6 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, option
-from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.watts import awake_for, by_pool, idle_w, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
@@ -97,6 +98,37 @@ def realise(
     )
 
 
+def realise_on(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    chosen: Rows,
+    placements: Mapping[str, Placement],
+) -> Realised:
+    """Return a choice on the nodes given for each job; idle nodes sleep as in `realise`."""
+    run = _Placing(round, table, values, 0.0, (), None)
+    rows = run.ranked(chosen[chosen >= 0])
+    options, sleeps = run.options(rows), may_sleep(round)
+    states = {state.job.id: state for state in round.jobs}
+    held = {job: unchanged(states[job], way) for job, way in options.items()}
+    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+    extra = float(table.extra_w[rows].sum())
+    idle = _awake(round, gpus.astype(int).tolist(), extra, save_energy=False) if sleeps else {}
+    placed = assemble(round, options, held, placements, may_sleep=sleeps, awake=idle)
+    if run.over_w(placed, extra) > 0:  # the nodes in use are more than their GPUs fill
+        placed = assemble(round, options, held, placements, may_sleep=sleeps, awake={})
+    return Realised(
+        allocations=placed.allocations,
+        asleep=placed.asleep,
+        objective=float(np.add.reduce(values[rows])),
+        lost=0.0,
+        unplaced={},
+        widened=(),
+        moved=placed.moved,
+        moved_gpus=placed.moved_gpus,
+    )
+
+
 @dataclass(frozen=True)
 class _Placing:
     """Puts rows of a table, one a job, on nodes: the arguments of `realise`."""
@@ -138,7 +170,7 @@ class _Placing:
             if not np.array_equal(spread, kept):
                 kept = spread
             else:
-                over_w = self._over_w(placed, float(self.table.extra_w[there].sum()))
+                over_w = self.over_w(placed, float(self.table.extra_w[there].sum()))
                 fewer = self._shed(there, over_w)
                 if len(fewer) == len(there):
                     return kept, there, placed
@@ -160,7 +192,7 @@ class _Placing:
         if self.watt_value <= 0 or not packed.moved:
             return packed
         loose = put(may_sleep=True)
-        if loose.unplaced or self._over_w(loose, extra) > 0:
+        if loose.unplaced or self.over_w(loose, extra) > 0:
             return packed
         more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
         loss = loss_of_moves(round, table, self.values, rows, packed.moved)
@@ -182,7 +214,7 @@ class _Placing:
             instead[i] = rows[i] if row is None else row
         return instead
 
-    def _over_w(self, placed: Placed, extra: float) -> float:
+    def over_w(self, placed: Placed, extra: float) -> float:
         """Return by how many watts the placed jobs exceed the round's limit."""
         if self.round.watts is None:
             return 0.0
