@@ -21,15 +21,15 @@ from ronda.instances.round import Round
 Placement = tuple[tuple[int, int], ...]
 
 SIZES = (1, 2, 3, 4, 5, 6)
-POWERS = (1, 2, 4)
+POWERS = (1, 2, 4, 8)
 
 
 def tiny(seed: int, *, powers: bool = False) -> Round:
     """Return a random round of 4 to 6 jobs on 2 to 5 nodes in 1 to 3 racks, some below a pod.
 
     Jobs run in one piece or in several, some may not move; sometimes nodes differ in size, or power
-    is limited, of the cluster, a rack or a pod. With `powers` all sizes are powers of two, nodes
-    are equal, no job has to stay, and nothing but GPUs is limited.
+    is limited, of the cluster, a rack or a pod. With `powers` all blocks are powers of two in one
+    rack, moves cost nothing, no job has to stay, and nothing but GPUs is limited.
     """
     rng = np.random.default_rng([seed, 11, powers])
     cluster = _cluster(rng, powers=powers)
@@ -38,7 +38,9 @@ def tiny(seed: int, *, powers: bool = False) -> Round:
     sizes, broken = POWERS if powers else SIZES, bool(rng.random() < 0.5)
     for k in range(int(rng.integers(4, 7))):
         runs = k < len(free) if broken else bool(rng.random() < 0.6)
-        most = max(1, topology.node_gpus[0] // 2) if broken and runs else sum(topology.node_gpus)
+        most = max(topology.node_gpus) if powers else sum(topology.node_gpus)
+        if broken and runs:
+            most = max(1, topology.node_gpus[0] // 2)
         gpus = int(rng.choice([n for n in sizes if n <= most]))
         elastic = bool(rng.random() < 0.4)
         profile, low, high = ("elastic", 1, gpus) if elastic else ("rigid", None, None)
@@ -62,7 +64,7 @@ def tiny(seed: int, *, powers: bool = False) -> Round:
         profiles=_profiles(),
         running=tuple(s for s in states if s.allocation is not None),
         waiting=tuple(s for s in states if s.allocation is None),
-        costs=Costs(start_s=5.0, restart_s=float(rng.choice([10.0, 60.0, 200.0]))),
+        costs=Costs(start_s=5.0, restart_s=0.0 if powers else float(rng.choice([10, 60, 200]))),
     )
     return round_ if powers else _limited(rng, round_)
 
@@ -209,11 +211,11 @@ def _profiles() -> dict[str, Profile]:
 def _cluster(rng: np.random.Generator, *, powers: bool) -> Cluster:
     """Return the nodes of a tiny round."""
     racks = int(rng.integers(1, 4))
-    size = int(rng.choice(POWERS[1:] if powers else (2, 3, 4, 6)))
-    unequal = not powers and rng.random() < 0.3
+    size = int(rng.choice((2, 3, 4, 6)))
+    unequal = rng.random() < (0.6 if powers else 0.3)
     groups = []
     for r in range(racks):
-        other = int(rng.choice([2, 4])) if unequal and r else size
+        other = int(rng.choice([2, 3, 4, 6])) if unequal and r else size
         count = int(rng.integers(1, 3))
         groups.append(
             NodeGroup(
@@ -221,7 +223,7 @@ def _cluster(rng: np.random.Generator, *, powers: bool) -> Cluster:
                 count=count,
                 gpus_per_node=other,
                 gpu_type="G",
-                rack=f"r{r}",
+                rack="r0" if powers else f"r{r}",
                 host_idle_w=100.0,
                 sleep_w=10.0,
             )

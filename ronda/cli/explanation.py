@@ -121,6 +121,7 @@ def _prices(found: "Explanation") -> str:
             "gpus": f"a GPU of {inside}",
             "ready_gpus": "one that is awake already, besides,",
             "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
+            "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
             "rack_share": f"a kilowatt in the racks of {inside}",

@@ -25,7 +25,7 @@ SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
 
 READY = "ready_gpus["
-OF_GPUS = ("gpus[", "whole_nodes[", READY)
+OF_GPUS = ("gpus[", "whole_nodes[", "buddy[", READY)
 """How the names of resources begin that are GPUs, not power."""
 
 SAME = 1e-7
