@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.case import restrict as restrict_case
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK
 from ronda.instances.arrays import Mask, Rows
@@ -27,6 +28,7 @@ class Ways:
 
     ``stay`` tells which stay where they run. The others take ``whole`` nodes and a block of
     ``rest`` GPUs, or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``.
+    A node in use costs ``node_price``.
     """
 
     case: Case
@@ -35,6 +37,7 @@ class Ways:
     rest: Rows
     mixed: Mask
     tied: Mask
+    node_price: float
 
 
 def ways(case: Case) -> Ways:
@@ -59,6 +62,16 @@ def ways(case: Case) -> Ways:
     return _pieces(wide, stay[order])
 
 
+def restrict(found: Ways, kept: Rows) -> Ways:
+    """Return some of the ways only, by ascending number."""
+    some = np.zeros(len(found.stay), dtype=bool)
+    some[kept] = True
+    columns = {
+        name: getattr(found, name)[kept] for name in ("stay", "whole", "rest", "mixed", "tied")
+    }
+    return replace(found, case=restrict_case(found.case, some), **columns)
+
+
 def _pieces(case: Case, stay: Mask) -> Ways:
     """Return how many whole nodes, and which block, every option takes."""
     topology = case.round.cluster.topology
@@ -79,4 +92,4 @@ def _pieces(case: Case, stay: Mask) -> Ways:
                 rest[i] = 0
     several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
     tied = ~stay & several & (case.table.span[case.rows] == RACK)
-    return Ways(case, stay, whole, rest, mixed, tied)
+    return Ways(case, stay, whole, rest, mixed, tied, NODE_SHARE * case.scale)

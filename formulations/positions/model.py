@@ -35,7 +35,7 @@ from pyomo.common.gc_manager import PauseGC
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.positions.choices import NODE_SHARE, Ways
+from ronda.formulations.positions.choices import Ways
 from ronda.formulations.positions.held import Group, Nodes, nodes_of
 from ronda.instances.arrays import Rows
 
@@ -66,7 +66,7 @@ def build(found: Ways) -> Any:
             capped_pieces(model)
             power_in_rack(model)
         used = sum(model.in_use.values())
-        model.value.set_value(model.value.expr - NODE_SHARE * used)
+        model.value.set_value(model.value.expr - found.node_price / units.value * used)
     return model
 
 
@@ -109,7 +109,7 @@ def room(model: Any) -> None:
 def pieces(model: Any) -> None:
     """Σ_{c in p, f} cut_cfs ≥ Σ_{fresh i in p} (q_i [s = M] + [r_i = s]) x_i."""
     needs = defaultdict(list)
-    for i, pool, size, count in _pieces(model.ways):
+    for i, pool, size, count in pieces_of(model.ways):
         needs[pool, size].append(count * model.x[i])
     _at_least(model, "pieces", needs)
 
@@ -127,7 +127,7 @@ def pieces_in_rack(model: Any) -> None:
     """Σ_{c in p and r, f} cut_cfs ≥ Σ_i (q_i [s = M] + [r_i = s]) in_rack_ir."""
     needs = defaultdict(list)
     racks = _racks(model)
-    for i, pool, size, count in _pieces(model.ways):
+    for i, pool, size, count in pieces_of(model.ways):
         for r in racks[i]:
             needs[pool, size, r].append(count * model.in_rack[i, r])
     _at_least(model, "pieces_in_rack", needs)
@@ -245,7 +245,7 @@ def _variables(model: Any) -> None:
 def _cuts(model: Any) -> None:
     """Add ``cut``; ``sizes`` are those of the pieces that each group may hold."""
     wanted = defaultdict(set)
-    for _, pool, size, _ in _pieces(model.ways):
+    for _, pool, size, _ in pieces_of(model.ways):
         wanted[pool].add(size)
     groups = model.nodes.groups
     model.sizes = [sorted(s for s in wanted[g.pool] if s <= g.size) for g in groups]
@@ -307,7 +307,7 @@ def _path(model: Any, n: int, group: Group) -> dict[int, list[Any]]:
     return {group.size - used: those for used, those in reached.items()}
 
 
-def _pieces(found: Ways) -> Iterator[tuple[int, int, int, int]]:
+def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
     """Yield (way, pool, GPUs, count) of all pieces of fresh ways that are not mixed."""
     case = found.case
     pools = case.round.cluster.topology.pools

@@ -17,22 +17,28 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.by_positions import MOVE_LOSS, allocate_on_nodes
+from ronda.solvers.decision import by_positions
+from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
 from ronda.solvers.prices.search import Search
 from ronda.solvers.registry import policy
 
-MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (2, 5, 58, 71), (6, 8), (17, 43), (28, 53)
+MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (3, 5, 58, 71), (6, 8), (17, 43), (28, 53)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *MOVES, *UNEQUAL, *CAPPED_RACK, *CAPPED])
-def test_equal_to_brute_force(seed):
-    """Value and bound are those of the best of all plans: mixed sizes, racks, caps, moves."""
+def decided(seed):
+    """Return a tiny round, what is chosen, and what the best of all plans is worth."""
     round_ = tiny(seed)
     table = build(round_)
     values = random_values(table, seed)
     node_price = NODE_SHARE * make_case(round_, table, values, positions=True).scale
     best = best_plan(round_, table, values, node_price)
-    choice = allocate_on_nodes(round_, table, values, Search(gap=0.0))
+    return round_, allocate_on_nodes(round_, table, values, Search(gap=0.0)), best
+
+
+@pytest.mark.parametrize("seed", [0, 1, *MOVES, *UNEQUAL, *CAPPED_RACK, *CAPPED])
+def test_equal_to_brute_force(seed):
+    """Value and bound are those of the best of all plans: mixed sizes, racks, caps, moves."""
+    round_, choice, best = decided(seed)
     assert choice.objective == pytest.approx(best, abs=1e-7)
     assert choice.bound == pytest.approx(best, abs=1e-6)
     assert (choice.details[MOVE_LOSS] > 0) == (seed in MOVES)
@@ -40,6 +46,31 @@ def test_equal_to_brute_force(seed):
     broken = check(round_, Plan(allocations=allocations, asleep=choice.realised.asleep))
     # Options of a tiny round that run say nothing true of rate and power.
     assert [v for v in broken if v.code not in ("rate", "option-power")] == []
+
+
+def test_decomposed_it_is_as_exact(monkeypatch):
+    """From a few ways on, with cuts: no bound is below the best plan, which is found."""
+    monkeypatch.setattr(by_positions, "WHOLE", 0)
+    monkeypatch.setattr(by_positions, "CORE", 3)
+    bounds, first_answer = [], by_positions.first_answer
+
+    def watched(problem, search):
+        answer = first_answer(problem, search)
+        bounds.append(answer.bound)
+        return answer
+
+    monkeypatch.setattr(by_positions, "first_answer", watched)
+    cuts = tightened = 0
+    for seed in range(12):
+        bounds.clear()
+        _, choice, best = decided(seed)
+        assert choice.objective == pytest.approx(best, abs=1e-7)
+        assert choice.bound == pytest.approx(best, abs=1e-6)
+        assert min(bounds) >= best - 1e-7
+        cuts += choice.details.get(NODE_CUTS, 0)
+        tightened += min(bounds) < bounds[0] - 1e-4
+    assert cuts >= 8
+    assert tightened >= 3
 
 
 def test_the_policy_takes_it_and_refuses_other_fidelities():
