@@ -16,6 +16,7 @@ STUDIES = {
     "learning-curves": "Makes the packaged learning curves from the public data.",
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
+    "placement": "Choosing nodes together with options against placing options afterwards.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""

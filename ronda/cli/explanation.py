@@ -85,6 +85,8 @@ def sentences(found: "Explanation") -> list[str]:
     if found.options:
         lines.append(f"  {_comparison(found)}")
     lines.append(f"  {REASONS[found.reason]}")
+    if found.hindrance:
+        lines.append(f"  On nodes: {found.hindrance}.")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
     if found.regret is not None and found.reason != "tie":  # which is none, but for rounding

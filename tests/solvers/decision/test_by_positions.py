@@ -19,6 +19,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
+from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.prices.search import Search
 from ronda.solvers.registry import policy
 
@@ -82,6 +83,16 @@ def test_the_policy_takes_it_and_refuses_other_fidelities():
     assert plan.details[MOVE_LOSS] >= 0
     with pytest.raises(InputError, match="aggregate or exact"):
         policy("milp(placement=roughly)")
+
+
+def test_nodes_that_hinder_are_named():
+    """Two jobs that must stay split the free GPUs, 2 and 2: a job of 4 waits for a node."""
+    round_ = snapshot(room(2), {"a": ((0, 2),), "b": ((1, 2),)}, {"c": 4, "d": 8}, ("a", "b"))
+    plan = policy("milp(placement=exact)").plan(round_, deadline=Deadline(), seed=0)
+    assert plan.allocations.keys() == {"a", "b"}
+    first, second = explain_jobs(round_, plan, ["c", "d"])
+    assert "at most 2 on one node" in first.hindrance
+    assert second.hindrance is None  # not even its GPUs are there
 
 
 def room(*racks, size=4):
