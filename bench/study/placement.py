@@ -21,7 +21,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
-from ronda.bench.study.harness import Folder, markdown, numbers, option, seeds, study
+from ronda.bench.study.harness import Folder, limit, markdown, numbers, option, seeds, study
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import loss_of_moves
@@ -237,15 +237,17 @@ def compare(
 ) -> None:
     """Run the policies on made rounds, or the tiny rounds."""
     if tiny:
-        cases = [{"seed": s, "rounds": kind} for kind in ("any", "powers") for s in range(tiny)]
-        found = folder.measure(cases, compare_tiny)
+        kinds = ("any", "powers")
+        found = folder.measure(
+            [{"seed": s, "rounds": kind} for kind in kinds for s in range(tiny)], compare_tiny
+        )
         counts = found.groupby("rounds", sort=False)[["equal", "proven", "moved"]].sum()
         rows = [
             [str(kind), f"{tiny}", *(f"{n}" for n in row)] for kind, *row in counts.itertuples()
         ]
         folder.write(markdown(["rounds", "number", "equal", "proven", "with moves"], rows))
         return
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"gpus": int(n), "seed": s, "spec": spec, "limit_s": limit_s}
         for n, spec, s in product(gpus, POLICIES, seeds)
     ]
@@ -260,6 +262,6 @@ command = study(
         seeds("0-9"),
         numbers("--gpus", "64,128,256,512", "Sizes of the made rounds."),
         option("--tiny", type=click.IntRange(0), default=0, help="Compare so many tiny rounds."),
-        option("--limit", "limit_s", type=float, default=60.0, help="Seconds of a decision."),
+        limit(60.0, "Seconds of a decision."),
     ],
 )

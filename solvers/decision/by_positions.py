@@ -7,6 +7,7 @@ each way can be worth in a plan, the model of those that matter most is solved, 
 about it becomes a row of the prices' problem (`ronda.solvers.decision.node_cuts`).
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from ronda.formulations.positions.choices import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_milp import PROOF, judged
+from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
 from ronda.solvers.decision.realise import Realised, realise, realise_on
@@ -51,6 +52,10 @@ class _Found:
     moves: float  # value lost by moves
 
 
+SECONDS_PER_WAY = 1e-3
+"""Until the model of a way is built and HiGHS looks at the clock (measured on one busy core)."""
+
+
 class _Exact:
     """A round, its options and their worth, while it is decided."""
 
@@ -60,13 +65,21 @@ class _Exact:
         self.round, self.table, self.values, self.search = round, table, values, search
         self.ways = found
 
-    def core(self, choice: Choice, losses: Floats, most: int) -> tuple[Rows, float]:
+    def has_time(self, ways: int) -> bool:
+        """Tell whether a model of so many ways can be built before the deadline."""
+        left_s = self.search.deadline.left() - self.search.reserve_s
+        if "pyomo.environ" not in sys.modules:
+            left_s -= IMPORT_S
+        return left_s > SECONDS_PER_WAY * ways
+
+    def core(self, choice: Choice, losses: Floats, dual: float, most: int) -> tuple[Rows, float]:
         """Return at most about `most` ways of least loss, and the least loss of the others.
 
-        With them what stays, what the choice has, and of ways that cost the same all or none. No
-        better plan than the choice has a way of more loss than it falls short of the bound.
+        With them what stays, what the choice has, and of ways that cost the same all or none.
+        `losses` is by how much a plan with each way falls short of the bound `dual`: no better plan
+        than the choice has a way of more loss than the choice itself falls short of it.
         """
-        limit = choice.bound - choice.objective
+        limit = dual - choice.objective
         if len(losses) > most:
             limit = min(limit, float(np.partition(losses, most)[most]))
         case = self.ways.case
@@ -108,6 +121,8 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     choice = _better(first, best, first.bound)
     if choice.closed(max(search.gap, PROOF)):
         return judged(choice, search.gap)
+    if not run.has_time(min(CORE, len(run.ways.stay))):
+        return judged(replace(choice, stop=StopReason.TIME_LIMIT), search.gap)
     if len(run.ways.stay) <= WHOLE or case.racks:
         return judged(_improved(run, choice, np.arange(len(run.ways.stay)), -np.inf), search.gap)
     return judged(_decomposed(run, choice, problem, answer), search.gap)
@@ -137,22 +152,24 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
     losses = Jobs(problem).option_losses(answer.dual.prices)
     while True:
         for _ in range(CUTS):
-            kept, _least = run.core(choice, losses, most)
+            kept, _least = run.core(choice, losses, answer.dual.bound, most)
             cuts.append(node_cut(build(restrict(run.ways, kept)), run.ways, kept))
             tighter = with_cuts(problem, cuts)
             answer = first_answer(tighter, search)
             losses = Jobs(tighter).option_losses(answer.dual.prices)
             gained = choice.bound - answer.bound
             choice = replace(choice, bound=max(min(choice.bound, answer.bound), choice.objective))
-            if gained <= search.gap / 10 * abs(choice.bound):
+            if gained <= search.gap / 10 * abs(choice.bound) or not run.has_time(len(kept)):
                 break
-        kept, least = run.core(choice, losses, most)
-        complete = choice.bound - least <= choice.objective  # no way left out can do better
-        choice = _improved(run, choice, kept, choice.bound - least)
-        out_of_time = search.deadline.left() <= search.reserve_s
-        if choice.closed(max(search.gap, PROOF)) or out_of_time or complete:
-            return replace(choice, details=choice.details | {NODE_CUTS: len(cuts)})
+        kept, least = run.core(choice, losses, answer.dual.bound, most)
+        elsewhere = answer.dual.bound - least
+        complete = elsewhere <= choice.objective  # no way left out can do better
+        choice = _improved(run, choice, kept, elsewhere)
         most *= 2
+        out_of_time = not run.has_time(min(most, len(losses)))
+        if choice.closed(max(search.gap, PROOF)) or out_of_time or complete:
+            late = StopReason.TIME_LIMIT if out_of_time and not complete else choice.stop
+            return replace(choice, stop=late, details=choice.details | {NODE_CUTS: len(cuts)})
 
 
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
@@ -189,7 +206,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     chosen = np.full(len(run.table.jobs), -1, dtype=np.int64)
     chosen[ways.case.job[picked]] = ways.case.rows[picked]
     found = run.placed(chosen, placements(model))
-    if found.worth <= choice.objective:
+    if choice.incumbents and found.worth <= choice.objective:
         return replace(done, bound=max(bound, done.objective))
     when = deadline.elapsed()
     return replace(_better(done, found, bound), incumbents=(*done.incumbents, (when, found.worth)))

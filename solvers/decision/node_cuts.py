@@ -88,19 +88,20 @@ def _by_pieces(model: Any, every: Ways, dual: dict[int, float]) -> Floats:
         for family in (model.pieces, model.pieces_in_rack)
         for key, row in family.items()
     }
-    use, by_rack = np.zeros(len(every.stay)), defaultdict[int, Floats](lambda: np.zeros(racks))
-    racks = len(every.case.round.cluster.topology.racks)
-    in_rack = defaultdict[tuple[int, int], Floats](lambda: np.zeros(racks))
+    topology = every.case.round.cluster.topology
+    racks = len(topology.racks)
+    there = np.zeros((len(topology.pools), racks), dtype=bool)
+    there[topology.node_pool, topology.node_rack] = True
+    in_rack: defaultdict[tuple[int, int], Floats] = defaultdict(lambda: np.zeros(racks))
     for key, each in price.items():
         if len(key) == 3:
             in_rack[key[:2]][key[2]] = each
+    use = np.zeros(len(every.stay))
+    by_rack: defaultdict[int, Floats] = defaultdict(lambda: np.zeros(racks))
     for i, pool, size, count in pieces_of(every):
         use[i] += count * price.get((pool, size), 0.0)
         if every.tied[i]:
             by_rack[i] += count * in_rack[pool, size]
-    there = np.zeros((len(every.case.table.pools), racks), dtype=bool)
-    topology = every.case.round.cluster.topology
-    there[topology.node_pool, topology.node_rack] = True
-    for i, each in by_rack.items():
-        use[i] += float(each[there[every.case.pool[i]]].min())
+    for i, dear in by_rack.items():
+        use[i] += float(dear[there[every.case.pool[i]]].min())
     return use
