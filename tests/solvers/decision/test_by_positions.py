@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.options.build import build
-from ronda.formulations.options.table import option
+from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
 from ronda.formulations.positions.choices import NODE_SHARE
 from ronda.instances.check.answer import check
@@ -14,7 +15,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
-from ronda.instances.profile import rigid_profile
+from ronda.instances.profile import Parametric, Profile, rigid_profile
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision import by_positions
@@ -83,6 +84,22 @@ def test_the_policy_takes_it_and_refuses_other_fidelities():
     assert plan.details[MOVE_LOSS] >= 0
     with pytest.raises(InputError, match="aggregate or exact"):
         policy("milp(placement=roughly)")
+
+
+@pytest.mark.parametrize(("blocked", "span"), [((0, 2), "cluster"), ((0, 1), "rack")])
+def test_an_option_within_a_rack_has_all_its_nodes_there(blocked, span):
+    """With one empty node in each rack the wide job spans both; with two in one it need not."""
+    held = {f"p{n}": ((n, 4),) for n in blocked}
+    round_ = snapshot(room(2, 2), held, {"w": 8}, pinned=tuple(held))
+    model = Parametric(alpha_c_s=0.01, beta_c_s=0.02, alpha_n_s=0.02, alpha_x_s=0.2)
+    slow = Profile(name="slow", throughput={"v": model}, base_batch=8.0)
+    wide = replace(round_.waiting[0].job, profile="slow", min_gpus=8, max_gpus=8)
+    waiting = (replace(round_.waiting[0], job=wide),)
+    round_ = replace(round_, profiles=round_.profiles | {"slow": slow}, waiting=waiting)
+    table = build(round_)
+    values = np.where(table.span == RACK, 2.0, 1.0)
+    choice = allocate_on_nodes(round_, table, values, Search(gap=0.0))
+    assert choice.realised.allocations["w"].option.span == span
 
 
 def test_nodes_that_hinder_are_named():
