@@ -111,8 +111,8 @@ def make_case(
     run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
     that must run stay in any case. With `joint`, racks are chosen with the options: those of span
     ``rack`` get a variable for each rack (`ronda.formulations.allocation.racks`), and are compared
-    only with their like. So they are with `positions`, for which no nodes have to be found for what
-    runs (`ronda.formulations.positions`).
+    only with their like. So they are with `positions`, where what runs is compared with nothing:
+    it needs no other nodes (`ronda.formulations.positions`).
     """
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)
