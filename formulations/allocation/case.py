@@ -7,7 +7,7 @@ import numpy as np
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.energy import share
 from ronda.formulations.options.dominance import unbeaten
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import RACK, OptionTable
 from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
@@ -117,14 +117,22 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
     )
 
 
-def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool = False) -> Case:
+def make_case(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    *,
+    joint: bool = False,
+    positions: bool = False,
+) -> Case:
     """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
     run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
     that must run stay in any case. With `joint`, racks are chosen with the options: those of span
     ``rack`` get a variable for each rack (`ronda.formulations.allocation.racks`), and are compared
-    only with their like.
+    only with their like. So they are with `positions`, where what runs is compared with nothing:
+    it needs no other nodes (`ronda.formulations.positions`).
     """
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)
@@ -143,6 +151,8 @@ def make_case(round: Round, table: OptionTable, values: Floats, *, joint: bool =
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
+    elif positions:
+        group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
     rows = rows[unbeaten(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))

@@ -4,41 +4,24 @@ A family is a function of the `Case` that yields its rows. The Pyomo model, the 
 engine, the limits of populations and the words for what cannot be met all read them; names and
 formulas are those of ``docs/formulations.md``. Decisions: x_k is 1 if option k is chosen, a_c the
 number of nodes of class c that are awake, y_pr the kilowatts that jobs of pool p add in rack r.
+What nodes hold together is in `ronda.formulations.allocation.buddy`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from ronda.formulations.allocation.buddy import buddy, whole_nodes
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
+from ronda.formulations.allocation.row import Row
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.dual_feasible import node_shares, tightening
-from ronda.instances.arrays import Floats
 
 UNNAMED = "(unnamed)"
 """How the rack of nodes without one is called."""
 
 KILO = 1e3
 """Watts in a unit of y_pr."""
-
-PowerAt = tuple[str, str]
-"""Names of a pool and of a rack."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity, named ``family[index]``.
-
-    ``use`` is (n,) of the options, ``nodes`` (C,) of the nodes awake, or ().
-    """
-
-    name: str
-    use: Floats
-    capacity: float
-    nodes: tuple[float, ...] = ()
-    racks: dict[PowerAt, float] = field(default_factory=dict)
 
 
 def gpus(case: Case) -> Iterator[Row]:
@@ -47,26 +30,6 @@ def gpus(case: Case) -> Iterator[Row]:
     for p, pool in enumerate(case.table.pools):
         nodes = tuple(-float(c.gpus_per_node) * (c.pool == p) for c in case.classes)
         yield Row(f"gpus[{pool.name}]", np.where(pools == p, asked, 0.0), 0.0, nodes)
-
-
-def whole_nodes(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
-
-    f_i are dual feasible functions of bin packing (`node_shares`). Only in pools of equal nodes,
-    and only those f_i that say more than the count of GPUs does (none for powers of two).
-    """
-    pools, asked = case.pool, case.gpus
-    for p, pool in enumerate(case.table.pools):
-        size = pool.gpus_per_node
-        if any(c.pool == p and c.gpus_per_node != size for c in case.classes):
-            continue
-        own = pools == p
-        whole, rest = np.divmod(asked[own], size)
-        nodes = tuple(-float(c.pool == p) for c in case.classes)
-        for i in tightening(rest[rest > 0].tolist(), size):
-            use = np.zeros(len(pools))
-            use[own] = whole + node_shares(rest, size, i)
-            yield Row(f"whole_nodes[{pool.name},{i}]", use, 0.0, nodes)
 
 
 def gpus_in_racks(case: Case) -> Iterator[Row]:
@@ -148,7 +111,7 @@ def rack_power(case: Case) -> Iterator[Row]:
         yield Row(f"rack_power[{cap.name}]", none, cap.cap_w - asleep_w, nodes, shares)
 
 
-FAMILIES = (gpus, whole_nodes, gpus_in_racks, ready_gpus, power, rack_share, rack_power)
+FAMILIES = (gpus, whole_nodes, buddy, gpus_in_racks, ready_gpus, power, rack_share, rack_power)
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:

@@ -1,13 +1,13 @@
 """Which nodes a job gets: blocks, whole nodes, racks, few moves, and why a job found no room.
 
-Which option a job gets is decided before (`ronda.solvers.decision`). Not exported, as it loads
-Pyomo: the exact model, `ronda.formulations.placement.exact`.
+Which option a job gets is decided before (`ronda.solvers.decision`); options and nodes in one model
+are in `ronda.formulations.positions`.
 """
 
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.placement.orders import consolidate, most_free
 from ronda.formulations.placement.placer import Placed, place, unchanged
-from ronda.formulations.placement.reasons import why_unplaced
+from ronda.formulations.placement.reasons import lack_of_room, why_unplaced
 
 __all__ = [
     "FreeList",
@@ -15,6 +15,7 @@ __all__ = [
     "Placement",
     "consolidate",
     "free_lists",
+    "lack_of_room",
     "most_free",
     "place",
     "unchanged",

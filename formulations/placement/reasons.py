@@ -1,10 +1,10 @@
-"""Why a chosen option found no place, in words for a user."""
+"""Why an option finds no place, in words for a user: the nodes or racks that hinder it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ronda.formulations.placement.placer import Placed, place
 from ronda.instances.cluster import Pool
-from ronda.instances.job import Option
+from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
 
 
@@ -17,10 +17,7 @@ def why_unplaced(
     """
     if not placed.unplaced:
         return {}
-    free = round.cluster.topology.node_gpus.tolist()
-    for allocation in placed.allocations.values():
-        for node, gpus in allocation.placement:
-            free[node] -= gpus
+    free = _free(round, placed.allocations.values())
     found = {}
     for job in placed.unplaced:
         found[job] = _shortage(round, chosen[job], free)
@@ -30,23 +27,63 @@ def why_unplaced(
     return found
 
 
+def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> str | None:
+    """Return what nodes or racks lack for one more option beside what is placed.
+
+    None if not even the GPUs of the pool suffice.
+    """
+    free = _free(round, placed)
+    pools = round.cluster.topology.node_pool.tolist()
+    left = sum(f for f, p in zip(free, pools, strict=True) if p == option.pool)
+    return None if option.gpus > left else _shortage(round, option, free)
+
+
+def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
+    """Return the free GPUs of each node."""
+    free: list[int] = round.cluster.topology.node_gpus.tolist()
+    for allocation in placed:
+        for node, gpus in allocation.placement:
+            free[node] -= gpus
+    return free
+
+
 def _shortage(round: Round, option: Option, free: list[int]) -> str:
     """Return what the pool has free, and what the option needs."""
     topology = round.cluster.topology
     pool = topology.pools[option.pool]
-    left = [f for f, p in zip(free, topology.node_pool.tolist(), strict=True) if p == option.pool]
+    at = [n for n, p in enumerate(topology.node_pool.tolist()) if p == option.pool]
+    left = [free[n] for n in at]
     have = f"pool {pool.name} has {sum(left)} GPUs free"
     if option.gpus > sum(left):
         return f"{have}; the job needs {option.gpus}"
-    most = max(left)
-    empty = sum(f == pool.gpus_per_node for f in left)
+    if not _fits(option, pool, left):
+        empty = sum(f == pool.gpus_per_node for f in left)
+        return (
+            f"{have}, at most {max(left)} on one node and {empty} nodes empty; "
+            f"the job needs {_shape(option, pool)}"
+        )
+    by_rack: dict[str, list[int]] = {}
+    for n in at:
+        by_rack.setdefault(topology.racks[int(topology.node_rack[n])], []).append(free[n])
+    if option.span == "rack" and not any(_fits(option, pool, f) for f in by_rack.values()):
+        # The nearest: most empty nodes, then most GPUs.
+        rack, best = max(
+            by_rack.items(), key=lambda item: (item[1].count(pool.gpus_per_node), sum(item[1]))
+        )
+        return (
+            f"{have}, but no rack has {_shape(option, pool)}: rack {rack or '(unnamed)'} "
+            f"comes nearest, with {sum(best)} GPUs free, at most {max(best)} on one node and "
+            f"{best.count(pool.gpus_per_node)} nodes empty"
+        )
+    return f"{have}, but racks' power caps leave no room for {_shape(option, pool)}"
+
+
+def _fits(option: Option, pool: Pool, left: list[int]) -> bool:
+    """Tell whether nodes with these free GPUs have the whole nodes and the block of an option."""
     whole, rest = divmod(option.gpus, pool.gpus_per_node)
-    if empty > whole or (empty == whole and rest <= max(f % pool.gpus_per_node for f in left)):
-        return f"{have}, but racks' power caps or the span {option.span!r} leave no room"
-    return (
-        f"{have}, at most {most} on one node and {empty} nodes empty; "
-        f"the job needs {_shape(option, pool)}"
-    )
+    empty = left.count(pool.gpus_per_node)
+    parts = max((f for f in left if f < pool.gpus_per_node), default=0)
+    return empty > whole or (empty == whole and rest <= parts)
 
 
 def _shape(option: Option, pool: Pool) -> str:

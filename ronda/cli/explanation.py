@@ -85,6 +85,8 @@ def sentences(found: "Explanation") -> list[str]:
     if found.options:
         lines.append(f"  {_comparison(found)}")
     lines.append(f"  {REASONS[found.reason]}")
+    if found.hindrance:
+        lines.append(f"  On nodes: {found.hindrance}.")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
     if found.regret is not None and found.reason != "tie":  # which is none, but for rounding
@@ -121,6 +123,7 @@ def _prices(found: "Explanation") -> str:
             "gpus": f"a GPU of {inside}",
             "ready_gpus": "one that is awake already, besides,",
             "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
+            "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
             "rack_share": f"a kilowatt in the racks of {inside}",

@@ -57,7 +57,7 @@ def allocate(
     if not (best.incumbents and best.closed(PROOF)):
         losses = Jobs(problem).option_losses(answer.dual.prices)
         best = _searched(case, values, best, losses, search)
-    return _judged(best, search.gap)
+    return judged(best, search.gap)
 
 
 def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:
@@ -79,7 +79,7 @@ def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows])
     return best
 
 
-def _judged(choice: Choice, gap: float) -> Choice:
+def judged(choice: Choice, gap: float) -> Choice:
     """Return the choice with its final status."""
     if choice.stop is StopReason.INFEASIBLE or not choice.incumbents:
         return replace(choice, status=SolutionStatus.NONE)

@@ -156,7 +156,7 @@ def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
     """Return the price of a GPU of each pool (``gpus[POOL]``), and of a watt.
 
     That of a watt at once is ``watts``, throughout the energy window ``energy``. The GPU's share of
-    a whole node counts with it; the watts that keep its node awake do not.
+    a whole node, or of a block, counts with it; the watts that keep its node awake do not.
     """
     found = {
         "watts": prices.get("power_cap", 0.0),
@@ -167,6 +167,8 @@ def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
         own = [c for c in classes if c.pool == p]
         node = sum(v for n, v in prices.items() if n.startswith(f"whole_nodes[{pool.name},"))
         price = prices.get(f"gpus[{pool.name}]", 0.0) + node / max(c.gpus_per_node for c in own)
+        blocks = f"buddy[{pool.name},"
+        price += sum(v / int(n[len(blocks) : -1]) for n, v in prices.items() if blocks in n)
         if may_sleep(round):
             price -= watt * min(max(0.0, c.saves_w) / c.gpus_per_node for c in own)
         found[f"gpus[{pool.name}]"] = max(0.0, price)

@@ -13,7 +13,8 @@ from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable, regrets
 from ronda.formulations.allocation.waking import ready, with_waking
-from ronda.formulations.options.table import OptionTable, rows_of
+from ronda.formulations.options.table import OptionTable, option, rows_of
+from ronda.formulations.placement.reasons import lack_of_room
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
@@ -25,7 +26,7 @@ SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
 
 READY = "ready_gpus["
-OF_GPUS = ("gpus[", "whole_nodes[", READY)
+OF_GPUS = ("gpus[", "whole_nodes[", "buddy[", READY)
 """How the names of resources begin that are GPUs, not power."""
 
 SAME = 1e-7
@@ -86,6 +87,7 @@ class Explanation:
     runs: bool
     reason: Reason
     moved: bool  # it keeps its option but had to change nodes
+    hindrance: str | None  # what nodes or racks lack for its best option, if it waits for that
     regret: float | None  # surplus less that of its next best choice, if it has one
     prices: tuple[Price, ...]  # of the resources that its options use
     options: tuple[Weighed, ...]  # not to run is one of them unless it must run
@@ -206,6 +208,7 @@ class _Scales:
             runs=job in plan.allocations,
             reason=self._reason(j, own, surplus, regret),
             moved=job in plan.details.get("moved", ()),
+            hindrance=self._hindrance(j, own, surplus),
             regret=regret if np.isfinite(regret) else None,
             prices=tuple(
                 Price(name, price, self._kilowatt(name, price))
@@ -250,6 +253,20 @@ class _Scales:
             none = not len(own) or worth.max() > 0  # the latter if no rack could bear it
             return Reason.NO_OPTION if none else Reason.WORTHLESS
         return Reason.CROWDED_OUT if surplus.max() > same else Reason.TOO_DEAR
+
+    def _hindrance(self, j: int, own: Rows, surplus: Floats) -> str | None:
+        """Return why job j waits although the GPUs for its best option would be there."""
+        job, plan = self.table.jobs[j].job.id, self.plan
+        if job in plan.allocations:
+            return None
+        known = plan.details.get("unplaced", {})
+        if job in known:
+            return str(known[job])
+        paid = np.where(self.unbeaten[own], surplus, -np.inf)
+        if not len(own) or paid.max() <= SAME * float(np.abs(self.problem.value[own]).max()):
+            return None
+        best = option(self.table, int(self.rows[own[np.argmax(paid)]]))
+        return lack_of_room(self.round, best, plan.allocations.values())
 
     def _shown(self, own: Rows, j: int) -> list[int]:
         """Return the most interesting options of a job: good ones, of all sizes, and its own."""

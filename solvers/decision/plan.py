@@ -14,7 +14,7 @@ from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.question import Question
-from ronda.solvers.decision.realise import realise
+from ronda.solvers.decision.realise import Realised, realise
 from ronda.solvers.versions import versions
 
 RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
@@ -55,6 +55,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     watt_value: float = 0.0  # least worth of a watt less, if energy has no price
     worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
     awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
+    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
 
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
@@ -76,7 +77,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
-    placed = realise(
+    placed = choice.realised or realise(
         question.round,
         question.table,
         question.values if choice.worth is None else choice.worth,
@@ -85,8 +86,10 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         yielding=choice.yielding,
         racks=choice.racks,
     )
+    worth = placed.objective if choice.realised is None else choice.objective
     if placed.unplaced or placed.widened:
         more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
+    short = choice.realised is None and placed.lost > 0  # the bound does not know of nodes
     if placed.widened:
         more["widened"] = list(placed.widened)
     if placed.moved:
@@ -102,10 +105,10 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         policy=question.policy,
         allocations=placed.allocations,
         asleep=placed.asleep,
-        objective=placed.objective,
-        bound=max(choice.bound, placed.objective),
+        objective=worth,
+        bound=max(choice.bound, worth),
         stop=choice.stop,
-        status=SolutionStatus.FEASIBLE if placed.lost > 0 else choice.status,
+        status=SolutionStatus.FEASIBLE if short else choice.status,
         prices=choice.prices,
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,

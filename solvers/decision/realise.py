@@ -1,7 +1,7 @@
 """From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +14,8 @@ from ronda.formulations.allocation.racks import wider
 from ronda.formulations.energy import left_w
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, option
-from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.watts import awake_for, by_pool, idle_w, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Rows
@@ -100,6 +101,36 @@ def realise(
     )
 
 
+def realise_on(
+    round: Round,
+    table: OptionTable,
+    values: Floats,
+    chosen: Rows,
+    placements: Mapping[str, Placement],
+) -> Realised:
+    """Return a choice on the nodes given for each job; idle nodes sleep as in `realise`."""
+    run = _Placing(round, table, values, 0.0, (), None)
+    rows = run.ranked(chosen[chosen >= 0])
+    options, sleeps = run.options(rows), may_sleep(round)
+    states = {state.job.id: state for state in round.jobs}
+    held = {job: unchanged(states[job], way) for job, way in options.items()}
+    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
+    idle = run.awake(rows, gpus.astype(int).tolist()) if sleeps else {}
+    placed = assemble(round, options, held, placements, may_sleep=sleeps, awake=idle)
+    if not run.keeps(placed, rows):  # the nodes in use are more than their GPUs fill
+        placed = assemble(round, options, held, placements, may_sleep=sleeps, awake={})
+    return Realised(
+        allocations=placed.allocations,
+        asleep=placed.asleep,
+        objective=float(np.add.reduce(values[rows])),
+        lost=0.0,
+        unplaced={},
+        widened=(),
+        moved=placed.moved,
+        moved_gpus=placed.moved_gpus,
+    )
+
+
 @dataclass(frozen=True)
 class _Placing:
     """Puts rows of a table, one a job, on nodes: the arguments of `realise`."""
@@ -155,14 +186,14 @@ class _Placing:
             return put()
         gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
         counts = gpus.astype(int).tolist()
-        awake = self._awake(rows, counts)
+        awake = self.awake(rows, counts)
         packed = put(may_sleep=True, awake=awake)
         if packed.unplaced and (table.span[rows] == RACK).any():  # nodes were counted, not racks
             packed = min(packed, put(may_sleep=True), key=lambda placed: len(placed.unplaced))
         if self.watt_value <= 0 or not packed.moved:
             return packed
         loose = put(may_sleep=True)
-        if loose.unplaced or not self._keeps(loose, rows):
+        if loose.unplaced or not self.keeps(loose, rows):
             return packed
         more_w = idle_w(round, loose.asleep) - idle_w(round, packed.asleep)
         loss = loss_of_moves(round, table, self.values, rows, packed.moved)
@@ -189,7 +220,7 @@ class _Placing:
         seconds = lasts_s(self.round, self.table)[rows]
         return left_w(self.round, base, self.table.extra_w[rows], seconds)
 
-    def _keeps(self, placed: Placed, rows: Rows) -> bool:
+    def keeps(self, placed: Placed, rows: Rows) -> bool:
         """Tell whether rows where they are placed keep the round's limits, but for rounding."""
         watts = self.round.watts
         if watts is None:
@@ -198,18 +229,18 @@ class _Placing:
 
     def _shed(self, rows: Rows, placed: Placed) -> Rows:
         """Return rows without those of least value per watt, so that the rest keep the limits."""
-        if self._keeps(placed, rows):
+        if self.keeps(placed, rows):
             return rows
         watts = charged_w(self.round, self.table)[rows]
         free = np.flatnonzero(~self.table.must_run[self.table.job[rows]] & (watts > 0))
         ranked = free[np.argsort(self.values[rows][free] / watts[free], kind="stable")]
 
         def enough(count: int) -> bool:
-            return self._keeps(placed, np.delete(rows, ranked[:count]))
+            return self.keeps(placed, np.delete(rows, ranked[:count]))
 
         return np.delete(rows, ranked[: bisect_left(range(len(ranked)), True, key=enough)])
 
-    def _awake(self, rows: Rows, gpus: list[int]) -> dict[int, int]:
+    def awake(self, rows: Rows, gpus: list[int]) -> dict[int, int]:
         """Return how many nodes of each pool stay awake: those needed, then idle ones if allowed.
 
         Only nodes that are awake now stay awake without a job. Where racks' power is capped the

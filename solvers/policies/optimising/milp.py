@@ -4,13 +4,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.options.table import rows_of, running_rows
+from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
+from ronda.solvers.decision.by_positions import allocate_on_nodes
 from ronda.solvers.decision.plan import Choice, reserve_s
 from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.base import Optimising
 from ronda.solvers.prices.search import Search
+
+PLACEMENTS = ("aggregate", "exact")
+"""How much of the nodes the model sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,25 +33,35 @@ class Milp(Optimising):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    placement
+        ``aggregate``: options are chosen by what nodes hold together, and placed afterwards.
+        ``exact``: options and nodes are chosen together, with what moves lose (docs/placement.md).
     """
 
     name: ClassVar[str] = "milp"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
+    placement: str = "aggregate"
+
+    def __post_init__(self) -> None:
+        """Refuse a fidelity that there is not."""
+        super().__post_init__()
+        if self.placement not in PLACEMENTS:
+            known = " or ".join(PLACEMENTS)
+            raise InputError("milp: placement", repr(self.placement), known)
+
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
+        search = Search(
+            gap=self.gap,
+            deadline=deadline,
+            seed=question.seed,
+            reserve_s=reserve_s(question.table),
+        )
+        asked = question.round, question.table, question.values, search
+        if self.placement == "exact":
+            return allocate_on_nodes(*asked)
         starts = [running_rows(question.table)]
         if initial is not None:
             starts.append(rows_of(question.table, initial))
-        return allocate(
-            question.round,
-            question.table,
-            question.values,
-            Search(
-                gap=self.gap,
-                deadline=deadline,
-                seed=question.seed,
-                reserve_s=reserve_s(question.table),
-            ),
-            starts,
-        )
+        return allocate(*asked, starts)

@@ -97,11 +97,13 @@ def test_too_few_gpus_are_named():
 
 
 def test_a_span_that_leaves_no_room_is_named():
-    """Two racks with one empty node each cannot hold a job of two nodes within one rack."""
+    """Two racks with one empty node each cannot hold two nodes within one; the first is named."""
     round = snapshot(room(2, racks=2), {"a": on((0, 8)), "b": on((2, 8))}, {"c": 16})
     chosen = {"a": option(8), "b": option(8), "c": option(16, span="rack")}
     placed = place(round, chosen, migrate=False)
-    assert "power caps or the span 'rack'" in why_unplaced(round, chosen, placed)["c"]
+    why = why_unplaced(round, chosen, placed)["c"]
+    assert "no rack has 2 empty nodes" in why
+    assert "rack r0" in why
 
 
 def test_nothing_waits_nothing_is_said():

@@ -1,0 +1,267 @@
+"""Options and nodes chosen together, against options first and nodes afterwards.
+
+Made rounds on nodes of 8 GPUs, four to a rack, four racks to a pod: half of the jobs rigid, of 2 to
+24 GPUs and seldom a power of two, elastic ones slowed down by crossing racks, a part of the GPUs
+held by jobs here and there, and more jobs than GPUs. `lost` is the share of the bound of options
+alone that a plan misses because of nodes: jobs left out, and what moves lose by their restarts.
+
+With --tiny, rounds of four to six jobs are compared with trying every plan: `milp(placement=exact)`
+on rounds with racks, unequal nodes, caps and jobs that stay; `milp` where all blocks are powers of
+two and moves cost nothing, so that the rows of buddy levels are exact.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+from msgspec.structs import replace
+
+from ronda.bench.study.brute_positions import best_plan, random_values, tiny
+from ronda.bench.study.harness import Folder, limit, markdown, numbers, option, seeds, study
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import RACK, OptionTable, rows_of
+from ronda.formulations.options.table import option as option_of
+from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.instances import generate
+from ronda.instances.arrays import Ints
+from ronda.instances.check.answer import check
+from ronda.instances.cluster import Cluster, NodeGroup, Rack
+from ronda.instances.generate.applications import GPU, RIGID
+from ronda.instances.job import Allocation, Estimate, JobState
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Parametric, Profile
+from ronda.instances.round import Round
+from ronda.solvers.contract import Deadline
+from ronda.solvers.decision.by_milp import allocate
+from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
+from ronda.solvers.prices.search import Search
+from ronda.solvers.registry import policy
+
+NODE_GPUS, RACK_NODES, POD_RACKS = 8, 4, 4
+SIZES = (2, 3, 4, 5, 6, 7, 10, 12, 16, 20, 24)
+SHARES = (0.08, 0.18, 0.1, 0.18, 0.1, 0.08, 0.08, 0.08, 0.05, 0.05, 0.02)
+DEMAND, LEAST_FREE, RUNNING, RIGID_SHARE = 2.0, 0.35, 0.6, 0.5
+"""GPUs asked for, per GPU; share of GPUs that stay free; chance that a job tries to run; rigid."""
+
+POLICIES = ("prices(gap=1e-3)", "milp(gap=1e-3)", "milp(gap=1e-3, placement=exact)")
+
+
+def racked(gpus: int) -> Cluster:
+    """Return equal nodes in racks and pods."""
+    nodes = gpus // NODE_GPUS
+    racks = -(-nodes // RACK_NODES)
+    pods = tuple(Rack(name=f"pod{p}") for p in range(-(-racks // POD_RACKS)))
+    groups = (
+        NodeGroup(
+            name=f"g{k}",
+            count=min(RACK_NODES, nodes - k * RACK_NODES),
+            gpus_per_node=NODE_GPUS,
+            gpu_type=GPU.name,
+            rack=f"r{k}",
+        )
+        for k in range(racks)
+    )
+    within = (Rack(name=f"r{k}", parent=f"pod{k // POD_RACKS}") for k in range(racks))
+    return Cluster(gpu_types=(GPU,), racks=(*pods, *within), node_groups=tuple(groups))
+
+
+def made(gpus: int, seed: int) -> Round:
+    """Return a round of some GPUs."""
+    rng = np.random.default_rng([seed, gpus, 7])
+    asked: list[int] = []
+    while sum(asked) < DEMAND * gpus:
+        asked.append(int(rng.choice(SIZES, p=SHARES)))
+    base = generate.round(len(asked), gpus, "tight", seed)
+    order = sorted(base.jobs, key=lambda state: state.job.id)
+    bare = replace(
+        base,
+        cluster=racked(gpus),
+        profiles={name: _across_racks(p) for name, p in base.profiles.items()}
+        | {RIGID.name: RIGID},
+        running=(),
+        waiting=tuple(_waiting(rng, s, n) for s, n in zip(order, asked, strict=True)),
+        power_cap_w=None,
+        energy_j=None,
+        sustained_w=None,
+    )
+    return _started(rng, bare)
+
+
+def _across_racks(profile: Profile) -> Profile:
+    """Return a profile that synchronises four times as long across racks as across nodes."""
+    model = profile.throughput[GPU.name]
+    assert isinstance(model, Parametric)
+    slower = replace(model, alpha_x_s=4.0 * model.alpha_n_s, beta_x_s=model.beta_n_s)
+    return replace(profile, throughput={GPU.name: slower})
+
+
+def _waiting(rng: np.random.Generator, state: JobState, gpus: int) -> JobState:
+    """Return a job that waits, and asks for some GPUs."""
+    if rng.random() < RIGID_SHARE:
+        work = Estimate(work=float(rng.lognormal(math.log(3600.0), 1.4)))
+        rigid = {"profile": RIGID.name, "min_gpus": None, "max_gpus": None, "estimate": work}
+        return replace(
+            state, job=replace(state.job, gpus=gpus, **rigid), allocation=None, noise=None
+        )
+    job = replace(state.job, gpus=gpus, min_gpus=max(1, gpus // 2), max_gpus=2 * gpus)
+    return replace(state, job=job, allocation=None)
+
+
+def _started(rng: np.random.Generator, round_: Round) -> Round:
+    """Start jobs on nodes drawn at random, until few GPUs are free."""
+    table, running = build(round_), dict[str, JobState]()
+    free = round_.cluster.topology.node_gpus.copy()
+    least, now_s = LEAST_FREE * free.sum(), round_.now_s
+    for j in rng.permutation(len(table.jobs)).tolist():
+        own = np.arange(table.start[j], table.start[j + 1])
+        own = own[(table.gpus[own] <= table.jobs[j].job.gpus) & (table.span[own] != RACK)]
+        if not len(own) or rng.random() > RUNNING or free.sum() <= least:
+            continue
+        k = int(rng.choice(own))
+        placement = _drawn(rng, free, int(table.gpus[k]))
+        if not placement:
+            continue
+        for node, gpus in placement:
+            free[node] -= gpus
+        state = table.jobs[j]
+        running[state.job.id] = replace(
+            state,
+            since_s=now_s - 300.0,
+            held_s=now_s - 300.0,
+            started=True,
+            done=0.0,
+            allocation=Allocation(option=option_of(table, k), placement=placement),
+        )
+    waiting = tuple(s for s in round_.waiting if s.job.id not in running)
+    return replace(round_, running=tuple(running[job] for job in sorted(running)), waiting=waiting)
+
+
+def _drawn(rng: np.random.Generator, free: Ints, gpus: int) -> tuple[tuple[int, int], ...]:
+    """Return free nodes, and a block of the rest, drawn at random; () without room."""
+    whole, rest = divmod(gpus, NODE_GPUS)
+    nodes = rng.permutation(np.flatnonzero(free == NODE_GPUS))[:whole].tolist()
+    block = [n for n in np.flatnonzero(free >= rest).tolist() if n not in nodes]
+    if len(nodes) < whole or (rest and not block):
+        return ()
+    last = [(int(rng.choice(block)), rest)] if rest else []
+    return tuple(sorted([*((n, NODE_GPUS) for n in nodes), *last]))
+
+
+def measure(gpus: int, seed: int, spec: str, limit_s: float) -> dict[str, Any]:
+    """Decide one round by one policy."""
+    round_ = made(gpus, seed)
+    by = policy(spec)
+    by.plan(round_, deadline=Deadline(limit_s), seed=seed)  # imports and options, once
+    deadline = Deadline(limit_s)
+    plan = by.plan(round_, deadline=deadline, seed=seed)
+    total_s = deadline.elapsed()
+    alone = policy("prices(gap=1e-6)").plan(round_, deadline=Deadline(), seed=seed)
+    table = build(round_)
+    moves, got = _moves(round_, table, plan)
+    bound = alone.bound or 0.0
+    return {
+        "jobs": len(round_.jobs),
+        "total_s": total_s,
+        "gap": plan.gap,
+        "lost": (bound - got) / bound,
+        "left_out": plan.details.get("placement_loss", 0.0) / bound,
+        "moves": moves / bound,
+        "moved": len(plan.details.get("moved", ())),
+        "moved_gpus": plan.details.get("moved_gpus", 0),
+        "cuts": plan.details.get(NODE_CUTS, 0),
+        "violations": len(check(round_, plan)),
+    }
+
+
+def _moves(round_: Round, table: OptionTable, plan: Plan) -> tuple[float, float]:
+    """Return what a plan's moves lose, and what it is worth after that."""
+    worth, rows = values(round_, table), rows_of(table, plan)
+    rows = rows[rows >= 0]
+    lost = loss_of_moves(round_, table, worth, rows, plan.details.get("moved", ()))
+    return lost, float(worth[rows].sum()) - lost
+
+
+def compare_tiny(seed: int, rounds: str) -> dict[str, Any]:
+    """Compare the optimum of one tiny round with trying every plan."""
+    powers = rounds == "powers"
+    round_ = tiny(seed, powers=powers)
+    table = build(round_)
+    worth = random_values(table, seed)
+    search = Search(gap=0.0)
+    if powers:
+        choice, price = allocate(round_, table, worth, search), 0.0
+    else:
+        price = NODE_SHARE * make_case(round_, table, worth, positions=True).scale
+        choice = allocate_on_nodes(round_, table, worth, search)
+    best = best_plan(round_, table, worth, price)
+    return {
+        "equal": bool(abs(choice.objective - best) <= 1e-7 * max(1.0, abs(best))),
+        "proven": bool(choice.bound - best <= 1e-6 * max(1.0, abs(best))),
+        "moved": bool(choice.details.get(MOVE_LOSS, 0.0) > 0),
+    }
+
+
+def table_of(runs: pd.DataFrame) -> str:
+    """Return the means by size and policy; Markdown."""
+    rows = []
+    for (gpus, spec), own in runs.groupby(["gpus", "spec"], sort=False):
+        shares = (f"{100 * own[name].mean():.2f}" for name in ("left_out", "moves", "lost"))
+        rows.append(
+            [
+                f"{gpus:,}",
+                f"{own.jobs.mean():.0f}",
+                f"`{spec}`",
+                *shares,
+                f"{100 * own.lost.max():.2f}",
+                f"{own.moved_gpus.mean():.1f}",
+                f"{own.total_s.median():.2f}",
+                f"{own.total_s.max():.2f}",
+                f"{own.gap.max():.0e}",
+                f"{own.violations.sum()}",
+            ]
+        )
+    header = ["GPUs", "jobs", "policy", "left out (%)", "moves (%)", "lost (%)", "worst (%)"]
+    header += ["GPUs moved", "s", "longest (s)", "largest gap", "violations"]
+    return markdown(header, rows, words=3)
+
+
+def compare(
+    folder: Folder, seeds: Sequence[int], gpus: tuple[float, ...], tiny: int, limit_s: float
+) -> None:
+    """Run the policies on made rounds, or the tiny rounds."""
+    if tiny:
+        kinds = ("any", "powers")
+        found = folder.measure(
+            [{"seed": s, "rounds": kind} for kind in kinds for s in range(tiny)], compare_tiny
+        )
+        counts = found.groupby("rounds", sort=False)[["equal", "proven", "moved"]].sum()
+        rows = [
+            [str(kind), f"{tiny}", *(f"{n}" for n in row)] for kind, *row in counts.itertuples()
+        ]
+        folder.write(markdown(["rounds", "number", "equal", "proven", "with moves"], rows))
+        return
+    cases: list[dict[str, Any]] = [
+        {"gpus": int(n), "seed": s, "spec": spec, "limit_s": limit_s}
+        for n, spec, s in product(gpus, POLICIES, seeds)
+    ]
+    folder.write(table_of(folder.measure(cases, measure)))
+
+
+command = study(
+    "placement",
+    __doc__,
+    compare,
+    [
+        seeds("0-9"),
+        numbers("--gpus", "64,128,256,512", "Sizes of the made rounds."),
+        option("--tiny", type=click.IntRange(0), default=0, help="Compare so many tiny rounds."),
+        limit(60.0, "Seconds of a decision."),
+    ],
+)

@@ -1,0 +1,13 @@
+"""Options and the nodes that they take, in one model: exact where counting GPUs is not.
+
+Here the rows of `ronda.formulations.allocation` meet the nodes of the cluster: which running jobs
+stay where they are, and how the room that is left is cut into pieces for the others. What a choice
+of options needs of nodes without a look at where jobs run is in
+`ronda.formulations.allocation.buddy`; how a given choice is placed quickly, in
+`ronda.formulations.placement`. Not exported, as it loads Pyomo: the model,
+`ronda.formulations.positions.model`.
+"""
+
+from ronda.formulations.positions.choices import NODE_SHARE, Ways, ways
+
+__all__ = ["NODE_SHARE", "Ways", "ways"]

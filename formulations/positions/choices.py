@@ -1,0 +1,95 @@
+"""The variables of the exact model: each option, on nodes of its own choice or where its job runs.
+
+What a job runs on now comes twice: it *stays* on its very nodes, for what the option is worth, or
+*moves*, for that less what the restart loses (`loss_of_moves`). Every other option is put on nodes
+like a job that starts: q = gpus div M whole nodes, each the pool's largest (M GPUs) and empty, and
+a block of gpus mod M GPUs on one more node. A job that the pool's largest nodes cannot hold so is
+*mixed*: it takes the fewest nodes that hold it, whatever their sizes, each empty.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.case import restrict as restrict_case
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import RACK
+from ronda.instances.arrays import Mask, Rows
+
+NODE_SHARE = 1e-5
+"""What a node in use costs, as a share of the largest value of an option: of plans that are worth
+the same, the one that leaves more nodes empty for wide jobs is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The options of a `case` as they can be placed; all arrays are (n,), of its variables.
+
+    ``stay`` tells which stay where they run. The others take ``whole`` nodes and a block of
+    ``rest`` GPUs, or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``.
+    A node in use costs ``node_price``.
+    """
+
+    case: Case
+    stay: Mask
+    whole: Rows
+    rest: Rows
+    mixed: Mask
+    tied: Mask
+    node_price: float
+
+
+def ways(case: Case) -> Ways:
+    """Return the options of a case as they can be placed."""
+    table, round_ = case.table, case.round
+    now, must = table.current[case.rows], table.must_run[case.job]
+    moves, values = np.flatnonzero(now & ~must), np.zeros(len(table))
+    values[case.rows] = case.value
+    value = case.value[moves] - [
+        loss_of_moves(round_, table, values, case.rows[[i]], {table.jobs[j].job.id})
+        for i, j in zip(moves.tolist(), case.job[moves].tolist(), strict=True)
+    ]
+    rows = np.concatenate([case.rows, case.rows[moves]])
+    stay = np.concatenate([now, np.zeros(len(moves), dtype=bool)])
+    order = np.lexsort((~stay, rows))
+    wide = replace(
+        case,
+        rows=rows[order],
+        rack=np.concatenate([case.rack, case.rack[moves]])[order],
+        value=np.concatenate([case.value, value])[order],
+    )
+    return _pieces(wide, stay[order])
+
+
+def restrict(found: Ways, kept: Rows) -> Ways:
+    """Return some of the ways only, by ascending number."""
+    some = np.zeros(len(found.stay), dtype=bool)
+    some[kept] = True
+    columns = {
+        name: getattr(found, name)[kept] for name in ("stay", "whole", "rest", "mixed", "tied")
+    }
+    return replace(found, case=restrict_case(found.case, some), **columns)
+
+
+def _pieces(case: Case, stay: Mask) -> Ways:
+    """Return how many whole nodes, and which block, every option takes."""
+    topology = case.round.cluster.topology
+    largest = np.array([pool.gpus_per_node for pool in topology.pools])[case.pool]
+    whole, rest = np.divmod(case.gpus, largest)
+    mixed = np.zeros(len(whole), dtype=bool)
+    for p, pool in enumerate(topology.pools):
+        sizes = np.sort(topology.node_gpus[topology.node_pool == p])[::-1]
+        if (sizes == pool.gpus_per_node).all():
+            continue
+        own = np.flatnonzero((case.pool == p) & (whole > 0))
+        for i in own.tolist():
+            q, r = int(whole[i]), int(rest[i])
+            nodes = sizes[: q + (r > 0)]
+            if len(nodes) < q + (r > 0) or nodes[q - 1] < nodes[0] or (r and nodes[-1] < r):
+                mixed[i] = True
+                whole[i] = 1 + np.searchsorted(np.cumsum(sizes), case.gpus[i])
+                rest[i] = 0
+    several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
+    tied = ~stay & several & (case.table.span[case.rows] == RACK)
+    return Ways(case, stay, whole, rest, mixed, tied, NODE_SHARE * case.scale)

@@ -1,0 +1,357 @@
+"""Options and positions as one MILP in Pyomo: exact, with moves and fragments at their price.
+
+The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
+of its own choice) or *staying* (`ronda.formulations.positions.choices`), and its nodes. The nodes
+of a group (pool, rack, size) are interchangeable but for who stays on them. So room is a flow: a
+node with f GPUs free may give s of them to a piece and has f - s left. Powers of two make it the
+buddy allocator's tree: a block of 2^l splits in two of 2^(l-1). As a flow it holds for all sizes
+(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999).
+
+=================  ============================================================================
+variable           meaning
+=================  ============================================================================
+``x[i]``           1 if way i is chosen: option k, fresh or staying
+``keep[n,j,u,t]``  of node n, where u GPUs are kept by those before the j-th that may stay there:
+                   1 if that one stays (t = 1) or goes (t = 0); only where several may stay
+``cut[c,f,s]``     how many nodes of group c with f free GPUs give s of them to a piece
+``in_rack[i,r]``   1 if way i, tied to one rack, is in rack r
+``filled[i,r]``    whole nodes of way i in rack r, and ``block[i,r]`` its block: only where caps on
+                   the power of racks make it matter
+``mixed[i,c]``     empty nodes of group c that a mixed way takes
+=================  ============================================================================
+
+Each constraint family is one function below; its docstring is the mathematics that it adds, and its
+name is the constraint's name in the model.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from ronda.formulations.allocation.pyomo_model import build_separable
+from ronda.formulations.allocation.rows import KILO, separable
+from ronda.formulations.allocation.separable import normalise
+from ronda.formulations.positions.choices import Ways
+from ronda.formulations.positions.held import Group, Nodes, nodes_of
+from ronda.instances.arrays import Rows
+
+
+def build(found: Ways) -> Any:
+    """Return the model of ways; its attributes ``ways`` and ``nodes`` say what it is made of.
+
+    Its objective is in units of the largest value (``scale``).
+    """
+    case = found.case
+    problem, units = normalise(separable(case, both_limits=True))
+    with PauseGC():
+        model = build_separable(
+            problem,
+            jobs=[state.job.id for state in case.table.jobs],
+            blocks=[
+                *(("awake", c.name) for c in case.classes if case.sleeps),
+                *(("rack_kw", pair) for pair in case.most_rack_kw),
+            ],
+        )
+        model.ways, model.nodes, model.scale = found, nodes_of(found), units.value
+        _variables(model)
+        for add in (stays, room, pieces, one_rack, pieces_in_rack, mixed_nodes):
+            add(model)
+        if case.sleeps:
+            awake_nodes(model)
+        if case.racks:
+            capped_pieces(model)
+            power_in_rack(model)
+        used = sum(model.in_use.values())
+        model.value.set_value(model.value.expr - found.node_price / units.value * used)
+    return model
+
+
+def chosen_ways(model: Any) -> Rows:
+    """Return the ways that a solved model chooses."""
+    taken = np.array([v.value or 0.0 for v in model.x.values()])
+    return np.flatnonzero(taken > 0.5)
+
+
+# -- constraint families --------------------------------------------------------------------------
+
+
+def stays(model: Any) -> None:
+    """Σ_u keep_{nju1} = x_j; Σ_t keep_{n1·t} = 1; what reaches (j, u) leaves it, per node n."""
+    model.stays = pyo.ConstraintList()
+    for arcs, into in model.paths.values():
+        for i, taken in arcs.items():
+            model.stays.add(sum(taken) == model.x[i])
+        for come, go in into:
+            model.stays.add(sum(come) == sum(go))
+
+
+def room(model: Any) -> None:
+    """Σ_s cut_cfs ≤ nodes of c left with f free GPUs by those who stay + Σ_s cut_c(f+s)s."""
+    taken = defaultdict(list)
+    for i, c in model.mixed:
+        taken[c].append(model.mixed[i, c])
+
+    def rule(m: Any, c: int, free: int) -> Any:
+        group, cuts = model.nodes.groups[c], model.cut
+        out = [cuts[c, free, s] for s in model.sizes[c] if (c, free, s) in cuts]
+        into = [cuts[c, free + s, s] for s in model.sizes[c] if (c, free + s, s) in cuts]
+        if free == group.size:
+            out += taken[c]
+        return sum(out) <= model.left[c, free] + sum(into) if out else pyo.Constraint.Skip
+
+    model.room = pyo.Constraint(list(model.left), rule=rule)
+
+
+def pieces(model: Any) -> None:
+    """Σ_{c in p, f} cut_cfs ≥ Σ_{fresh i in p} (q_i [s = M] + [r_i = s]) x_i."""
+    needs = defaultdict(list)
+    for i, pool, size, count in pieces_of(model.ways):
+        needs[pool, size].append(count * model.x[i])
+    _at_least(model, "pieces", needs)
+
+
+def one_rack(model: Any) -> None:
+    """Σ_r in_rack_ir = x_i for every way tied to one rack."""
+    racks = defaultdict(list)
+    for i, r in model.in_rack:
+        racks[i].append(model.in_rack[i, r])
+    tied = np.flatnonzero(model.ways.tied).tolist()
+    model.one_rack = pyo.Constraint(tied, rule=lambda m, i: sum(racks[i]) == m.x[i])
+
+
+def pieces_in_rack(model: Any) -> None:
+    """Σ_{c in p and r, f} cut_cfs ≥ Σ_i (q_i [s = M] + [r_i = s]) in_rack_ir."""
+    needs = defaultdict(list)
+    racks = _racks(model)
+    for i, pool, size, count in pieces_of(model.ways):
+        for r in racks[i]:
+            needs[pool, size, r].append(count * model.in_rack[i, r])
+    _at_least(model, "pieces_in_rack", needs)
+
+
+def mixed_nodes(model: Any) -> None:
+    """Σ_c mixed_ic = q_i x_i, Σ_c size_c mixed_ic ≥ n_i x_i; in one rack if the way is tied."""
+    found, groups = model.ways, model.nodes.groups
+    model.mixed_nodes = pyo.ConstraintList()
+    own = defaultdict(list)
+    for i, c in model.mixed:
+        own[i].append(c)
+    for i, cs in own.items():
+        many = sum(model.mixed[i, c] for c in cs)
+        model.mixed_nodes.add(many == int(found.whole[i]) * model.x[i])
+        gpus = sum(groups[c].size * model.mixed[i, c] for c in cs)
+        model.mixed_nodes.add(gpus >= int(found.case.gpus[i]) * model.x[i])
+        for c in cs if found.tied[i] else ():
+            most = int(found.whole[i])
+            there = model.in_rack.get((i, groups[c].rack), 0)
+            model.mixed_nodes.add(model.mixed[i, c] <= most * there)
+
+
+def awake_nodes(model: Any) -> None:
+    """a_c ≥ nodes of class c that any job is on."""
+    used = defaultdict(list)
+    for c, group in enumerate(model.nodes.groups):
+        used[model.ways.case.classes[group.kind].name].append(model.in_use[c])
+    model.awake_nodes = pyo.Constraint(
+        list(used), rule=lambda m, name: m.awake[name] >= sum(used[name])
+    )
+
+
+def capped_pieces(model: Any) -> None:
+    """Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i; by rack as in `pieces_in_rack`.
+
+    Ways tied to a rack have all there.
+    """
+    found, largest = model.ways, _largest(model)
+    needs = defaultdict(list)
+    model.capped_pieces = pyo.ConstraintList()
+    for i, racks in model.capped.items():
+        q, rest, pool = int(found.whole[i]), int(found.rest[i]), int(found.case.pool[i])
+        b = int(rest > 0)
+        model.capped_pieces.add(sum(model.filled[i, r] for r in racks) == q * model.x[i])
+        model.capped_pieces.add(sum(model.block[i, r] for r in racks) == b * model.x[i])
+        for r in racks:
+            if found.tied[i]:
+                there = model.filled[i, r] + model.block[i, r]
+                model.capped_pieces.add(there == (q + b) * model.in_rack[i, r])
+            needs[pool, largest[pool], r].append(model.filled[i, r])
+            if rest:
+                needs[pool, rest, r].append(model.block[i, r])
+    _at_least(model, "pieces_by_rack", needs)
+
+
+def power_in_rack(model: Any) -> None:
+    """Σ extra watts of the GPUs that ways have in rack r and pool p ≤ 1000 y_pr."""
+    found, case = model.ways, model.ways.case
+    topology, largest = case.round.cluster.topology, _largest(model)
+    each_w = case.extra_w / np.maximum(case.gpus, 1)
+    drawn: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+
+    def draw(i: int, rack: int, gpus: Any) -> None:
+        pair = (case.table.pools[int(case.pool[i])].name, topology.racks[rack])
+        pair = pair if pair in case.most_rack_kw else (pair[0], "elsewhere")
+        drawn[pair].append(float(each_w[i]) / KILO * gpus)
+
+    for i in np.flatnonzero(found.stay).tolist():
+        allocation = case.table.jobs[int(case.job[i])].allocation
+        for node, gpus in () if allocation is None else allocation.placement:
+            draw(i, int(topology.node_rack[node]), gpus * model.x[i])
+    for (i, c), count in model.mixed.items():
+        draw(i, model.nodes.groups[c].rack, model.nodes.groups[c].size * count)
+    for i, racks in model.capped.items():
+        whole, rest = largest[int(case.pool[i])], int(found.rest[i])
+        for r in racks:
+            draw(i, r, whole * model.filled[i, r] + rest * model.block[i, r])
+    model.power_in_rack = pyo.Constraint(
+        list(drawn), rule=lambda m, *pair: sum(drawn[pair]) <= m.rack_kw[pair]
+    )
+
+
+# -- variables and what they mean -----------------------------------------------------------------
+
+
+def _variables(model: Any) -> None:
+    """Add the variables of the module's table, and what stays leave: ``left``, ``in_use``."""
+    found, nodes = model.ways, model.nodes
+    every = _racks_of_all(model) if found.case.racks else {}
+    model.capped = {i: those for i, those in every.items() if not found.mixed[i]}
+    racks = _racks(model)
+    model.in_rack = pyo.Var([(i, r) for i in racks for r in racks[i]], domain=pyo.Binary)
+    at = [(i, r) for i, those in model.capped.items() for r in those]
+    model.filled = pyo.Var(at, domain=pyo.NonNegativeIntegers)
+    model.block = pyo.Var(at, domain=pyo.Binary)
+    mixed = [
+        (i, c)
+        for i in np.flatnonzero(found.mixed & ~found.stay).tolist()
+        for c, group in enumerate(nodes.groups)
+        if group.pool == found.case.pool[i]
+    ]
+    model.mixed = pyo.Var(mixed, domain=pyo.NonNegativeIntegers)
+    for i, c in mixed:
+        model.mixed[i, c].setub(len(nodes.groups[c].nodes))
+    _cuts(model)
+    _keeps(model)
+    model.in_use = {}
+    for c, group in enumerate(nodes.groups):
+        full = [v for (d, f, _), v in model.cut.items() if d == c and f == group.size]
+        full += [v for (_, d), v in model.mixed.items() if d == c]
+        model.in_use[c] = len(group.nodes) - model.left[c, group.size] + sum(full)
+
+
+def _cuts(model: Any) -> None:
+    """Add ``cut``; ``sizes`` are those of the pieces that each group may hold."""
+    wanted = defaultdict(set)
+    for _, pool, size, _ in pieces_of(model.ways):
+        wanted[pool].add(size)
+    groups = model.nodes.groups
+    model.sizes = [sorted(s for s in wanted[g.pool] if s <= g.size) for g in groups]
+    cuts = [
+        (c, free, s)
+        for c, group in enumerate(groups)
+        for free in range(group.size, 0, -1)
+        for s in model.sizes[c]
+        if s <= free and (s < _largest(model)[group.pool] or free == group.size)
+    ]
+    model.cut = pyo.Var(cuts, domain=pyo.NonNegativeIntegers)
+    for c, free, s in cuts:
+        model.cut[c, free, s].setub(len(groups[c].nodes))
+
+
+def _keeps(model: Any) -> None:
+    """Add ``keep``, and ``left[c, f]``: the nodes of group c that those who stay leave f GPUs of.
+
+    Of a node where one job may stay its x says that; where several may, a path through them.
+    """
+    model.keep = pyo.Var(pyo.Any, dense=False, bounds=(0, 1))
+    model.paths = {}
+    left: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
+    for c, group in enumerate(model.nodes.groups):
+        for n in group.nodes:
+            jobs = model.nodes.held.get(n, ())
+            if not jobs:
+                left[c, group.size].append(1)
+            elif len(jobs) == 1:
+                i, gpus = jobs[0]
+                left[c, group.size].append(1 - model.x[i])
+                left[c, group.size - gpus].append(model.x[i])
+            else:
+                for free, arcs in _path(model, n, group).items():
+                    left[c, free] += arcs
+    model.left = {
+        (c, f): sum(left[c, f])
+        for c, group in enumerate(model.nodes.groups)
+        for f in range(group.size, -1, -1)
+    }
+
+
+def _path(model: Any, n: int, group: Group) -> dict[int, list[Any]]:
+    """Add the path through the jobs that may stay on node n; return its ends by free GPUs."""
+    arcs: dict[int, list[Any]] = {}
+    into: list[tuple[list[Any], list[Any]]] = []
+    reached: dict[int, list[Any]] = {0: [1]}
+    for j, (i, gpus) in enumerate(model.nodes.held[n]):
+        after = defaultdict(list)
+        arcs[i] = []
+        for used, come in reached.items():
+            goes, remains = model.keep[n, j, used, 0], model.keep[n, j, used, 1]
+            into.append((come, [goes, remains]))
+            after[used].append(goes)
+            after[used + gpus].append(remains)
+            arcs[i].append(remains)
+        reached = after
+    model.paths[n] = arcs, into
+    return {group.size - used: those for used, those in reached.items()}
+
+
+def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (way, pool, GPUs, count) of all pieces of fresh ways that are not mixed."""
+    case = found.case
+    pools = case.round.cluster.topology.pools
+    for i in np.flatnonzero(~found.stay & ~found.mixed).tolist():
+        pool = int(case.pool[i])
+        if found.whole[i]:
+            yield i, pool, pools[pool].gpus_per_node, int(found.whole[i])
+        if found.rest[i]:
+            yield i, pool, int(found.rest[i]), 1
+
+
+def _racks(model: Any) -> dict[int, list[int]]:
+    """Return the racks that could hold each way that is tied to one; of all others none."""
+    found: Ways = model.ways
+    every = _racks_of_all(model)
+    return {i: every[i] if tied else [] for i, tied in enumerate(found.tied.tolist()) if i in every}
+
+
+def _racks_of_all(model: Any) -> dict[int, list[int]]:
+    """Return the racks in the pool of each fresh way; for a way tied to one, those large enough."""
+    found: Ways = model.ways
+    nodes: Nodes = model.nodes
+    gpus: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for group in nodes.groups:
+        gpus[group.pool, group.rack] += group.size * len(group.nodes)
+    least = np.where(found.tied, found.case.gpus, 0).tolist()
+    asked = zip(found.case.pool.tolist(), least, found.stay.tolist(), strict=True)
+    return {
+        i: [r for (p, r), there in gpus.items() if p == pool and there >= enough]
+        for i, (pool, enough, stays) in enumerate(asked)
+        if not stays
+    }
+
+
+def _largest(model: Any) -> list[int]:
+    return [pool.gpus_per_node for pool in model.ways.case.table.pools]
+
+
+def _at_least(model: Any, name: str, needs: dict[Any, list[Any]]) -> None:
+    """Add a family: the cuts of a size, in a pool or a rack of it, are as many as are needed."""
+    groups = model.nodes.groups
+    cuts: defaultdict[Any, list[Any]] = defaultdict(list)
+    for (c, _, s), cut in model.cut.items():
+        cuts[groups[c].pool, s].append(cut)
+        cuts[groups[c].pool, s, groups[c].rack].append(cut)
+    family = pyo.Constraint(list(needs), rule=lambda m, *key: sum(cuts[key]) >= sum(needs[key]))
+    model.add_component(name, family)

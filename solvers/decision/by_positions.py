@@ -1,0 +1,212 @@
+"""Choosing options and nodes together: the exact model of positions, to a certified gap.
+
+First options are chosen as if only GPUs had to suffice, and placed: the first incumbent, and an
+upper bound D. If moves and lost jobs leave a gap, HiGHS solves the exact model
+(`ronda.formulations.positions.model`). Where that is too large it is decomposed: prices bound what
+each way can be worth in a plan, the model of those that matter most is solved, and what nodes say
+about it becomes a row of the prices' problem (`ronda.solvers.decision.node_cuts`).
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.conflicts import shortages
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import OptionTable, rows_of
+from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.positions.choices import Ways, restrict, ways
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.plan import Plan, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged
+from ronda.solvers.decision.by_prices import filled, nobody
+from ronda.solvers.decision.plan import Choice
+from ronda.solvers.decision.realise import Realised, realise, realise_on
+from ronda.solvers.prices.answer import Answer
+from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.search import Search
+
+MOVE_LOSS, NODE_CUTS = "move_loss", "node_cuts"
+"""Keys, in a plan's details, of the value that its moves lose, and of how many cuts were made."""
+
+WHOLE, CORE, CUTS = 1000, 500, 4
+"""Ways up to which the model is solved as a whole, ways that are first placed otherwise, and cuts
+that are made of them at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Jobs on nodes, and what that is worth: less what its moves and its nodes in use cost."""
+
+    chosen: Rows
+    realised: Realised
+    worth: float
+    moves: float  # value lost by moves
+
+
+SECONDS_PER_WAY = 1e-3
+"""Until the model of a way is built and HiGHS looks at the clock (measured on one busy core)."""
+
+
+class _Exact:
+    """A round, its options and their worth, while it is decided."""
+
+    def __init__(
+        self, round: Round, table: OptionTable, values: Floats, found: Ways, search: Search
+    ) -> None:
+        self.round, self.table, self.values, self.search = round, table, values, search
+        self.ways = found
+
+    def has_time(self, ways: int) -> bool:
+        """Tell whether a model of so many ways can be built before the deadline."""
+        left_s = self.search.deadline.left() - self.search.reserve_s
+        if "pyomo.environ" not in sys.modules:
+            left_s -= IMPORT_S
+        return left_s > SECONDS_PER_WAY * ways
+
+    def core(self, choice: Choice, losses: Floats, dual: float, most: int) -> tuple[Rows, float]:
+        """Return at most about `most` ways of least loss, and the least loss of the others.
+
+        With them what stays, what the choice has, and of ways that cost the same all or none.
+        `losses` is by how much a plan with each way falls short of the bound `dual`: no better plan
+        than the choice has a way of more loss than the choice itself falls short of it.
+        """
+        limit = dual - choice.objective
+        if len(losses) > most:
+            limit = min(limit, float(np.partition(losses, most)[most]))
+        case = self.ways.case
+        kept = (losses <= limit) | self.ways.stay | np.isin(case.rows, choice.chosen)
+        kept |= case.table.must_run[case.job]
+        return np.flatnonzero(kept), float(losses[~kept].min(initial=np.inf))
+
+    def placed(self, chosen: Rows, on: Mapping[str, Placement] | None = None) -> _Found:
+        """Return a choice on nodes; None: where the quick placement puts it."""
+        round, table, values = self.round, self.table, self.values
+        if on is None:
+            placed = realise(round, table, values, chosen, watt_value=0.0)
+        else:
+            placed = realise_on(round, table, values, chosen, on)
+        plan = Plan(allocations=placed.allocations)
+        chosen = rows_of(table, plan)
+        rows = chosen[chosen >= 0]
+        moves = loss_of_moves(round, table, values, rows, placed.moved)
+        nodes = {node for a in placed.allocations.values() for node, _ in a.placement}
+        worth = placed.objective - moves - len(nodes) * self.ways.node_price
+        return _Found(chosen, placed, worth, moves)
+
+
+def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: Search) -> Choice:
+    """Choose every job's option and its nodes; `values` (K,), not to run is worth 0.
+
+    The choice's objective is what the options are worth less what moves lose and what nodes in use
+    cost (`Ways.node_price`), in its ``details`` the former (``move_loss``).
+    """
+    case = make_case(round, table, values, positions=True)
+    conflicts = shortages(case)
+    if conflicts:
+        return nobody(table, StopReason.INFEASIBLE, search, conflicts)
+    run = _Exact(round, table, values, ways(case), search)
+    problem = separable(run.ways.case)
+    answer = first_answer(problem, search)
+    first = filled(run.ways.case, problem, answer, search)
+    best = run.placed(first.chosen)
+    choice = _better(first, best, first.bound)
+    if choice.closed(max(search.gap, PROOF)):
+        return judged(choice, search.gap)
+    if not run.has_time(min(CORE, len(run.ways.stay))):
+        return judged(replace(choice, stop=StopReason.TIME_LIMIT), search.gap)
+    if len(run.ways.stay) <= WHOLE or case.racks:
+        return judged(_improved(run, choice, np.arange(len(run.ways.stay)), -np.inf), search.gap)
+    return judged(_decomposed(run, choice, problem, answer), search.gap)
+
+
+def _better(choice: Choice, best: _Found, bound: float) -> Choice:
+    """Return the choice of a better plan under a bound."""
+    return replace(
+        choice,
+        chosen=best.chosen,
+        objective=best.worth,
+        bound=max(bound, best.worth),
+        realised=best.realised,
+        details=choice.details | {MOVE_LOSS: best.moves},
+    )
+
+
+def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer) -> Choice:
+    """Allocate by prices, place the options that matter, cut, and repeat with more of them.
+
+    Prices bound what a plan with any way is worth: D less the way's loss.
+    """
+    from ronda.formulations.positions.model import build
+    from ronda.solvers.decision.node_cuts import Cut, node_cut, with_cuts
+
+    search, cuts, most = run.search, list[Cut](), CORE
+    losses = Jobs(problem).option_losses(answer.dual.prices)
+    while True:
+        for _ in range(CUTS):
+            kept, _least = run.core(choice, losses, answer.dual.bound, most)
+            cuts.append(node_cut(build(restrict(run.ways, kept)), run.ways, kept))
+            tighter = with_cuts(problem, cuts)
+            answer = first_answer(tighter, search)
+            losses = Jobs(tighter).option_losses(answer.dual.prices)
+            gained = choice.bound - answer.bound
+            choice = replace(choice, bound=max(min(choice.bound, answer.bound), choice.objective))
+            if gained <= search.gap / 10 * abs(choice.bound) or not run.has_time(len(kept)):
+                break
+        kept, least = run.core(choice, losses, answer.dual.bound, most)
+        elsewhere = answer.dual.bound - least
+        complete = elsewhere <= choice.objective  # no way left out can do better
+        choice = _improved(run, choice, kept, elsewhere)
+        most *= 2
+        out_of_time = not run.has_time(min(most, len(losses)))
+        if choice.closed(max(search.gap, PROOF)) or out_of_time or complete:
+            late = StopReason.TIME_LIMIT if out_of_time and not complete else choice.stop
+            return replace(choice, stop=late, details=choice.details | {NODE_CUTS: len(cuts)})
+
+
+def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
+    """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
+    # Pyomo takes a quarter of a second to import.
+    from ronda.formulations.positions.model import build, chosen_ways
+    from ronda.formulations.positions.read import placements
+    from ronda.solvers.exact.model import solve
+
+    search = run.search
+    deadline, ways = search.deadline, restrict(run.ways, kept)
+    began = deadline.elapsed()
+    model = build(ways)
+    outcome = solve(
+        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
+    )
+    done = replace(
+        choice,
+        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
+        build_s=choice.build_s + deadline.elapsed() - began - outcome.solve_s,
+        solve_s=choice.solve_s + outcome.solve_s,
+        variables=outcome.variables,
+        constraints=outcome.constraints,
+        nodes=choice.nodes + outcome.nodes,
+        solver="highs",
+        message=outcome.message,
+    )
+    bound = choice.bound
+    if outcome.bound is not None:
+        bound = min(bound, max(outcome.bound * model.scale, elsewhere))
+    if outcome.x is None:
+        return replace(done, bound=max(bound, done.objective))
+    picked = chosen_ways(model)
+    chosen = np.full(len(run.table.jobs), -1, dtype=np.int64)
+    chosen[ways.case.job[picked]] = ways.case.rows[picked]
+    found = run.placed(chosen, placements(model))
+    if choice.incumbents and found.worth <= choice.objective:
+        return replace(done, bound=max(bound, done.objective))
+    when = deadline.elapsed()
+    return replace(_better(done, found, bound), incumbents=(*done.incumbents, (when, found.worth)))

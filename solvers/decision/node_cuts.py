@@ -1,0 +1,107 @@
+"""What nodes say about options alone: a row over ways that every plan on nodes keeps.
+
+The rows that tie ways to nodes, each times a number of the right sign, add up to one that every
+plan keeps. What it says of the variables of nodes is no less than at their bounds; what is left is
+a row over ways, and nodes awake: a cut of J. F. Benders (Numerische Mathematik 4, 1962). With the
+dual values of the model's linear relaxation it is as strong as all these rows together, for the
+ways of the model. One that is not in the model counts by the pieces that it takes.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.positions.choices import Ways
+from ronda.formulations.positions.model import pieces_of
+from ronda.instances.arrays import Floats, Rows
+from ronda.solvers.exact.highs import highs_of
+from ronda.solvers.exact.linear_form import LinearForm, linear_form
+
+ROUNDING = 1e-9
+"""What a cut gives away of its numbers, so that rounding cannot make it false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Σ_i use_i x_i + Σ_b block_use_b z_b ≤ capacity, over all ways and blocks."""
+
+    use: Floats
+    block_use: Floats
+    capacity: float
+
+
+def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
+    """Return a problem with cuts as further rows, ``placement[0]`` and so on."""
+    if not cuts:
+        return problem
+    return replace(
+        problem,
+        use=np.vstack([problem.use, *(c.use for c in cuts)]),
+        block_use=np.vstack([problem.block_use, *(c.block_use for c in cuts)]),
+        capacity=np.append(problem.capacity, [c.capacity for c in cuts]),
+        names=(*problem.names, *(f"placement[{k}]" for k in range(len(cuts)))),
+    )
+
+
+def node_cut(model: Any, every: Ways, kept: Rows) -> Cut:
+    """Return the cut of a model of the ways `kept`, ascending, of `every`.
+
+    All ways that stay must be in the model, and no power of racks be capped.
+    """
+    form = linear_form(model)
+    duals = _duals(form, {id(row) for row in (*model.one_option.values(), *model.rows)})
+    sums = np.zeros(len(form.columns))
+    np.add.at(sums, form.index, form.value * duals.repeat(np.diff(form.start)))
+    limits = np.where(duals > 0, form.row_upper, form.row_lower)
+    capacity = float(duals[duals != 0] @ limits[duals != 0])
+    column = {id(variable): k for k, variable in enumerate(form.columns)}
+    own = [column.get(id(v), -1) for v in (*model.x.values(), *model.blocks)]
+    inside = np.append(sums, 0.0)[own]
+    sums[[k for k in own if k >= 0]] = 0.0
+    nodes = np.flatnonzero(sums)
+    capacity -= float((sums * np.where(sums > 0, form.lower, form.upper))[nodes].sum())
+    use = _by_pieces(model, every, dict(zip(map(id, form.rows), duals.tolist(), strict=True)))
+    use[kept] = inside[: len(kept)]
+    slack = ROUNDING * (1.0 + abs(capacity) + float(np.abs(use).max(initial=0.0)))
+    return Cut(use, inside[len(kept) :], capacity + slack)
+
+
+def _duals(form: LinearForm, others: set[int]) -> Floats:
+    """Return the relaxation's dual values of the rows of nodes, 0 of `others` (by id)."""
+    highs = highs_of(form, relaxed=True)
+    highs.run()
+    duals = np.array(highs.getSolution().row_dual, dtype=float)
+    at_most, at_least = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
+    duals[at_most & ~at_least] = np.maximum(duals[at_most & ~at_least], 0.0)
+    duals[at_least & ~at_most] = np.minimum(duals[at_least & ~at_most], 0.0)
+    duals[[id(row) in others for row in form.rows]] = 0.0
+    return duals
+
+
+def _by_pieces(model: Any, every: Ways, dual: dict[int, float]) -> Floats:
+    """Return (n,) what each fresh way takes by its pieces, in the cheapest rack if tied to one."""
+    price = {
+        key: -dual.get(id(row), 0.0)
+        for family in (model.pieces, model.pieces_in_rack)
+        for key, row in family.items()
+    }
+    topology = every.case.round.cluster.topology
+    racks = len(topology.racks)
+    there = np.zeros((len(topology.pools), racks), dtype=bool)
+    there[topology.node_pool, topology.node_rack] = True
+    in_rack: defaultdict[tuple[int, int], Floats] = defaultdict(lambda: np.zeros(racks))
+    for key, each in price.items():
+        if len(key) == 3:
+            in_rack[key[:2]][key[2]] = each
+    use = np.zeros(len(every.stay))
+    by_rack: defaultdict[int, Floats] = defaultdict(lambda: np.zeros(racks))
+    for i, pool, size, count in pieces_of(every):
+        use[i] += count * price.get((pool, size), 0.0)
+        if every.tied[i]:
+            by_rack[i] += count * in_rack[pool, size]
+    for i, dear in by_rack.items():
+        use[i] += float(dear[there[every.case.pool[i]]].min())
+    return use

@@ -1,0 +1,37 @@
+"""Options and nodes together against one after the other, on made and on tiny rounds."""
+
+import json
+
+from ronda.bench.study.__main__ import main
+from ronda.bench.study.placement import made
+from ronda.instances.rules.validate import validate
+
+
+def lines(folder):
+    """Return what a study has measured."""
+    return [json.loads(line) for line in (folder / "lines.jsonl").read_text().splitlines()]
+
+
+def test_made_rounds_are_valid_and_have_pods():
+    """Eight nodes of 8 GPUs make two racks in one pod; jobs run and jobs wait."""
+    round_ = made(64, 0)
+    validate(round_, "made")
+    assert [rack.parent for rack in round_.cluster.racks] == [None, "pod0", "pod0"]
+    assert round_.running
+    assert round_.waiting
+
+
+def test_exact_placement_loses_least(tmp_path):
+    """On a round of 64 GPUs no plan breaks a rule, and the exact one is worth most."""
+    assert main(["placement", "--gpus", "64", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    found = {line["spec"]: line for line in lines(tmp_path)}
+    assert sum(line["violations"] for line in found.values()) == 0
+    exact = found.pop("milp(gap=1e-3, placement=exact)")
+    assert all(exact["lost"] <= line["lost"] + 1e-3 for line in found.values())
+    assert exact["gap"] <= 1e-3
+
+
+def test_tiny_rounds_equal_every_plan_tried(tmp_path):
+    """Of each kind, two rounds: equal and proven."""
+    assert main(["placement", "--tiny", "2", "--out", str(tmp_path)]) == 0
+    assert [(line["equal"], line["proven"]) for line in lines(tmp_path)] == [(True, True)] * 4
