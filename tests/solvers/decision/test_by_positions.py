@@ -24,7 +24,7 @@ from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.prices.search import Search
 from ronda.solvers.registry import policy
 
-MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (3, 5, 58, 71), (6, 8), (17, 43), (28, 53)
+MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (3, 5, 8, 58, 71), (6, 8), (17, 43), (28, 53)
 
 
 def decided(seed):
