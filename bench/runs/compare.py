@@ -1,7 +1,7 @@
 """Carry out a comparison: every case in a process of its own, results appended as they come."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
@@ -11,7 +11,7 @@ import msgspec
 
 from ronda.bench.runs.results import Result, ResultsFile, Status
 from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import Limits, carry_out
+from ronda.bench.runs.worker import POLL_S, Limits, carry_out
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import Schedule
@@ -90,8 +90,11 @@ class Comparison:
         with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
-                for future in as_completed(futures):
-                    future.result()
+                waiting = set(futures)
+                while waiting:  # with a time limit: a signal that another thread gets wakes nobody
+                    ended, waiting = wait(waiting, POLL_S, FIRST_COMPLETED)
+                    for future in ended:
+                        future.result()
             except BaseException:
                 self._stop.set()
                 for future in futures:
