@@ -52,7 +52,7 @@ def values(
         One of `OBJECTIVES`.
     **params
         The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
-        expected to last, by default ten rounds and no less than 600 s.
+        expected to last, by default `outlook.horizon_s`.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def deadlines(o: Outlook, best_effort: float) -> Floats:
     """Return ``w (urgency [on time] + best_effort rate / best rate)``.
 
     An option is on time if the job meets its deadline with it; urgency is ``L / (L + slack)``
-    with slack the seconds that the job could still lose at its best rate, L ten rounds or 600 s.
+    with slack the seconds that the job could still lose at its best rate, L `outlook.horizon_s`.
     Jobs without a deadline, or that cannot meet theirs, only have the second term.
     """
     now, jobs = o.round.now_s, o.table.jobs

@@ -52,8 +52,15 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
 
 
 def horizon_s(round: Round) -> float:
-    """Return the seconds that an allocation is expected to last at most: ten rounds, or 600 s."""
-    return max(10.0 * round.length_s, 600.0)
+    """Return the seconds that an allocation is expected to last at most.
+
+    Ten rounds, 600 s, or two restarts, whichever is the longest: where restarts take long, jobs
+    change less often. (With restarts of 600 s on pollux-1, an expected 600 s keep jobs from ever
+    growing and triple the mean JCT; two restarts are the best of one to twenty there.)
+    """
+    costs = round.costs
+    restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
+    return max(10.0 * round.length_s, 600.0, 2.0 * restart_s)
 
 
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:

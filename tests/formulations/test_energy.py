@@ -71,7 +71,7 @@ JOBS = st.lists(
 )  # watts, seconds
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     jobs=JOBS, energy_j=st.floats(3000, 12_000), part=st.floats(0, 1), host=st.sampled_from([0, 20])
 )
@@ -88,7 +88,7 @@ def test_what_is_left_is_what_a_simulation_leaves(jobs, energy_j, part, host):
     assert left == pytest.approx(least, abs=1e-6 * energy_j)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(jobs=JOBS, energy_j=st.floats(3000, 12_000), part=st.floats(0, 1))
 def test_jobs_within_their_shares_overdraw_at_no_time(jobs, energy_j, part):
     """Jobs that fill the window's watts by their shares leave nothing below 0."""

@@ -81,7 +81,7 @@ def test_more_gpus_than_limits_and_none_at_all(search):
     assert found(SrufSnapshot(np.full((2, 1), INF), 3)) == [0, 0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(snapshots())
 def test_dynamic_programming_and_price_engine_find_what_brute_force_finds(problem):
     """The optimum by three ways."""

@@ -189,7 +189,7 @@ def test_more_of_a_resource_never_hurts(seed, factor):
     assert objectives[1] >= objectives[0] - 1e-9
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000))
 def test_losses_bound_every_plan(seed):
     """No combination of options is worth more than the bound less the losses of its options."""

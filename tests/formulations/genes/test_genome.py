@@ -31,7 +31,7 @@ def drawn(pool, size, seed):
 
 
 @given(rounds, st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_genome_is_an_assignment(seed, draw):
     """Rows of the table and genes are the same choice, worth the sum of its rows' values."""
     made, pool = case(seed)
@@ -45,7 +45,7 @@ def test_a_genome_is_an_assignment(seed, draw):
 
 
 @given(rounds)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_change_leads_to_the_nearest_row_of_each_other_value(seed):
     """One row for each other batch (GPUs, clock): none is nearer in all that was not changed."""
     _, pool = case(seed)
@@ -71,7 +71,7 @@ def test_a_change_leads_to_the_nearest_row_of_each_other_value(seed):
 
 
 @given(rounds)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_free_jobs_are_those_with_a_choice(seed):
     """A job that must run and has one row, or that has no row at all, is not free."""
     _, pool = case(seed)

@@ -85,7 +85,7 @@ def test_nodes_that_must_sleep_lose_their_jobs():
 
 
 @given(st.integers(0, 2**20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_whole_populations_are_counted_like_individuals(seed):
     """The cost of an individual does not depend on those beside it, to the last bit."""
     rng = np.random.default_rng(seed)

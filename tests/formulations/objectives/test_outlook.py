@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.forms import density
-from ronda.formulations.objectives.outlook import loss_of_a_stop, outlook
+from ronda.formulations.objectives.outlook import horizon_s, loss_of_a_stop, outlook
 from ronda.formulations.options.build import build
 from ronda.instances.job import Costs
 from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
@@ -164,3 +164,13 @@ def test_outlook_agrees_with_the_states():
     assert o.remaining.tolist() == [state.remaining_at(50.0) for state in o.table.jobs]
     assert o.done.tolist() == [85.0, 20.0, 85.0, 5.0]
     assert o.remaining.tolist() == pytest.approx([415.0, 480.0, 0.3, 75.0])
+
+
+def test_allocations_last_longer_where_restarts_do():
+    """Ten rounds of 60 s, 600 s, or twice the longest restart."""
+    waits = job("a")
+    assert horizon_s(snapshot(waits, length_s=30.0)) == 600.0
+    assert horizon_s(snapshot(waits, length_s=90.0)) == 900.0
+    assert horizon_s(snapshot(waits, costs=Costs(restart_s=700.0))) == 1400.0
+    by_gpus = Costs(restart_s=5.0, restart_by_gpus=((1, 400.0), (8, 500.0)))
+    assert horizon_s(snapshot(waits, costs=by_gpus)) == 1000.0

@@ -57,7 +57,7 @@ def test_work_to_come_has_no_mean_before_the_second_epoch():
     assert belief.expected_work_left().tolist() == [np.inf, np.inf]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(0.1, 50), st.floats(0.1, 50), st.floats(0.01, 0.99))
 def test_quantiles_undo_the_distribution(a, b, q):
     """Quantiles undo the distribution."""

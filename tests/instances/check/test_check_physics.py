@@ -202,7 +202,7 @@ profiles = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     profile=profiles,
     gpus=st.integers(1, 4),

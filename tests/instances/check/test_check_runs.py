@@ -94,7 +94,7 @@ def test_handing_over_gpus_at_one_instant_is_no_conflict():
     assert check(instance, metered(schedule)) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     starts=st.lists(
         st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(0, 2)),

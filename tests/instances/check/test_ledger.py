@@ -147,7 +147,7 @@ def lines(violations):
     return sorted(map(str, violations))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     caps=st.fixed_dictionaries({}, optional={"row": st.just(3000.0), "r0": st.just(1200.0)}),

@@ -23,7 +23,7 @@ sizes = st.integers(1, 200)
 seeds = st.integers(0, 2**40)
 levels = st.sampled_from(LEVELS)
 gpus = st.one_of(st.none(), st.integers(1, 100))
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=20, deadline=None)
 
 
 def watts(round):
@@ -180,7 +180,7 @@ def test_structure_that_nodes_cannot_have_is_refused(make):
         make(5, 24, structure=generate.Structure(pods=2, racks=2))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=seeds)
 def test_tiny_rounds_are_valid_and_tiny(seed):
     """A tiny round has 2 to 5 jobs, 1 to 3 pools, and few enough combinations for brute force."""

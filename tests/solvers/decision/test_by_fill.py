@@ -228,7 +228,7 @@ def busy(jobs):
     return [[(p, g, g * IDLE_W + w, v) for p, g, w, v in own] for own in jobs]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(jobs=some_jobs, cap=caps)
 def test_fill_is_feasible_and_below_the_bound(jobs, cap):
     """Fill respects every limit; fill <= optimum <= bound, by enumeration."""
@@ -246,7 +246,7 @@ def test_fill_is_feasible_and_below_the_bound(jobs, cap):
         assert dual_bound(round, table, worth)[0] >= best - 1e-9
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(jobs=some_jobs, cap=st.floats(50, 1500), sleep_w=st.floats(0, 30))
 def test_the_bound_holds_when_nodes_sleep(jobs, cap, sleep_w):
     """In nodes of 4 GPUs all but ceil(GPUs / 4) nodes may sleep: still no plan beats the bound."""
@@ -275,7 +275,7 @@ def relaxation(round, table, worth):
     return -solved.fun
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     jobs=st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=12),
     cap=st.none() | st.floats(300, 1500),
@@ -384,7 +384,7 @@ real_job = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(jobs=st.lists(real_job, min_size=1, max_size=3), cap=st.none() | st.floats(200, 1500))
 def test_pruning_keeps_the_optimum(jobs, cap):
     """The best plan of the pruned table is worth as much as that of the full one."""

@@ -61,7 +61,7 @@ def test_solution_is_loaded_into_the_model():
     assert (outcome.variables, outcome.constraints) == (3, 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(-5, 20), st.integers(1, 9)), min_size=1, max_size=7))
 def test_minimum_equals_brute_force(items):
     """A covering problem with an offset and a range has the optimum that brute force finds."""

@@ -125,7 +125,7 @@ def test_never_breaks_a_limit(k, seed):
 
 
 @given(rounds, st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_repair_ends_within_limits_and_leaves_the_feasible_alone(k, seed):
     """Repaired genomes are feasible and use no more of anything; feasible ones stay."""
     _, pool = case(generate.tiny_round(k), k)

@@ -107,7 +107,7 @@ def test_steps_double_the_gpus_or_raise_the_clock():
         assert table.power_w[steps.frugal[j]] == table.power_w[own][fewest].min()
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), severity=st.sampled_from(["balanced", "tight"]))
 def test_the_climb_keeps_the_limits_and_leaves_no_step_that_fits(seed, severity):
     """What jobs use together is within the limits, and every further step would break one."""

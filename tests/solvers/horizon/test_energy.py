@@ -88,7 +88,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     jobs=JOBS,
     policy=st.sampled_from([Shuffler(), Shuffler(), "fifo", "srtf(teardown_s=0)", "race-to-idle"]),

@@ -92,7 +92,7 @@ def test_demand_spends_in_proportion_to_the_jobs_that_wait_for_it(make_clocked):
     assert pacer.spending(1100, 1_050_000, live=2)[0] == pytest.approx(50_000 + 100 * 1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 300), st.integers(1, 4), st.integers(5, 150)),

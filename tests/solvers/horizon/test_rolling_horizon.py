@@ -241,7 +241,7 @@ def test_published_simulator_results_are_met_to_the_digit(name, policy, jct, que
     assert check(instance, schedule) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 300), st.integers(1, 8), st.integers(1, 200)),

@@ -73,7 +73,7 @@ def rigid_round(*waiting, running=(), **fields):
 
 
 @given(st.integers(0, 2**20), st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_plans_are_valid_and_their_bounds_hold(k, seed):
     """The independent checker finds nothing, and the bound is no less than the objective."""
     round_ = generate.tiny_round(k)
