@@ -94,7 +94,7 @@ def _block_stages(problem: Separable, prices: Floats, shortfall: float) -> list[
     for b, most in enumerate(problem.block_count.tolist()):
         counts = np.arange(int(most) + 1)
         loss = max(gain[b], 0.0) * most - gain[b] * counts
-        near = loss <= shortfall
+        near = loss <= max(shortfall, 0.0)  # below 0 by rounding, if there is a proof already
         use = problem.block_use[:, b : b + 1] * counts[near]
         stages.append(_Stage(loss[near], use, counts[near]))
     return stages

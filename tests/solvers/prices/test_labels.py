@@ -74,6 +74,17 @@ def test_best_answer_equals_that_of_trying_all(seed):
         assert found.chosen is None
 
 
+def test_a_shortfall_below_nothing_is_no_error():
+    """An incumbent may exceed the bound by rounding: then nothing is within the shortfall."""
+    problem = problem_of(1)
+    assert len(problem.block_count)
+    prices = np.zeros(len(problem.names))
+    losses = Jobs(problem).losses(prices, -1e-12, 10**6)
+    found = best_within(problem, prices, losses, -1e-12)
+    assert found is not None
+    assert found.chosen is None
+
+
 def test_too_many_labels_are_given_up(monkeypatch):
     """The limit holds, and says so."""
     problem = problem_of(4)
