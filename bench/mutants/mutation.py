@@ -8,7 +8,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 
-LISTED = Path(__file__).with_name("mutants.toml")
+LISTED = Path(__file__).parents[1] / "data" / "mutants.toml"
 """The fixed list."""
 
 

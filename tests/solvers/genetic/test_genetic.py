@@ -102,26 +102,33 @@ def test_reaches_the_brute_force_optimum_of_tiny_rounds():
 @given(rounds, st.integers(0, 999))
 @settings(max_examples=25, deadline=None)
 def test_never_breaks_a_limit(k, seed):
-    """GPUs of each pool and watts, counted by plain loops, hold for whatever the search returns."""
+    """GPUs, watts and joules, counted by plain loops, hold for whatever the search returns."""
     round_ = generate.tiny_round(k)
     made, pool = case(round_, k)
     if not len(pool.free):
         return
     found = search(pool, seed, stop=stopping.generations(3))
     rows = [int(made.rows[k]) for k in found.best[0] if k >= 0]
-    table, t, watts = made.table, round_.cluster.topology, 0.0
+    table, t, jobs_w, jobs_j, nodes_w = made.table, round_.cluster.topology, 0.0, 0.0, 0.0
     assert len({int(table.job[row]) for row in rows}) == len(rows)
     for p, place in enumerate(table.pools):
         own = [row for row in rows if table.pool[row] == p]
         gpus = sum(int(table.gpus[row]) for row in own)
         assert gpus <= place.gpus
-        watts += sum(float(table.power_w[row]) for row in own) - gpus * place.gpu_type.idle_w
+        for row in own:
+            extra_w = float(table.power_w[row]) - int(table.gpus[row]) * place.gpu_type.idle_w
+            work = table.jobs[table.job[row]].remaining_at(round_.now_s)
+            runs_s = np.inf if work is None else work / float(table.rate[row])
+            jobs_w += extra_w
+            jobs_j += extra_w * min(runs_s, round_.window_s)
         nodes = [n for n in range(len(t.node_gpus)) if t.node_pool[n] == p]
         awake = -(-gpus // place.gpus_per_node) if made.sleeps else len(nodes)
         each = sorted(t.awake_w[n] - t.sleep_w[n] for n in nodes)
-        watts += sum(t.sleep_w[n] for n in nodes) + sum(each[:awake])
-    if round_.watts is not None:
-        assert watts <= round_.watts + 1e-6
+        nodes_w += sum(t.sleep_w[n] for n in nodes) + sum(each[:awake])
+    if round_.power_cap_w is not None:
+        assert nodes_w + jobs_w <= round_.power_cap_w + 1e-6
+    if round_.energy_j is not None:
+        assert nodes_w * round_.window_s + jobs_j <= round_.energy_j * (1 + 1e-9)
 
 
 @given(rounds, st.integers(0, 999))
