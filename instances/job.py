@@ -259,6 +259,10 @@ class JobState(Record, frozen=True, kw_only=True):
     noise: NoiseScale | None = None
     log: TrainingLog | None = None
 
+    def rest_at(self, now_s: float) -> float:
+        """Return the seconds from `now_s` until a running job progresses; 0 for one that waits."""
+        return 0.0 if self.allocation is None else max(0.0, self.since_s - now_s)
+
     def owed_at(self, now_s: float) -> float:
         """Return what is left at `now_s` of the job's pause, which a change or a stop makes a debt.
 
@@ -266,7 +270,7 @@ class JobState(Record, frozen=True, kw_only=True):
         """
         if self.allocation is None:
             return self.owed_s
-        left_s = max(0.0, self.since_s - now_s)
+        left_s = self.rest_at(now_s)
         return left_s if self.pause_s is None else min(self.pause_s, left_s)
 
     def pause_at(self, now_s: float, gpus: int, usual: Costs) -> float:

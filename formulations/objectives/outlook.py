@@ -124,7 +124,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
         work = state.remaining_at(now_s)
         left.append(nan if work is None else work)
         change.append(state.pause_at(now_s, 1, round.costs))
-        rest.append(_rest_s(state, now_s))
+        rest.append(state.rest_at(now_s))
         if (state.job.costs or round.costs).restart_by_gpus:
             by_gpus.append(j)
     pause = np.array(change, dtype=float)[table.job]
@@ -135,11 +135,6 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]
     return np.array(done, dtype=float), np.array(left, dtype=float), pause
-
-
-def _rest_s(state: JobState, now_s: float) -> float:
-    """Return the seconds until a running job progresses; 0 for one that waits."""
-    return 0.0 if state.allocation is None else max(0.0, state.since_s - now_s)
 
 
 def _extremes(
@@ -214,7 +209,7 @@ def loss_of_moves(
         if state.job.id not in moved:
             continue
         pause_s = state.pause_at(round.now_s, int(table.gpus[k]), round.costs)
-        extra_s = max(0.0, pause_s - _rest_s(state, round.now_s))
+        extra_s = max(0.0, pause_s - state.rest_at(round.now_s))
         work = state.remaining_at(round.now_s)
         run_s = longest if work is None else work / float(table.rate[k])
         lasts_s = max(min(extra_s + run_s, longest), extra_s)

@@ -205,7 +205,7 @@ def remaining_s(round: Round, state: JobState) -> float:
     if work is None:
         return float("inf")
     if state.allocation is not None:
-        return work / state.allocation.option.rate + max(0.0, state.since_s - round.now_s)
+        return work / state.allocation.option.rate + state.rest_at(round.now_s)
     options = requested_options(round, state)
     if not options:
         return float("inf")

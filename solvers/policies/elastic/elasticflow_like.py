@@ -70,7 +70,7 @@ def due(round: Round, climb: GpuLadderClimb, j: int) -> float:
     if state.job.deadline_s is None:
         return float("inf")
     if state.allocation is not None:
-        pause_s = max(0.0, state.since_s - round.now_s)
+        pause_s = state.rest_at(round.now_s)
     else:
         pause_s = state.pause_at(round.now_s, climb.ladders[j].gpus[0], round.costs)
     left_s = state.job.deadline_s - round.now_s - pause_s
