@@ -8,6 +8,7 @@ short of D. A plan outside it is worth at most D less the least loss left out.
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ from ronda.solvers.decision.plan import Choice
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
+
+if TYPE_CHECKING:
+    from ronda.solvers.exact.highs import Outcome
 
 SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
 """Seconds per option until a MILP is built and HiGHS looks at the clock for the first time, and the
@@ -125,31 +129,38 @@ def _core(losses: Floats, size: int) -> tuple[Mask, float]:
     return (losses < least) | (losses <= 0), least
 
 
+def solved(model: Any, best: Choice, search: Search, began: float) -> tuple["Outcome", Choice]:
+    """Solve a model; return what came of it, and the choice with what that took since `began`."""
+    from ronda.solvers.exact.model import solve
+
+    deadline = search.deadline
+    outcome = solve(
+        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
+    )
+    return outcome, replace(
+        best,
+        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
+        build_s=best.build_s + deadline.elapsed() - began - outcome.solve_s,
+        solve_s=best.solve_s + outcome.solve_s,
+        variables=outcome.variables,
+        constraints=outcome.constraints,
+        nodes=best.nodes + outcome.nodes,
+        solver="highs",
+        message=outcome.message,
+    )
+
+
 def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
     """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
     # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
     from ronda.formulations.allocation.pyomo_model import build_case, chosen_rows, warm_start
     from ronda.solvers.exact.infeasible import conflicts
-    from ronda.solvers.exact.model import solve
 
     deadline = search.deadline
     began = deadline.elapsed()
     model = build_case(core)
     warm_start(model, best.chosen)
-    outcome = solve(
-        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
-    )
-    done = replace(
-        best,
-        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
-        build_s=best.build_s + deadline.elapsed() - began - outcome.solve_s,
-        solve_s=outcome.solve_s,
-        variables=outcome.variables,
-        constraints=outcome.constraints,
-        nodes=outcome.nodes,
-        solver="highs",
-        message=outcome.message,
-    )
+    outcome, done = solved(model, best, search, began)
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
         return replace(done, conflicts=tuple(conflicts(model, deadline=deadline)))
     if outcome.bound is not None:

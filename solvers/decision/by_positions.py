@@ -25,7 +25,7 @@ from ronda.formulations.positions.choices import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged
+from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
 from ronda.solvers.decision.realise import Realised, realise, realise_on
@@ -177,26 +177,12 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     # Pyomo takes a quarter of a second to import.
     from ronda.formulations.positions.model import build, chosen_ways
     from ronda.formulations.positions.read import placements
-    from ronda.solvers.exact.model import solve
 
     search = run.search
     deadline, ways = search.deadline, restrict(run.ways, kept)
     began = deadline.elapsed()
     model = build(ways)
-    outcome = solve(
-        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
-    )
-    done = replace(
-        choice,
-        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
-        build_s=choice.build_s + deadline.elapsed() - began - outcome.solve_s,
-        solve_s=choice.solve_s + outcome.solve_s,
-        variables=outcome.variables,
-        constraints=outcome.constraints,
-        nodes=choice.nodes + outcome.nodes,
-        solver="highs",
-        message=outcome.message,
-    )
+    outcome, done = solved(model, choice, search, began)
     bound = choice.bound
     if outcome.bound is not None:
         bound = min(bound, max(outcome.bound * model.scale, elsewhere))
