@@ -14,13 +14,12 @@ from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.options.table import RACK, OptionTable
-from ronda.formulations.watts import may_sleep, node_classes
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice
 from ronda.solvers.prices.answer import ALONE, CORES, DUAL_GAP, LABELS, Answer
-from ronda.solvers.prices.engine import first_answer, solve_separable
+from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 
 JOINT = "joint"
@@ -75,16 +74,6 @@ def allocate_by_prices(
         return loose
     bound = min(loose.bound, tied.bound)
     return replace(tied, bound=bound, details=tied.details | {JOINT: True})
-
-
-def allocate_by_fill(round: Round, table: OptionTable, values: Floats) -> Choice:
-    """Choose by the greedy fill at the dual's prices, without a search; the bound is proven."""
-    search, case = Search(), make_case(round, table, values)
-    conflicts = shortages(case)
-    if conflicts:
-        return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    problem = separable(case)
-    return filled(case, problem, first_answer(problem, search), search)
 
 
 def filled(case: Case, problem: Separable, answer: Answer, search: Search) -> Choice:
@@ -150,29 +139,6 @@ def _at(chosen: Rows, column: Rows) -> Rows:
 def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
     """Return the value of one more GPU, node, watt or joule, by constraint name."""
     return dict(zip(problem.names, answer.dual.prices.tolist(), strict=True))
-
-
-def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
-    """Return the price of a GPU of each pool (``gpus[POOL]``), and of a watt.
-
-    That of a watt at once is ``watts``, throughout the energy window ``energy``. The GPU's share of
-    a whole node, or of a block, counts with it; the watts that keep its node awake do not.
-    """
-    found = {
-        "watts": prices.get("power_cap", 0.0),
-        "energy": prices.get("energy_window", 0.0) * round.window_s,
-    }
-    watt, classes = sum(found.values()), node_classes(round.cluster)
-    for p, pool in enumerate(round.cluster.topology.pools):
-        own = [c for c in classes if c.pool == p]
-        node = sum(v for n, v in prices.items() if n.startswith(f"whole_nodes[{pool.name},"))
-        price = prices.get(f"gpus[{pool.name}]", 0.0) + node / max(c.gpus_per_node for c in own)
-        blocks = f"buddy[{pool.name},"
-        price += sum(v / int(n[len(blocks) : -1]) for n, v in prices.items() if blocks in n)
-        if may_sleep(round):
-            price -= watt * min(max(0.0, c.saves_w) / c.gpus_per_node for c in own)
-        found[f"gpus[{pool.name}]"] = max(0.0, price)
-    return found
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:

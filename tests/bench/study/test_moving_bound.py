@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from by_fill import allocate_by_fill
 from ronda.bench.study.evolve_quality import bound_with_moves, settled
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes import genes_of, move_losses, settle
 from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.by_prices import allocate_by_fill
 from ronda.solvers.decision.question import Question
 from ronda.solvers.policies.optimising.evolve import Evolve
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from by_fill import allocate_by_fill
 from ronda.formulations.objectives.forms import OBJECTIVES, values
 from ronda.formulations.options.build import build
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, PowerCurve, Profile
-from ronda.solvers.decision.by_prices import allocate_by_fill
 from valued_rounds import COSTS, cluster, job, rigid, run, snapshot, value_of
 
 # -- rank --------------------------------------------------------------------------------------

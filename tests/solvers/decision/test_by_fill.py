@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.optimize import linprog
 
+from by_fill import allocate_by_fill, unit_prices
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
@@ -16,7 +17,6 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.profile import Parametric, PowerCurve, Profile, rigid_profile
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_prices import allocate_by_fill, unit_prices
 
 IDLE_W = 20.0
 RIGID = {"rigid": rigid_profile("G0")}
