@@ -1,9 +1,11 @@
 """PowerFlow's greedy, as far as it is known, and the two-price rule: climbs with clocks.
 
-Both start small, climb by the priority of a step (`ronda.solvers.greedy.marginal`), and place.
+Both climb by the priority of a step (`ronda.solvers.greedy.marginal`), from small and from what
+runs, take the better end, and place.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +16,7 @@ from ronda.formulations.objectives.forms import minds_power, values_of
 from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.options.build import build
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
@@ -38,6 +40,9 @@ class MarginalCase:
 @dataclass(frozen=True, kw_only=True)
 class MarginalGreedy(ABC):
     """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
+
+    Jobs climb twice, from their smallest options and from what they run on; the plan is the climb
+    whose options are worth more, what stops and restarts lose counted.
 
     Power is limited by the round's cap and by what its energy budget allows on average over its
     window; a node that a job needs counts with its host and idle GPUs. Jobs are admitted by the
@@ -72,7 +77,7 @@ class MarginalGreedy(ABC):
             ladder(table, seen.left_s, energy_j),
         )
         built_s = deadline.elapsed()
-        chosen = climb(case.limits, _start(case), case.ladder.up, self.worth(case))
+        chosen = _climbed(case, self.worth(case))
         solved_s = deadline.elapsed()
         # What nobody can use yet is saved for those that wait.
         watt_value = worth_of_a_watt(table, case.values, chosen) or float(len(round.waiting))
@@ -116,8 +121,9 @@ class Powerflow(MarginalGreedy):
     fragmentation. **From a third party's port** (chikoneuru/hasagi-parallelism): the priority
     above, that a step which costs no energy goes first, and that climbing ends when GPUs or budget
     do. **Ours**: powers of two, steps to the next clock level, the clock of least energy to start
-    at, the order in which jobs are admitted, the budget as mean power over the round's window, and
-    that empty nodes are powered off by what a watt earns on average.
+    at, the order in which jobs are admitted, the second climb from what runs, the budget as mean
+    power over the round's window, and that empty nodes are powered off by what a watt earns on
+    average.
 
     The ratio of relative changes does not see how long a job is: it evens out logarithms of JCTs.
     `powerflow-prices` counts seconds.
@@ -163,13 +169,29 @@ class PowerflowPrices(MarginalGreedy):
         return priced(case.ladder.up, case.values, cost)
 
 
-def _start(case: MarginalCase) -> Rows:
-    """Return (J,) the smallest options of the jobs that are admitted, -1 for the others."""
-    table, steps = case.outlook.table, case.ladder
+def _climbed(case: MarginalCase, worth: Floats) -> Rows:
+    """Return (J,) the better of two climbs by its values: from small, and from what runs.
+
+    A climb from small alone ends elsewhere for small reasons, and every job that it changes
+    restarts.
+    """
+    steps = case.ladder
+    small = (steps.start, steps.frugal)
+    starts = (_start(case, (running_rows(case.outlook.table), *small)), _start(case, small))
+    climbs = [climb(case.limits, start, steps.up, worth) for start in starts]
+    return max(climbs, key=lambda rows: float(case.values[rows[rows >= 0]].sum()))
+
+
+def _start(case: MarginalCase, choices: Iterable[Rows]) -> Rows:
+    """Return (J,) the options of the jobs that are admitted at one of the choices, -1 for others.
+
+    Each choice (J,) is offered to all jobs that no earlier one admitted.
+    """
+    table = case.outlook.table
     now = np.full(len(table.jobs), -1, dtype=np.int64)
     must = np.flatnonzero(table.must_run)
-    now[must] = steps.start[must]
-    for rows in (steps.start, steps.frugal):
+    now[must] = case.ladder.start[must]
+    for rows in choices:
         jobs = np.flatnonzero((now < 0) & (rows >= 0))
         queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
         fit = admit(case.limits, now[now >= 0], queue)
