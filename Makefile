@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= compare-out
-PYTEST_FLAGS ?= -n 2
+PYTEST_FLAGS ?= -n 2 --dist worksteal
 
 # The first interpreter that really runs, is new enough and can make an environment.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
-from scipy.stats import gmean
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
 from ronda.bench.runs.results import Result
@@ -38,7 +38,7 @@ def overview(results: Sequence[Result], path: Path) -> None:
         rows += [(label, name, ms, ratio - 1, half) for name, (ms, ratio, half) in points.items()]
         if common:
             means = np.array([points[name][:2] for name in common])
-            ms, ratio = float(gmean(means[:, 0])), float(gmean(means[:, 1]))
+            ms, ratio = geometric_mean(means[:, 0]), geometric_mean(means[:, 1])
             told = f"{label}: {100 * (ratio - 1):.0f} % at {ms:.2g} ms"
             axes.plot(ms, ratio, **look, markersize=11, alpha=0.85, mec="white", label=told)
             rows.append((label, MEAN, ms, ratio - 1, 0.0))

@@ -28,8 +28,8 @@ def measure_import(jobs: int) -> dict[str, Any]:
     """Time the import in fresh processes, as the process itself sees it."""
     del jobs
     return {
-        "total_s": statistics.median(_import_s("ronda") for _ in range(7)),
-        "baseline_s": statistics.median(_import_s("numpy") for _ in range(7)),
+        "total_s": statistics.median(_import_s("ronda") for _ in range(3)),
+        "baseline_s": statistics.median(_import_s("numpy") for _ in range(3)),
     }
 
 

@@ -26,7 +26,7 @@ def test_end_to_end_and_later_additions(folder, ronda):
     680 W (all GPUs busy) bear everything. Policies, budgets and changes added later come to what
     is there, which does not run again.
     """
-    done = ronda(*WORDS, "--policies", "fifo,milp", "--budgets", "0.5,1", "--json")
+    done = ronda(*WORDS, "--policies", "fifo,prices", "--budgets", "0.5,1", "--json")
     assert done.exit_code == 0
     summary = json.loads(done.stdout.splitlines()[-1])
     assert summary["runs"] == 4
@@ -35,7 +35,7 @@ def test_end_to_end_and_later_additions(folder, ronda):
     by_policy = {curve["policy"]: curve for curve in found["curves"]}
     assert {name: curve["knowledge"] for name, curve in by_policy.items()} == {
         "fifo": "none",
-        "milp": "oracle",
+        "prices": "oracle",
     }
     slow, fast = by_policy["fifo"]["points"]
     assert (slow["factor"], fast["factor"]) == (0.5, 1.0)
@@ -49,7 +49,8 @@ def test_end_to_end_and_later_additions(folder, ronda):
     assert all(line["variant"]["sustained_w"] in (340.0, 680.0) for line in lines(folder))
 
     before = {line["key"] for line in lines(folder) if line["status"] == "OK"}
-    more = ronda(*WORDS, "--policies", "srtf", "--budgets", "1.2", "--vary", "idle=0.7")
+    more = ("--policies", "srtf", "--budgets", "1.2", "--vary", "idle=0.7", "--no-figures")
+    more = ronda(*WORDS, *more)
     assert more.exit_code == 0, more.output
     keys = [line["key"] for line in lines(folder)]
     assert len(keys) == 4 + 2
@@ -63,7 +64,8 @@ def test_end_to_end_and_later_additions(folder, ronda):
 
 def test_targets_and_prices_are_shown(folder, ronda):
     """The tables for people name ratios and, for policies with prices, what more is worth."""
-    done = ronda(*WORDS, "--policies", "fifo,prices", "--budgets", "1.3", "--vary", "nodes=1")
+    words = ("--policies", "fifo,prices", "--budgets", "1.3", "--vary", "nodes=1", "--no-figures")
+    done = ronda(*WORDS, *words)
     assert done.exit_code == 0, done.output
     for words in ("at equal energy", "one more is worth", "nodes +1, budget ×1.3", "best"):
         assert words in done.stdout
@@ -78,7 +80,7 @@ def test_a_killed_sweep_goes_on(folder, ronda):
         "two-nodes.json",
         "long.json",
         "--policies",
-        "fifo,genetic",
+        "fifo,prices",
         "--out",
         "out",
     ]

@@ -124,7 +124,7 @@ def without_times(schedule):
 
 def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
     """Interrupted, then killed, the same command ends with the uninterrupted schedule."""
-    files.write(generate.horizon(12, 16, "tight", 3), folder / "long.json")
+    files.write(generate.horizon(8, 16, "tight", 3), folder / "long.json")
     words = ("run", "long.json", "--policy", "genetic(generations=2)", "--out", "out")
     journal = folder / "out" / "journal.jsonl"
     kept = 0
@@ -197,7 +197,7 @@ def test_compare_counts_time_outs_and_goes_on(folder, ronda):
     """A run that is killed by its time-out is a result, not a failure of the command."""
     files.write(generate.horizon(1000, 64, "tight", 0), folder / "long.json")
     words = ["compare", "long.json", "two-nodes.json", "--policies", "genetic", "--out", "out"]
-    done = ronda(*words, "--timeout", 4, "--no-figures", "--json")
+    done = ronda(*words, "--timeout", 7, "--no-figures", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"TIME": 1, "OK": 1}
 

@@ -14,13 +14,19 @@ from ronda.bench.speed.placement import LARGEST, drawn_sizes
 
 
 @pytest.mark.parametrize(
-    ("case", "jobs"), [("read", 50), ("engine", 50), ("driver", 20), ("placement", 50)]
+    ("case", "words"),
+    [
+        ("read", ["50,51"]),  # a line for each size, from a process of its own
+        ("engine", ["50", "--here"]),
+        ("driver", ["20", "--here"]),
+        ("placement", ["50", "--here"]),
+    ],
 )
-def test_every_case_prints_all_fields(case, jobs, capfd):
-    """One line for each size, from a process of its own."""
-    assert main([case, "--jobs", f"{jobs},{jobs + 1}"]) == 0
+def test_every_case_prints_all_fields(case, words, capfd):
+    """One line for each size."""
+    assert main([case, "--jobs", *words]) == 0
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [line["case"] for line in lines] == [case, case]
+    assert [line["case"] for line in lines] == [case] * len(words[0].split(","))
     for line in lines:
         assert set(FIELDS) <= line.keys()
         assert line["total_s"] > 0

@@ -18,6 +18,7 @@ from ronda.instances.files import json as files
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Rigid
+from ronda.instances.recipes import __main__ as recipes
 from ronda.instances.recipes.item import Item
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import problems
@@ -179,14 +180,14 @@ def test_recipes_rebuild_the_packaged_files(tmp_path):
             assert new.read_bytes() == old.read_bytes()
 
 
-def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path):
+def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path, monkeypatch, capsys):
     """Exit code 2, the missing file named, no output folder."""
-    command = [sys.executable, "-m", "ronda.instances.recipes"]
-    command += ["--source", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "jobs_canonical.csv.gz: found No such file" in done.stderr
+    words = ["recipes", "--source", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert recipes.main() == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert "jobs_canonical.csv.gz: found No such file" in errors
     assert not (tmp_path / "out").exists()
 
 
