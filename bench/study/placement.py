@@ -2,7 +2,8 @@
 
 Made rounds on nodes of 8 GPUs, four to a rack, four racks to a pod: half of the jobs rigid, of 2 to
 24 GPUs and seldom a power of two, elastic ones slowed down by crossing racks, a part of the GPUs
-held by jobs here and there, and more jobs than GPUs. `lost` is the share of the bound of options
+held by jobs here and there, and more jobs than GPUs. With --hosts the racks are those of a real
+cluster. `lost` is the share of the bound of options
 alone that a plan misses because of nodes: jobs left out, and what moves lose by their restarts.
 
 With --tiny, rounds of four to six jobs are compared with trying every plan: `milp(placement=exact)`
@@ -38,6 +39,7 @@ from ronda.instances.job import Allocation, Estimate, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile
 from ronda.instances.round import Round
+from ronda.instances.traces.fabric import read_hosts
 from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
@@ -53,8 +55,13 @@ DEMAND, LEAST_FREE, RUNNING, RIGID_SHARE = 2.0, 0.35, 0.6, 0.5
 POLICIES = ("prices(gap=1e-3)", "milp(gap=1e-3)", "milp(gap=1e-3, placement=exact)")
 
 
-def racked(gpus: int) -> Cluster:
-    """Return equal nodes in racks and pods."""
+def racked(gpus: int, hosts: str) -> Cluster:
+    """Return equal nodes in racks and pods: those of a file of hosts, or made ones."""
+    if hosts:
+        real = read_hosts(hosts)
+        before = np.cumsum([0, *(group.count * NODE_GPUS for group in real.node_groups)])
+        last = int(np.searchsorted(before, gpus))
+        return replace(real, node_groups=real.node_groups[:last])
     nodes = gpus // NODE_GPUS
     racks = -(-nodes // RACK_NODES)
     pods = tuple(Rack(name=f"pod{p}") for p in range(-(-racks // POD_RACKS)))
@@ -72,17 +79,17 @@ def racked(gpus: int) -> Cluster:
     return Cluster(gpu_types=(GPU,), racks=(*pods, *within), node_groups=tuple(groups))
 
 
-def made(gpus: int, seed: int) -> Round:
+def made(gpus: int, seed: int, hosts: str = "") -> Round:
     """Return a round of some GPUs."""
-    rng = np.random.default_rng([seed, gpus, 7])
+    rng, cluster = np.random.default_rng([seed, gpus, 7]), racked(gpus, hosts)
     asked: list[int] = []
-    while sum(asked) < DEMAND * gpus:
+    while sum(asked) < DEMAND * cluster.gpus:
         asked.append(int(rng.choice(SIZES, p=SHARES)))
     base = generate.round(len(asked), gpus, "tight", seed)
     order = sorted(base.jobs, key=lambda state: state.job.id)
     bare = replace(
         base,
-        cluster=racked(gpus),
+        cluster=cluster,
         profiles={name: _across_racks(p) for name, p in base.profiles.items()}
         | {RIGID.name: RIGID},
         running=(),
@@ -154,9 +161,9 @@ def _drawn(rng: np.random.Generator, free: Ints, gpus: int) -> tuple[tuple[int, 
     return tuple(sorted([*((n, NODE_GPUS) for n in nodes), *last]))
 
 
-def measure(gpus: int, seed: int, spec: str, limit_s: float) -> dict[str, Any]:
+def measure(gpus: int, seed: int, spec: str, limit_s: float, hosts: str) -> dict[str, Any]:
     """Decide one round by one policy."""
-    round_ = made(gpus, seed)
+    round_ = made(gpus, seed, hosts)
     by = policy(spec)
     by.plan(round_, deadline=Deadline(limit_s), seed=seed)  # imports and options, once
     deadline = Deadline(limit_s)
@@ -233,7 +240,12 @@ def table_of(runs: pd.DataFrame) -> str:
 
 
 def compare(
-    folder: Folder, seeds: Sequence[int], gpus: tuple[float, ...], tiny: int, limit_s: float
+    folder: Folder,
+    seeds: Sequence[int],
+    gpus: tuple[float, ...],
+    hosts: str,
+    tiny: int,
+    limit_s: float,
 ) -> None:
     """Run the policies on made rounds, or the tiny rounds."""
     if tiny:
@@ -248,7 +260,7 @@ def compare(
         folder.write(markdown(["rounds", "number", "equal", "proven", "with moves"], rows))
         return
     cases: list[dict[str, Any]] = [
-        {"gpus": int(n), "seed": s, "spec": spec, "limit_s": limit_s}
+        {"gpus": int(n), "seed": s, "spec": spec, "limit_s": limit_s, "hosts": hosts}
         for n, spec, s in product(gpus, POLICIES, seeds)
     ]
     folder.write(table_of(folder.measure(cases, measure)))
@@ -261,6 +273,7 @@ command = study(
     [
         seeds("0-9"),
         numbers("--gpus", "64,128,256,512", "Sizes of the made rounds."),
+        option("--hosts", default="", help="CSV file of hosts and switches: take their racks."),
         option("--tiny", type=click.IntRange(0), default=0, help="Compare so many tiny rounds."),
         limit(60.0, "Seconds of a decision."),
     ],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.per_record import per_record
 from ronda.formulations.placement.soft_blocks import SoftBlocks
+from ronda.formulations.watts import capped
 from ronda.instances.cluster import Cluster, Topology
 
 Placement = tuple[tuple[int, int], ...]
@@ -87,7 +88,8 @@ class PoolNodes(FreeList):
     """The nodes of a pool while all its jobs are placed, awake and empty at first.
 
     Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
-    `group` and `rack` are indices by node, `groups` and `racks` the sets of nodes by these; `sized`
+    `kind` and `rack` are indices by node, `kinds` and `racks` the sets of nodes by these: nodes of
+    a kind have as many GPUs and draw as much, and share a rack if the cluster caps racks. `sized`
     is the set of nodes by number of GPUs. `awake` nodes are used before those that sleep; only
     `usable` ones are open to jobs.
     """
@@ -96,7 +98,7 @@ class PoolNodes(FreeList):
         topology = cluster.topology
         members = _members(topology, pool)
         super().__init__(topology.node_gpus[members].tolist(), members.tolist())
-        self.group: list[int] = topology.node_group[members].tolist()
+        self.kind = _kinds(cluster, members)
         self._contiguous = self.nodes[-1] - self.nodes[0] + 1 == len(self.nodes)
         self._largest_first = sorted(self.size, reverse=True)
         self._together = list(accumulate(self._largest_first))
@@ -105,7 +107,7 @@ class PoolNodes(FreeList):
         self.sized = positions_by(self.size, sorted(set(self.size)))
         self.rack: list[int] = topology.node_rack[members].tolist()
         self.racks = positions_by(self.rack, sorted(set(self.rack)))
-        self.groups = positions_by(self.group, sorted(set(self.group)))
+        self.kinds = positions_by(self.kind, sorted(set(self.kind)))
         self._supplied, self._supply = 0, list[tuple[int, int]]()  # of which set, by rack
 
     def copy(self) -> Self:
@@ -295,3 +297,13 @@ def free_lists(cluster: Cluster) -> list[FreeList]:
 def _members(topology: Topology, pool: int) -> NDArray[np.intp]:
     """Return the nodes of a pool, ascending."""
     return np.flatnonzero(topology.node_pool == pool)
+
+
+def _kinds(cluster: Cluster, nodes: NDArray[np.intp]) -> list[int]:
+    """Return the index of each node's kind: GPUs, watts, and the rack where racks are capped."""
+    topology = cluster.topology
+    columns = [topology.node_gpus, topology.awake_w, topology.sleep_w, topology.waking_w]
+    if capped(cluster):
+        columns.append(topology.node_rack)
+    table = np.stack([column[nodes] for column in columns], axis=1)
+    return [int(kind) for kind in np.unique(table, axis=0, return_inverse=True)[1]]

@@ -83,11 +83,11 @@ def _attempt(
 
 
 def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
-    """Exchange equal nodes so that as few GPUs as possible move; ties go to fewer jobs.
+    """Exchange nodes of a kind so that as few GPUs as possible move; ties go to fewer jobs.
 
-    Only nodes of one group (hence of one rack) whose jobs are all movable and below a node in size
-    are exchanged. The other ones that hold jobs take nodes that are left: their own, else awake
-    ones.
+    Only nodes whose jobs are all movable and below a node in size are exchanged. It is a flow of
+    least cost: one unit from every node of the packing to the node that shall do its part. Nodes
+    that are left take others that are left: their own, else awake ones.
     """
     nodes, at = packing.nodes, packing.at
     loose = {r.order: r for r in requests if not r.pinned and len(at[r.order]) == 1}
@@ -100,7 +100,7 @@ def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
         filled |= (1 << target) & open_to_all
         for source, gpus in request.held if len(request.held) == 1 else ():
             both = 1 << target | 1 << source
-            if nodes.group[target] == nodes.group[source] and both & open_to_all == both:
+            if nodes.kind[target] == nodes.kind[source] and both & open_to_all == both:
                 stays[target, source] += gpus * _GPU + 1
     renamed = _heaviest_matching(stays)
     left = open_to_all ^ bits_of(renamed.values())
@@ -110,12 +110,14 @@ def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
             left ^= 1 << target
     for target in bits(filled):
         if target not in renamed:
-            equal = left & nodes.groups[nodes.group[target]]
+            equal = left & nodes.kinds[nodes.kind[target]]
             renamed[target] = lowest_bit(equal & nodes.awake or equal & 1 << target or equal)
             left ^= 1 << renamed[target]
-    for order in loose:
-        node, gpus = at[order][0]
-        at[order] = [(renamed.get(node, node), gpus)]
+    before = [at[order][0] for order in loose]
+    after = [(renamed.get(node, node), gpus) for node, gpus in before]
+    at.update((order, [piece]) for order, piece in zip(loose, after, strict=True))
+    nodes.take((nodes.nodes[node], -gpus) for node, gpus in before)
+    nodes.take((nodes.nodes[node], gpus) for node, gpus in after)
 
 
 def _heaviest_matching(weights: Mapping[tuple[int, int], int]) -> dict[int, int]:

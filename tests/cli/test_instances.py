@@ -1,6 +1,7 @@
 """``instances``: list, show, check, convert, generate."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -46,6 +47,11 @@ def test_show_a_topology(folder, ronda):
     done = ronda("instances", "show", "pollux-1", "--topology", "--json")
     tree = json.loads(done.stdout)["topology"]
     assert (tree["kind"], [part["kind"] for part in tree["children"]]) == ("cluster", ["node"])
+    data = Path(__file__).resolve().parents[1] / "data" / "topology"
+    hosts = ronda("instances", "show", data / "lingjun_hosts.csv", "--topology").stdout
+    assert hosts.startswith("lingjun_hosts: 847 nodes, 6,776 GPUs\n└── rack G6:")
+    node = ronda("instances", "show", data / "azure_ncv4_nccl_topo.xml", "--topology").stdout
+    assert node.splitlines()[1:] == ["└── 4 × NUMA domain", "    └── GPU"]
 
 
 @pytest.mark.parametrize(("name", "starts"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml")])

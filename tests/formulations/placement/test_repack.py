@@ -9,18 +9,21 @@ from scipy.optimize import linear_sum_assignment
 from ronda.formulations.placement import repack
 from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
 from ronda.formulations.placement.packing import Packing
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 
-def pool(count, size=8):
-    """Return an empty pool of `count` nodes."""
-    return PoolNodes(
-        Cluster(
-            gpu_types=(GpuType(name="v", memory_gib=16),),
-            node_groups=(NodeGroup(name="g", count=count, gpus_per_node=size, gpu_type="v"),),
-        ),
-        0,
+def pool(*racks, size=8):
+    """Return an empty pool of nodes, so many in each rack."""
+    groups = (
+        NodeGroup(name=f"g{k}", count=count, gpus_per_node=size, gpu_type="v", rack=f"r{k}")
+        for k, count in enumerate(racks)
     )
+    cluster = Cluster(
+        gpu_types=(GpuType(name="v", memory_gib=16),),
+        racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),
+        node_groups=tuple(groups),
+    )
+    return PoolNodes(cluster, 0)
 
 
 @pytest.fixture
@@ -92,9 +95,8 @@ def fragmented(draw):
     return [r for r in requests if r.held] + [r for r in requests if not r.held][:1]
 
 
-@given(fragmented())
-def test_no_exchange_of_equal_nodes_keeps_more_gpus(requests):
-    """A repack from scratch leaves as many GPUs where they were as a dense assignment finds."""
+def from_scratch(nodes, requests):
+    """Pack as if nothing could ever be placed with everything that runs kept in place."""
     run = Packing.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -102,7 +104,16 @@ def test_no_exchange_of_equal_nodes_keeps_more_gpus(requests):
             "run",
             lambda self, asked, scratch=False: scratch and run(self, asked, scratch=1),
         )
-        at = repack.pack(pool(5), requests).at
+        return repack.pack(nodes, requests)
+
+
+@given(fragmented())
+def test_no_exchange_of_equal_nodes_keeps_more_gpus(requests):
+    """A repack from scratch leaves as many GPUs where they were as a dense assignment finds.
+
+    Racks without a cap are no reason to move.
+    """
+    at = from_scratch(pool(2, 3), requests).at
     same = np.zeros((5, 5), dtype=int)
     for request in requests:
         for node, gpus in request.held:
@@ -110,3 +121,14 @@ def test_no_exchange_of_equal_nodes_keeps_more_gpus(requests):
     assert same.trace() == same[linear_sum_assignment(same, maximize=True)].sum()
     used = np.bincount([pieces[0][0] for pieces in at.values()], [p[0][1] for p in at.values()])
     assert used.max() <= 8
+
+
+@given(asked())
+def test_the_free_gpus_are_those_that_no_job_has(requests):
+    """After an exchange of nodes, too: jobs that come later count on them."""
+    packing = from_scratch(pool(2, 2), requests)
+    used = np.zeros(4, dtype=int)
+    for pieces in packing.at.values():
+        for node, gpus in pieces:
+            used[node] += gpus
+    assert packing.nodes.free == (8 - used).tolist()

@@ -27,9 +27,15 @@ PICTURES = (".png", ".svg")
     "ronda instances show pollux-1",
     "ronda instances show round.json --json",
     "ronda instances show philly-energy --topology --out cluster.svg",
+    "ronda instances show azure_ndv4_nccl_topo.xml --topology",
 )
 @click.argument("source", metavar="NAME", type=Source())
-@click.option("--topology", is_flag=True, help="Show the tree of racks and nodes instead.")
+@click.option(
+    "--topology",
+    is_flag=True,
+    help="Show the tree of racks and nodes instead; also of a CSV file of hosts and their "
+    "switches, or what an NCCL topology file (.xml) says is inside a node.",
+)
 @click.option(
     "--out",
     type=TARGET,
@@ -50,10 +56,10 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
     if out is not None and out.suffix.lower() not in PICTURES:
         raise InputError("--out", str(out), "a name that ends in .png or .svg")
     refuse_existing(out, force=force)
-    found = subject(source)
     if topology:
-        _topology(found.cluster, found.name, out, as_json=as_json)
+        _topology(_tree(source), out, as_json=as_json)
         return
+    found = subject(source)
     fields = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
     fields |= _instance(found) if isinstance(found, Instance) else _round(found)
     if as_json:
@@ -63,18 +69,33 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
     display(facts((name.replace("_", " "), _words(value)) for name, value in known.items()))
 
 
-def _topology(cluster: "Cluster", name: str, out: Path | None, *, as_json: bool) -> None:
+def _tree(source: str) -> "nx.DiGraph[int]":
+    from ronda.cli.load import subject
+    from ronda.formulations.topology import outline
+
+    if source.endswith(".xml"):
+        from ronda.instances.traces.fabric import read_node
+
+        return read_node(source)
+    if source.endswith(".csv"):
+        from ronda.instances.traces.fabric import read_hosts
+
+        return outline(read_hosts(source), Path(source).stem)
+    found = subject(source)
+    return outline(found.cluster, found.name)
+
+
+def _topology(drawn: "nx.DiGraph[int]", out: Path | None, *, as_json: bool) -> None:
     from networkx.readwrite.json_graph import tree_data
 
     from ronda.cli.output import display, emit
-    from ronda.formulations.topology import outline
 
-    drawn = outline(cluster, name)
     if out is not None:
         from ronda.bench.figures.topology import draw_topology
 
         draw_topology(drawn, out)
     if as_json:
+        name = drawn.nodes[0]["label"].split(": ")[0]
         emit({"name": name, "out": out and str(out), "topology": tree_data(drawn, 0)})
     elif out is not None:
         click.echo(f"picture: {out}")
