@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ronda.bench.runs.specs import Spec
+from ronda.bench.runs.specs import KEY, Spec
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load
 
@@ -34,7 +34,7 @@ class Result(Spec, frozen=True, kw_only=True):
     the others on the line, not nested.
     """
 
-    key: str
+    key: Annotated[str, msgspec.Meta(pattern=KEY)]
     status: Status
     message: str = ""
     timeout_s: float | None = None
