@@ -22,7 +22,7 @@ from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.validate import (
     Document,
     MalformedError,
-    cross_problems,
+    cross_checked,
     name_of,
     normal,
     validate,
@@ -68,10 +68,10 @@ def read(path: str | Path) -> Document:
 def decode(data: bytes, place: str) -> Document:
     """Read a document from bytes, plain or compressed, as `read`; errors call it `place`."""
     obj = parse(storage.unpack(data, place), place, KINDS)
-    found = cross_problems(obj)
+    whole, found = cross_checked(obj)
     if found:
         raise as_error(place, found)
-    return obj
+    return whole
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
