@@ -21,6 +21,7 @@ from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.profile import curve_problems, profile_problems
 from ronda.instances.rules.round import running_problems, state_problems
+from ronda.instances.rules.sizes import DEPTH, depth
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule
@@ -71,11 +72,12 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
         whole = obj if broken or odd else completed(obj)
         own = _round(whole, cluster=not broken, physics=not (broken or odd))
         return cast("Kind", whole), [*broken, *odd, *own]
+    deep = list(_depths(obj))
     if isinstance(obj, Instance):
-        found = list(_instance(obj))
+        found = [*deep, *_instance(obj)]
         powers = job_power_problems(obj.budget, obj.cluster, obj.jobs, obj.profiles)
         return obj, found or list(powers)
-    return obj, []
+    return obj, deep
 
 
 class MalformedError(Exception):
@@ -111,6 +113,14 @@ def name_of(obj: Document) -> str:
     kind = type(obj).__name__.lower()
     name = getattr(obj, "name", None)
     return f"{kind} {show(name)}" if name else kind
+
+
+def _depths(obj: Document) -> Iterator[Problem]:
+    """Check how deeply brackets are nested where anything may stand: writing is recursive."""
+    for field in ("made", "details", "config"):
+        found = depth(getattr(obj, field, None))
+        if found > DEPTH:
+            yield Problem(field, f"brackets nested {found} deep", f"at most {DEPTH} levels")
 
 
 def _not_finite(place: str, value: float) -> Problem:

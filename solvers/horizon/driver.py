@@ -152,6 +152,11 @@ class Driver:
         if state.waiting or state.running:
             times.extend(self._clock_events())
         now_s = min(times)
+        if now_s == float("inf") and not state.waiting:
+            raise RondaError(
+                f"{self.policy.name}: {len(state.running)} jobs run, {next(iter(state.running))!r} "
+                "first, but none ever ends: they have too much work for their speed"
+            )
         if now_s == float("inf") or self._in_vain > PATIENCE:
             first = next(iter(state.waiting))
             raise RondaError(
