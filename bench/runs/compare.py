@@ -12,8 +12,10 @@ import msgspec
 from ronda.bench.runs.results import Result, ResultsFile, Status
 from ronda.bench.runs.specs import Case
 from ronda.bench.runs.worker import POLL_S, Limits, carry_out
+from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.names import file_name
+from ronda.instances.files.storage import label
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import Schedule
 
@@ -45,7 +47,9 @@ class Layout:
     def read(self, key: str, kind: type[Answer]) -> Answer:
         """Return the answer, of the kind that its runs make, of a case that ended well."""
         found = files.read(self.schedule(key))
-        assert isinstance(found, kind)
+        if not isinstance(found, kind):
+            place, was = label(self.schedule(key)), type(found).__name__.lower()
+            raise InputError(place, f"a {was}", f"the {self.answer} of its run")
         return found
 
     def log(self, key: str) -> Path:

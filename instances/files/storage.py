@@ -9,6 +9,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import IO
@@ -153,7 +154,10 @@ def store(path: Path, data: bytes) -> None:
         try:
             with draft.open("xb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut may leave the name of an empty file
             os.replace(draft, final)
+            _sync_folder(folder)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
@@ -164,6 +168,16 @@ def store(path: Path, data: bytes) -> None:
         raise InputError(label(path), found, "a folder that this user may write in") from None
     except (OSError, ValueError) as error:
         raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """See the names in a folder onto the disk, where the file system can do that."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def packaged(file: str) -> bytes:

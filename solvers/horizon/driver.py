@@ -133,6 +133,8 @@ class Driver:
                 continue
             decision = next(recorded, None)
             if decision is not None:
+                if journal is not None and decision.record.now_s != now_s:
+                    raise journal.refused(len(self.records) + 2)
                 self._replay(decision)
             else:
                 decision = self._decide(began)
