@@ -82,9 +82,10 @@ def _broken(text: str, error: json.JSONDecodeError) -> Problem:
     rest = text[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return Problem(place, "the end of the file", "more: the file is cut off; get it again")
-    return Problem(
-        place, show(rest.splitlines()[0], 40), _lower(error.msg).removeprefix("expecting ")
-    )
+    expected = _lower(error.msg).removeprefix("expecting ")
+    if expected.startswith("invalid"):  # "invalid control character at", "invalid \\escape"
+        expected = f"JSON text ({expected.removesuffix(' at')})"
+    return Problem(place, show(rest.splitlines()[0], 40), expected)
 
 
 def non_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:

@@ -9,7 +9,7 @@ import zstandard
 
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.instances.files import encode, read
+from ronda.instances.files import encode, load, read
 from ronda.instances.files.json import decode
 from ronda.instances.rules.sizes import VARIABLE, limits
 from ronda.instances.traces.ones import ones_workload
@@ -68,6 +68,13 @@ def test_what_is_no_regular_file_is_not_opened(reader, tmp_path):
     for path in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(InputError, match="no regular file"):
             reader(path)
+
+
+def test_a_link_that_leads_to_itself_is_told(tmp_path):
+    """It is there, so it is not taken for the misspelt name of a packaged instance."""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="symbolic links"):
+        load(tmp_path / "loop")
 
 
 def test_standard_input_is_bounded(one_mib, monkeypatch):

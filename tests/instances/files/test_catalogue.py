@@ -186,7 +186,7 @@ def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path):
     done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "jobs_canonical.csv.gz: found No such file" in done.stderr
+    assert "jobs_canonical.csv.gz: found no such file" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -12,6 +12,7 @@ CLUSTER = '"cluster": {"node_groups": [1]}'
 
 # name: (text, words of the error)
 TEXTS = {
+    "a control character": ('{"format": "a\x01b"}', "expected JSON text (invalid control"),
     "infinite document": ("1e999", "a finite number"),
     "infinite format": ('{"format": 1e999}', "format: found Infinity"),
     "infinity deep in a mapping": (
