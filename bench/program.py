@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ronda.instances.errors import RondaError
+from ronda.instances.text import printable, short
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -73,5 +74,5 @@ def run_program(command: click.Command, name: str, arguments: Sequence[str] | No
 
 
 def _failed(message: str, code: int) -> int:
-    click.echo("error: " + " ".join(message.split()), err=True)
+    click.echo("error: " + short(printable(" ".join(message.split())), 3500), err=True)
     return code

@@ -1,5 +1,7 @@
 """Errors that a user can act on."""
 
+from ronda.instances.text import short
+
 
 class RondaError(Exception):
     """Base of every error that ronda raises on purpose.
@@ -12,6 +14,8 @@ class RondaError(Exception):
 
 class InputError(RondaError):
     """Something that the user gave (a file, an option, a value) cannot be used.
+
+    Long parts are cut in the middle.
 
     Parameters
     ----------
@@ -26,5 +30,6 @@ class InputError(RondaError):
     exit_code = 2
 
     def __init__(self, place: str, found: str, expected: str) -> None:
-        self.place, self.found, self.expected = place, found, expected
-        super().__init__(f"{place}: found {found}; expected {expected}")
+        self.place, self.found = short(place, 500), short(found, 2000)
+        self.expected = short(expected, 500)
+        super().__init__(f"{self.place}: found {self.found}; expected {self.expected}")

@@ -100,7 +100,7 @@ def _value(text: str) -> Any:
     """Read a Python literal, or take the word as it stands."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 

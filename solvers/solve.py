@@ -29,6 +29,6 @@ def solve(
     initial
         A plan to start the search from.
     """
-    validate(round)
+    round = validate(round)
     made = make_policy(policy) if isinstance(policy, str) else policy
     return made.plan(round, deadline=deadline or Deadline(), seed=seed, initial=initial)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from ronda.instances.files.storage import store
+from ronda.instances.text import printable
 
 # Okabe and Ito's palette, which people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).
@@ -112,7 +115,8 @@ def save(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     numbers = io.StringIO()
-    csv.writer(numbers).writerows((header, *rows))
+    shown = ([printable(x) if isinstance(x, str) else x for x in row] for row in rows)
+    csv.writer(numbers).writerows((header, *shown))
     store(path.with_suffix(".csv"), numbers.getvalue().encode())
     for kind in ("png", "svg") if svg else ("png",):
         save_picture(figure, path.with_suffix(f".{kind}"), kind)
@@ -122,5 +126,19 @@ def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
     """Write a picture whole or not at all."""
     drawn = io.BytesIO()
     about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
-    figure.savefig(drawn, format=kind, dpi=DPI, metadata=about)
+    for text in figure.findobj(Text):
+        _as_it_is(text)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a name may have any
+        figure.savefig(drawn, format=kind, dpi=DPI, metadata=about)
     store(picture, drawn.getvalue())
+
+
+def _as_it_is(text: Text) -> None:
+    """Let a text of ours or of the data be drawn letter by letter: ``$`` begins no formula.
+
+    The labels of ticks have no text yet; those of logarithmic axes become formulas.
+    """
+    if said := text.get_text():
+        text.set_text("\n".join(map(printable, said.split("\n"))))
+        text.set_parse_math(False)

@@ -5,8 +5,10 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ronda.instances.files.storage import store
+from ronda.instances.text import printable
 
 
 class Best(str):
@@ -24,6 +26,17 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Make every text one line that can be seen whole: names in it are data."""
+        seen: dict[str, Any] = {
+            "title": printable(self.title),
+            "header": tuple(map(printable, self.header)),
+            "rows": tuple(tuple(map(_seen, row)) for row in self.rows),
+            "notes": tuple(map(printable, self.notes)),
+        }
+        for name, value in seen.items():
+            object.__setattr__(self, name, value)
+
     def transposed(self) -> "Table":
         """Return the table with a column for each row."""
         header, *rows = zip(self.header, *self.rows, strict=True)
@@ -37,13 +50,22 @@ class Table:
     def markdown(self) -> str:
         """Return it as Markdown, with the title as a heading."""
         lines = [f"### {self.title}", ""] if self.title else []
-        lines.append("| " + " | ".join(self.header) + " |")
+        lines.append("| " + " | ".join(map(_cell, self.header)) + " |")
         lines.append("|---" + "|--:" * (len(self.header) - 1) + "|")
         for row in self.rows:
-            texts = (f"**{text}**" if isinstance(text, Best) else text for text in row)
+            texts = (f"**{_cell(t)}**" if isinstance(t, Best) else _cell(t) for t in row)
             lines.append("| " + " | ".join(texts) + " |")
         lines += ["", *(f"* {note}" for note in self.notes)]
         return "\n".join([*lines, ""])
+
+
+def _seen(text: str) -> str:
+    return Best(printable(text)) if isinstance(text, Best) else printable(text)
+
+
+def _cell(text: str) -> str:
+    """Return a text that ends no cell of a Markdown table."""
+    return text.replace("|", "\\|")
 
 
 def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] = ()) -> None:
@@ -56,7 +78,7 @@ def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] =
     for table in tables:
         lines.append(table.markdown())
         writer.writerows((table.title, *row) for row in (table.header, *table.rows))
-    lines += [f"* {remark}\n" for remark in remarks]
+    lines += [f"* {printable(remark)}\n" for remark in remarks]
     store(folder / "table.md", "\n".join(lines).encode())
     store(folder / "table.csv", text.getvalue().encode())
 

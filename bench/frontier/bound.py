@@ -9,16 +9,15 @@ sweep hold for every run of it.
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.bench.runs.folder import load_record, store_record
 from ronda.formulations.bounds.horizon import bounds
 from ronda.formulations.bounds.needs import needs
 from ronda.instances.budget import EnergyBudget
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
-from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
 
 STEPS = 12
@@ -72,9 +71,9 @@ def kept_steps(
     """Return `bound_steps` from a JSON file of earlier ones by fingerprint, or add them to it."""
     kept: dict[str, Steps] = {}
     if path.exists():
-        kept = msgspec.json.decode(path.read_bytes(), type=dict[str, Steps])
+        kept = load_record(path, dict[str, Steps])
     key = fingerprint(instance)
     if key not in kept:
         kept[key] = bound_steps(instance, watch)
-        store(path, msgspec.json.encode(kept) + b"\n")
+        store_record(path, kept)
     return kept[key]

@@ -12,7 +12,10 @@ import msgspec
 from ronda.bench.runs.results import Result, ResultsFile, Status
 from ronda.bench.runs.specs import Case
 from ronda.bench.runs.worker import POLL_S, Limits, carry_out
+from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
+from ronda.instances.files.names import file_name
+from ronda.instances.files.storage import label
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import Schedule
 
@@ -39,17 +42,26 @@ class Layout:
 
     def schedule(self, key: str) -> Path:
         """Return where the schedule (or plan) of a case is."""
-        return self.folder / "runs" / key / f"{self.answer}.json.zst"
+        return self._run(key) / f"{self.answer}.json.zst"
 
     def read(self, key: str, kind: type[Answer]) -> Answer:
         """Return the answer, of the kind that its runs make, of a case that ended well."""
         found = files.read(self.schedule(key))
-        assert isinstance(found, kind)
+        if not isinstance(found, kind):
+            place, was = label(self.schedule(key)), type(found).__name__.lower()
+            raise InputError(place, f"a {was}", f"the {self.answer} of its run")
         return found
 
     def log(self, key: str) -> Path:
         """Return where a run's errors are."""
-        return self.folder / "runs" / key / "log.txt"
+        return self._run(key) / "log.txt"
+
+    def figures(self, name: str) -> Path:
+        """Return where the figures of an instance or a round go: its folder, or their stem."""
+        return self.folder / "figures" / file_name(name)
+
+    def _run(self, key: str) -> Path:
+        return self.folder / "runs" / key
 
 
 class Comparison:

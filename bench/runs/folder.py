@@ -5,17 +5,28 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, store
+from ronda.instances.files.seal import BrokenSealError, seal, unseal
+from ronda.instances.files.storage import label, load, store
 
 MARK = "ronda.json"
 """The file that says what a folder is for."""
 
 LOCK = ".lock"
+
+
+Record = TypeVar("Record")
+
+
+class _Mark(msgspec.Struct):
+    """What `MARK` holds."""
+
+    format: str
+    about: dict[str, Any]
 
 
 @contextmanager
@@ -56,6 +67,21 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         os.close(lock)
 
 
+def store_record(path: Path, fields: dict[str, Any]) -> None:
+    """Write fields, at least one, as a JSON object with a checksum."""
+    store(path, seal(msgspec.json.format(msgspec.json.encode(fields))) + b"\n")
+
+
+def load_record(path: Path, kind: type[Record]) -> Record:
+    """Read what `store_record` wrote; refuse what is cut off or was changed."""
+    try:
+        return msgspec.json.decode(unseal(load(path).rstrip(b"\n")), type=kind)
+    except (msgspec.DecodeError, BrokenSealError):
+        found = "a file that is cut off or was changed"
+        expected = "what ronda wrote; delete it, and the same command makes it again"
+        raise InputError(label(path), found, expected) from None
+
+
 def _read_mark(path: Path) -> dict[str, Any] | None:
     try:
         data = (path / MARK).read_bytes()
@@ -65,8 +91,9 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
         found = (error.strerror or str(error)).lower()
         raise InputError(label(path / MARK), found, "a file that can be read") from None
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+        mark = msgspec.json.decode(data, type=_Mark)
+        return {"format": mark.format, "about": mark.about}
+    except msgspec.DecodeError:
         found = "a damaged file"
         raise InputError(label(path / MARK), found, "what ronda wrote, or another folder") from None
 

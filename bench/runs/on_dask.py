@@ -17,6 +17,7 @@ from ronda.bench.runs.specs import Case
 from ronda.bench.runs.worker import Answer, Limits, Stop, StoppedError, carry_out, result_of
 from ronda.instances.errors import RondaError
 from ronda.instances.files.catalogue import entries
+from ronda.instances.files.storage import store
 
 POLL_S = 0.5
 """Seconds between two looks at the cluster."""
@@ -88,7 +89,7 @@ def carry_out_on(
         ) from error
     for path, data in ((log, errors), (answer, said)):
         if data is not None:
-            path.write_bytes(data)
+            store(path, data)
     return result
 
 

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ronda.bench.runs.specs import Spec
+from ronda.bench.runs.specs import KEY, Spec
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load
+from ronda.instances.files.seal import BrokenSealError, seal, unseal, whole_lines
+from ronda.instances.files.storage import label, load
 
 Line = TypeVar("Line")
 
@@ -34,7 +35,7 @@ class Result(Spec, frozen=True, kw_only=True):
     the others on the line, not nested.
     """
 
-    key: str
+    key: Annotated[str, msgspec.Meta(pattern=KEY)]
     status: Status
     message: str = ""
     timeout_s: float | None = None
@@ -67,8 +68,8 @@ class Result(Spec, frozen=True, kw_only=True):
 
     @classmethod
     def from_line(cls, text: bytes) -> "Result":
-        """Rebuild a result from its flat line."""
-        line = msgspec.json.decode(text, type=dict[str, Any])
+        """Rebuild a result from its flat line, sealed as `ResultsFile` writes it."""
+        line = msgspec.json.decode(unseal(text), type=dict[str, Any])
         own = {key: line[key] for key in cls.__struct_fields__ if key in line}
         metrics = {key: value for key, value in line.items() if key not in own}
         return msgspec.convert(own | {"metrics": metrics}, type=cls)
@@ -83,18 +84,21 @@ def read_records(
 ) -> list[Line]:
     """Return the whole lines of a file of JSON lines; none if there is no file.
 
-    What follows its last line end was cut off by a kill. `read` makes a record of a line, if that
-    is more than to decode it; `expected` says in an InputError what a line should have been.
+    What a sudden end left behind them is dropped. `read` makes a record of a line, if that is more
+    than to decode it; `expected` says in an InputError what a line should have been.
     """
-    data = load(path) if path.exists() else b""
     decode = read or msgspec.json.Decoder(kind).decode
     records = []
-    for number, text in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+    for number, text in enumerate(_lines(path), start=1):
         try:
             records.append(decode(text))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, BrokenSealError) as error:
             raise InputError(f"{path} line {number}", str(error), expected) from None
     return records
+
+
+def _lines(path: Path) -> list[bytes]:
+    return whole_lines(load(path)) if path.exists() else []
 
 
 class ResultsFile:
@@ -102,8 +106,9 @@ class ResultsFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._whole = path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
-        results = read_records(path, Result, "a result of compare", Result.from_line)
+        self._whole = sum(len(line) + 1 for line in _lines(path))
+        expected = "the line as it was written; without it, its run is made again"
+        results = read_records(path, Result, expected, Result.from_line)
         self._latest = {result.key: result for result in results}
 
     def get(self, key: str) -> Result | None:
@@ -116,12 +121,16 @@ class ResultsFile:
 
     def append(self, result: Result) -> None:
         """Add a line and see it onto the disk."""
-        line = msgspec.json.encode(result.to_line()) + b"\n"
-        with self.path.open("r+b" if self.path.exists() else "wb") as file:
-            file.truncate(self._whole)
-            file.seek(self._whole)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-            self._whole = file.tell()
+        line = seal(msgspec.json.encode(result.to_line())) + b"\n"
+        try:
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                file.truncate(self._whole)
+                file.seek(self._whole)
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+                self._whole = file.tell()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(label(self.path), reason, "a file that can be written") from None
         self._latest[result.key] = result

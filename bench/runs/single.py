@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ronda.bench.runs.folder import claim
+from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
 from ronda.instances.check.answer import Violation, check
 from ronda.instances.files.json import write
-from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import summarise
 from ronda.instances.schedule import Schedule
@@ -101,10 +100,10 @@ def drive_in_folder(
     done, journal = out / "metrics.json", out / "journal.jsonl"
     with claim(out, "run", about):
         if done.exists():
-            return Measured(msgspec.json.decode(done.read_bytes(), type=dict[str, Any]), [])
+            return Measured(load_record(done, dict[str, Any]), [])
         schedule, measured = drive(instance, case, journal=journal, progress=progress)
         write(schedule, out / "schedule.json.zst")
         draw(schedule, out / "figures")
-        store(done, msgspec.json.format(msgspec.json.encode(measured.metrics)) + b"\n")
+        store_record(done, measured.metrics)
         journal.unlink()  # all of it is in the schedule now
     return measured

@@ -11,6 +11,7 @@ import ronda
 from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
+from ronda.instances.files.names import file_name
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
@@ -18,6 +19,10 @@ from ronda.solvers.registry import config_of, policy
 
 MAX_SEEDS = 10_000
 """More seeds than this in one comparison are taken for a slip of the pen."""
+
+
+KEY = r"^[a-z0-9_+-]{1,250}$"
+"""What a `Case.key` looks like: it is the name of a folder."""
 
 
 class Spec(Record, frozen=True, kw_only=True):
@@ -56,7 +61,7 @@ class Case(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
-        words = re.sub(r"[^\w.+-]+", "-", f"{self.instance}--{self.policy}--s{self.seed}")
+        words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"
 
     def cadence(self, instance: Instance) -> Cadence:

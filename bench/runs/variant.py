@@ -11,8 +11,10 @@ from ronda.formulations.models.power import job_power_w
 from ronda.instances.base import Positive, Record
 from ronda.instances.budget import EnergyBudget
 from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.profile import PowerCurve, Profile
+from ronda.instances.rules.problem import show
 
 
 class Variant(Record, frozen=True, kw_only=True):
@@ -91,6 +93,9 @@ def reference_w(instance: Instance) -> float:
                 weights.append(weight)
         busy_w = float(np.average(watts, weights=weights)) if watts else pool.gpu_type.idle_w
         total += pool.gpus * busy_w
+    if not total > 0:
+        found = "a cluster that draws 0 W: it has no power data"
+        raise InputError(f"instance {show(instance.name)}", found, "one with powers, or a budget")
     return total
 
 

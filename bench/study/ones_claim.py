@@ -31,6 +31,7 @@ from ronda.bench.study.harness import (
 )
 from ronda.instances.arrays import Floats
 from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.names import file_name
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import job_figures
 from ronda.instances.schedule import Schedule
@@ -65,7 +66,7 @@ def make_cases(
             for label in policies:
                 name = label.partition("(")[0]
                 instance = kinds[name in CHECKPOINTS]
-                path = folder / "instances" / f"{instance.name}.json.zst"
+                path = folder / "instances" / f"{file_name(instance.name)}.json.zst"
                 if not path.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
                     write(instance, path)

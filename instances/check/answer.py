@@ -55,6 +55,7 @@ accounting         each part of the energy, its cost and its carbon are the exac
 
 from typing import overload
 
+from ronda.instances.check.claims import completed
 from ronda.instances.check.ledger import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.check.schedule import check_schedule
@@ -90,7 +91,7 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
         If a plan is held against an instance, or a schedule against a round.
     """
     if isinstance(subject, Round) and isinstance(answer, Plan):
-        return check_plan(subject, answer)
+        return check_plan(completed(subject), answer)
     if isinstance(subject, Instance) and isinstance(answer, Schedule):
         return check_schedule(subject, answer)
     raise TypeError(f"cannot check a {type(answer).__name__} against a {type(subject).__name__}")

@@ -114,16 +114,20 @@ class Examiner:
         """Compare the rate that an option claims with its pace and the job's noise scale."""
         if verdict.claimed is None:
             return []
+        expected = self.expected_rate(state, option, verdict.claimed)
+        if not differs(option.rate, expected):
+            return []
+        return [Fault("rate", f"claims {option.rate:.9g} units of work/s, not {expected:.9g}")]
+
+    def expected_rate(self, state: JobState, option: Option, claimed: Pace) -> float:
+        """Return the work per second of an option at its pace and the job's noise scale now."""
         noise = state.noise
         efficiency = self.physics(state.job, option).efficiency(
             option.batch,
             noise.batches if noise is not None else None,
             noise.scale if noise is not None else None,
         )
-        expected = verdict.claimed.samples_per_s * efficiency
-        if not differs(option.rate, expected):
-            return []
-        return [Fault("rate", f"claims {option.rate:.9g} units of work/s, not {expected:.9g}")]
+        return claimed.samples_per_s * efficiency
 
     def allocation(
         self, state: JobState, option: Option, placement: Placement, *, kept: bool

@@ -9,10 +9,12 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.catalogue import entries, load
 from ronda.instances.files.fits import find, fitted
 from ronda.instances.files.json import fingerprint, read, write
+from ronda.instances.files.names import file_name
 
 __all__ = [
     "encode",
     "entries",
+    "file_name",
     "find",
     "fingerprint",
     "fitted",

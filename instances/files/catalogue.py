@@ -1,5 +1,6 @@
 """The packaged instances: which there are, and how to get one by its name."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -60,7 +61,7 @@ def load(name_or_path: str | Path) -> Instance | Round:
     entry = known.get(str(name_or_path))
     if entry is not None:
         return _wanted(files.decode(storage.packaged(entry.file), entry.file), entry.file)
-    if not Path(name_or_path).exists():
+    if not os.path.lexists(name_or_path):  # a link in a loop is told by reading it
         raise storage.neither("instance", str(name_or_path), known, "ronda instances list")
     return _wanted(files.read(name_or_path), str(name_or_path))
 

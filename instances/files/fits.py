@@ -5,6 +5,7 @@
 writes.
 """
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def find(name_or_path: str | Path) -> tuple[Fit, ...]:
     known = {fit.name: fit for fit in fitted()}
     if str(name_or_path) in known:
         return (known[str(name_or_path)],)
-    if not Path(name_or_path).exists():
+    if not os.path.lexists(name_or_path):
         raise storage.neither("profile", str(name_or_path), known, "ronda profile list")
     return read(name_or_path).fits
 

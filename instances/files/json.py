@@ -5,7 +5,6 @@ The kind of a file is told by its ``"format"`` field. ``docs/formats.md`` is the
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.validate import (
     Document,
     MalformedError,
-    cross_problems,
+    cross_checked,
     name_of,
     normal,
     validate,
@@ -61,17 +60,17 @@ def read(path: str | Path) -> Document:
         If the file cannot be read, or anything in it is unknown, missing or inconsistent.
     """
     if str(path) == "-":
-        return decode(sys.stdin.buffer.read(), "standard input")
+        return decode(storage.standard_input(), "standard input")
     return decode(storage.load(Path(path)), storage.label(path))
 
 
 def decode(data: bytes, place: str) -> Document:
     """Read a document from bytes, plain or compressed, as `read`; errors call it `place`."""
     obj = parse(storage.unpack(data, place), place, KINDS)
-    found = cross_problems(obj)
+    whole, found = cross_checked(obj)
     if found:
         raise as_error(place, found)
-    return obj
+    return whole
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
@@ -84,10 +83,12 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
     """
     try:
         kind = _kind(text, place, kinds)
-        obj = msgspec.json.decode(text, type=kind)
+        try:
+            obj = msgspec.json.decode(text, type=kind)
+        except msgspec.ValidationError as error:
+            _refuse_repeated_fields(text)  # it may be about the one that other readers drop
+            raise MalformedError(_mismatch(error, text, kind)) from None
         _refuse_repeated_fields(text)
-    except msgspec.ValidationError as error:
-        raise as_error(place, [_mismatch(error, text, kind)]) from None
     except (msgspec.DecodeError, ValueError):
         raise as_error(place, [syntax(text)]) from None
     except RecursionError:
@@ -137,7 +138,10 @@ def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
     try:
         found = msgspec.json.decode(text, type=_Head).format
     except msgspec.ValidationError:
-        value = msgspec.json.decode(text)
+        try:
+            value = msgspec.json.decode(text)
+        except msgspec.ValidationError:  # a number beyond all bounds, somewhere in the text
+            raise MalformedError(syntax(text)) from None
         raise InputError(place, show(value, 40), "a JSON object with a field format") from None
     known = "one of " + ", ".join(kinds)
     if found is msgspec.UNSET:

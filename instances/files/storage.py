@@ -6,18 +6,25 @@ import io
 import os
 import secrets
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
+from typing import IO
 
 import zstandard
 
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
+from ronda.instances.rules.sizes import limits
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+
+_CHUNK = 1 << 20
+_SLICE = 1 << 10  # a KiB of Zstandard becomes 32 MiB at most: 4 bytes repeat one 2^17 times
 
 
 def label(path: str | Path) -> str:
@@ -27,9 +34,15 @@ def label(path: str | Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """Return the bytes of a file."""
+    """Return the bytes of a regular file, of which there are no more than `limits` allow."""
     try:
-        return path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise _no_file(path)  # to open a device may do something
+        # A pipe that took the file's place, or /proc/kmsg, must not let us wait.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _no_file(path)
+            return _bounded(file, label(path))
     except FileNotFoundError:
         raise InputError(label(path), "no such file", _neighbour(path)) from None
     except IsADirectoryError:
@@ -37,18 +50,44 @@ def load(path: Path) -> bytes:
     except PermissionError:
         expected = "a file that this user may read (chmod +r)"
         raise InputError(label(path), "no permission to read it", expected) from None
+    except BlockingIOError:
+        raise _no_file(path) from None
     except (OSError, ValueError) as error:
         raise InputError(label(path), _reason(error), "a readable file") from None
 
 
+def standard_input() -> bytes:
+    """Return what stands on standard input, no more than `limits` allow."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError("standard input", "a closed one", "a document, or the name of a file")
+    return _bounded(sys.stdin.buffer, "standard input")
+
+
+def _no_file(path: Path) -> InputError:
+    expected = "a regular file (- reads standard input)"
+    return InputError(label(path), "something that is no regular file", expected)
+
+
+def _bounded(file: IO[bytes], place: str) -> bytes:
+    """Read to the end, or refuse what has more bytes than `limits` allow."""
+    parts, left = [], limits().mib << 20
+    while part := file.read(min(left + 1, _CHUNK)):
+        left -= len(part)
+        if left < 0:
+            raise InputError(place, f"more than {limits().mib} MiB", limits().at_most("mib"))
+        parts.append(part)
+    return b"".join(parts)
+
+
 def unpack(data: bytes, place: str) -> bytes:
-    """Undo the compression that the first bytes tell of."""
+    """Undo the compression that the first bytes tell of, up to the size that `limits` allow."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
         if data.startswith(_GZIP):
-            return gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                return _bounded(file, place)  # type: ignore[arg-type]
         if data.startswith(_ZSTD):
-            return _unpack_zstd(data)
+            return _unpack_zstd(data, place)
     except EOFError:
         raise InputError(place, "gzip data that end too early", whole) from None
     except (zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
@@ -56,15 +95,21 @@ def unpack(data: bytes, place: str) -> bytes:
     return data
 
 
-def _unpack_zstd(data: bytes) -> bytes:
+def _unpack_zstd(data: bytes, place: str) -> bytes:
     """Decompress all frames."""
-    parts = []
-    while data:
+    source, parts, rest = io.BytesIO(data), [], b""
+    left = limits().mib << 20
+    while rest := rest or source.read(_SLICE):
         frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(data))
-        if not frame.eof:
-            raise zstandard.ZstdError("the frame ends too early")
-        data = frame.unused_data
+        while not frame.eof:
+            if not rest:
+                raise zstandard.ZstdError("the frame ends too early")
+            parts.append(frame.decompress(rest))
+            left -= len(parts[-1])
+            if left < 0:
+                raise InputError(place, f"more than {limits().mib} MiB", limits().at_most("mib"))
+            rest = source.read(_SLICE)
+        rest = frame.unused_data + rest
     return b"".join(parts)
 
 
@@ -109,7 +154,10 @@ def store(path: Path, data: bytes) -> None:
         try:
             with draft.open("xb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut may leave the name of an empty file
             os.replace(draft, final)
+            _sync_folder(folder)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
@@ -120,6 +168,16 @@ def store(path: Path, data: bytes) -> None:
         raise InputError(label(path), found, "a folder that this user may write in") from None
     except (OSError, ValueError) as error:
         raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """See the names in a folder onto the disk, where the file system can do that."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def packaged(file: str) -> bytes:

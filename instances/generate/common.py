@@ -7,6 +7,7 @@ import numpy as np
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate
 from ronda.instances.rules.problem import one_of, show
+from ronda.instances.rules.sizes import limits, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
     for name, value in (("jobs", jobs), ("gpus", gpus)):
         if value is not None and value < 1:
             raise InputError(name, str(value), "at least 1")
+        if value is not None and too_many(name, name, value):
+            raise InputError(name, show(value), limits().at_most(name))
     if seed < 0:
         raise InputError("seed", str(seed), "0 or more")
     if severity not in SEVERITIES:

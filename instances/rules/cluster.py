@@ -6,9 +6,7 @@ from itertools import pairwise
 
 from ronda.instances.cluster import Cluster, Rack
 from ronda.instances.rules.problem import Problem, one_of, show
-
-MAX_NODES = 10_000_000
-"""More nodes than this are a slip of the pen: their arrays would not fit in memory."""
+from ronda.instances.rules.sizes import too_many
 
 
 def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
@@ -21,8 +19,8 @@ def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
         if not strictly_ascending(gpu_type.clocks) or gpu_type.clocks[-1] != 1:
             yield Problem(place, show(gpu_type.clocks), "ascending levels that end in 1")
     nodes = sum(g.count for g in cluster.node_groups)
-    if nodes > MAX_NODES:
-        yield Problem("cluster.node_groups", f"{nodes} nodes", f"at most {MAX_NODES}")
+    yield from too_many("cluster.node_groups", "nodes", nodes)
+    yield from too_many("cluster.node_groups", "gpus", cluster.gpus)
 
 
 def strictly_ascending(values: tuple[float, ...]) -> bool:
@@ -79,6 +77,7 @@ def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
             path.append(at)
             at = parent[at]
         if at in path:
-            cycle = " in ".join(show(name) for name in [*path[path.index(at) :], at])
+            around = [show(name) for name in [*path[path.index(at) :], at]]
+            cycle = " in ".join(around if len(around) <= 8 else [*around[:7], "…", around[-1]])
             yield Problem(f"cluster.racks[{k}].parent", f"a cycle: {cycle}", "a tree of racks")
         settled.update(path)

@@ -34,6 +34,9 @@ _WORDS = {
 
 def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Problem:
     """Explain why a well-formed document is not of the wanted type, from msgspec's error."""
+    if "out of range" in str(error):
+        for place, value in non_finite(document):  # 1e999, of which msgspec tells no exact place
+            return Problem(place, show(value), "a finite number")
     match = _MESSAGE.fullmatch(str(error))
     text, path = (match["text"], match["path"]) if match else (str(error), None)
     tokens = [name or index for name, index in _TOKEN.findall(path or "")]
@@ -79,9 +82,10 @@ def _broken(text: str, error: json.JSONDecodeError) -> Problem:
     rest = text[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return Problem(place, "the end of the file", "more: the file is cut off; get it again")
-    return Problem(
-        place, show(rest.splitlines()[0], 40), _lower(error.msg).removeprefix("expecting ")
-    )
+    expected = _lower(error.msg).removeprefix("expecting ")
+    if expected.startswith("invalid"):  # "invalid control character at", "invalid \\escape"
+        expected = f"JSON text ({expected.removesuffix(' at')})"
+    return Problem(place, show(rest.splitlines()[0], 40), expected)
 
 
 def non_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
@@ -116,10 +120,15 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
-    """Follow msgspec's path; return the place in words, the value there and its type."""
+    """Follow msgspec's path; return the place in words, the value there and its type.
+
+    Of an object that has a field twice msgspec may have read another one: the walk ends there.
+    """
     place, owner = "", _owner(value)
     for token in tokens:
         wanted = _variant(wanted, value)
+        if not _has(value, token):
+            break
         if token == "...":
             wanted = get_args(wanted)[1]
             token, value = _culprit(value, wanted)
@@ -133,6 +142,13 @@ def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
             value, place = value[token], join(place, token)
         owner = _owner(value) or owner
     return place + owner, value, wanted
+
+
+def _has(value: Any, token: str) -> bool:
+    """Tell whether the path goes on in a value."""
+    if token.isdigit():
+        return isinstance(value, list) and int(token) < len(value)
+    return isinstance(value, dict) and (token == "..." or token in value)
 
 
 def _owner(value: Any) -> str:

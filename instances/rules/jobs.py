@@ -11,6 +11,11 @@ from ronda.instances.job import Costs, Job
 from ronda.instances.profile import NoiseCurve, Profile, Rigid
 from ronda.instances.rules.cluster import owners
 from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.rules.profile import batch_problems
+from ronda.instances.rules.sizes import too_many
+
+LAST_S = 1e11
+"""The latest submission, some 3,000 years: a float still tells tens of microseconds apart there."""
 
 Places = Callable[[int], str]
 """Where job k stands, such as ``jobs[3]``."""
@@ -25,12 +30,14 @@ def job_problems(
 
     Without a cluster (it is broken itself) what it could hold is not known.
     """
+    yield from too_many("jobs", "jobs", len(jobs))
     ids = [j.id for j in jobs]
     if len(set(ids)) < len(ids):
         yield from _repeated_ids(ids, places)
     yield from _gpu_ranges(jobs, places)
     yield from _references(jobs, places, profiles, cluster)
     yield from _capacity(jobs, places, profiles, cluster)
+    yield from _batches(jobs, places, profiles)
     for k, job in enumerate(jobs):
         if job.costs is not None:
             place = at(places, k, ".costs.restart_by_gpus", job)
@@ -40,6 +47,9 @@ def job_problems(
 def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
     """Yield the first job that was submitted before its predecessor in the list."""
     submit = np.array([j.submit_s for j in jobs], dtype=float)
+    for k in np.flatnonzero(submit > LAST_S)[:1]:
+        place = at(places, int(k), ".submit_s", jobs[k])
+        yield Problem(place, f"{submit[k]:g}", f"at most {LAST_S:g}: later, no second is exact")
     for k in np.flatnonzero(np.diff(submit) < 0)[:1] + 1:
         found = f"{submit[k]:g} after a job submitted at {submit[k - 1]:g}"
         expected = "jobs in order of submission: sort them by submit_s"
@@ -127,6 +137,18 @@ def _unknown(
     for k, group in enumerate(used):
         for name in bad.intersection(group):
             yield Problem(at(places, k, f".{field}", jobs[k]), show(name), expected)
+
+
+def _batches(
+    jobs: Sequence[Job], places: Places, profiles: Mapping[str, Profile]
+) -> Iterator[Problem]:
+    """Check the batches that users chose, each of a profile once."""
+    first: dict[tuple[str, float], int] = {}
+    for k, job in enumerate(jobs):
+        if job.batch is not None and job.profile in profiles:
+            first.setdefault((job.profile, job.batch), k)
+    for (name, batch), k in first.items():
+        yield from batch_problems(profiles[name], batch, at(places, k, ".batch", jobs[k]))
 
 
 def _capacity(

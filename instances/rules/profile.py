@@ -8,6 +8,12 @@ from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.diagnose import join
 from ronda.instances.rules.problem import Problem, one_of, show
 
+LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
+"""Global batches beyond these are no numbers of samples; rates would under- or overflow."""
+
+MOST_PASSES = 2**16
+"""Passes that a step may be cut into by measured local batches: each one is weighed."""
+
 _COLUMNS = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
 
 
@@ -28,6 +34,9 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
         if most is not None and least > most:
             found = f"{least:g} above max_local_batch {most:g}"
             yield Problem(f"{place}.min_local_batch", found, "at most that")
+        yield from batch_problems(profile, profile.base_batch, f"{place}.base_batch")
+        for k, batch in enumerate(profile.batches):
+            yield from batch_problems(profile, batch, f"{place}.batches[{k}]")
         for name, model in profile.throughput.items():
             at = join(f"{place}.throughput", name)
             if isinstance(model, Tabular):
@@ -37,6 +46,22 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
                 yield Problem(at, found, "one of them above 0")
             if isinstance(model, Parametric):
                 yield from _across_racks(model, at)
+
+
+def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:
+    """Check that a global batch is of a size that a job can have, and be cut into."""
+    if not LEAST_BATCH <= batch <= MOST_BATCH:
+        yield Problem(place, f"{batch:g}", f"{LEAST_BATCH:g} to {MOST_BATCH:g} samples")
+        return
+    least = profile.min_local_batch
+    for name, model in profile.throughput.items():
+        if isinstance(model, Tabular):
+            steps = zip(model.gpus, model.local_batch, strict=False)
+            smallest = min((gpus * max(local, least) for gpus, local in steps), default=batch)
+            if batch / smallest > MOST_PASSES:
+                found = f"{batch:g}, up to {batch / smallest:.3g} passes of those measured"
+                expected = f"at most {MOST_PASSES} passes; min_local_batch rules out small ones"
+                yield Problem(place, f"{found} on {show(name)}", expected)
 
 
 def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:

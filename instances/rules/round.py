@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ronda.instances.check.claims import claim_faults
+from ronda.instances.check.option import Examiner
 from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.profile import Rigid
@@ -34,18 +36,28 @@ def state_problems(round: Round) -> Iterator[Problem]:
                 yield from noise_problems(state.noise, f"{place}.noise")
 
 
-def running_problems(round: Round) -> Iterator[Problem]:
-    """Yield the running allocations that the (consistent) cluster cannot hold."""
+def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]:
+    """Yield the running allocations that the (consistent) cluster cannot hold.
+
+    `physics` tells that the profiles are consistent too, so that speed and power are known.
+    """
     topology = round.cluster.topology
-    yield from _asleep(round, len(topology.node_gpus))
+    yield from _resting(round, len(topology.node_gpus))
+    examiner = Examiner(round.cluster, round.profiles)
     used: Counter[int] = Counter()
     for k, state in enumerate(round.running):
         if state.allocation is None:
             continue
         place = f"running[{k}].allocation"
         owner = f" (id {show(state.job.id)})"
-        yield from _placement(state.allocation, f"{place}.placement{owner}", topology, round.asleep)
-        yield from _option(round, state, state.allocation, f"{place}.option", owner)
+        at = f"{place}.placement{owner}"
+        found = [
+            *_placement(state.allocation, at, topology, round.asleep),
+            *_option(round, state, state.allocation, f"{place}.option", owner),
+        ]
+        yield from found
+        if physics and not found:
+            yield from _claims(examiner, state, f"{place}.option", owner)
         for node, gpus in state.allocation.placement:
             used[node] += gpus
     for node, gpus in sorted(used.items()):
@@ -54,14 +66,27 @@ def running_problems(round: Round) -> Iterator[Problem]:
             yield Problem("running", f"{gpus} GPUs in use on node {node}", f"at most its {has}")
 
 
-def _asleep(round: Round, nodes: int) -> Iterator[Problem]:
-    """Check that sleeping nodes are ascending indices of nodes."""
-    asleep = round.asleep
-    if any(a >= b for a, b in pairwise(asleep)):
-        yield Problem("asleep", show(asleep), "ascending node indices")
-    for k, node in enumerate(asleep):
-        if not 0 <= node < nodes:
-            yield Problem(f"asleep[{k}]", str(node), f"a node, 0 to {nodes - 1}")
+def _resting(round: Round, nodes: int) -> Iterator[Problem]:
+    """Check that sleeping and waking nodes are ascending indices of nodes, and not the same."""
+    for field in ("asleep", "waking"):
+        found = getattr(round, field)
+        if any(a >= b for a, b in pairwise(found)):
+            yield Problem(field, show(found), "ascending node indices")
+        for k, node in enumerate(found):
+            if not 0 <= node < nodes:
+                yield Problem(f"{field}[{k}]", show(node), f"a node, 0 to {nodes - 1}")
+    asleep = set(round.asleep)
+    for k, node in enumerate(round.waking):
+        if node in asleep:
+            yield Problem(f"waking[{k}]", f"node {node}, which sleeps", "a node that is awake")
+
+
+def _claims(examiner: Examiner, state: JobState, place: str, owner: str) -> Iterator[Problem]:
+    """Check what a job that may run as it does claims of its rate and power."""
+    for field, fault in claim_faults(examiner, state):
+        at = f"{place}.{field}" if field else place
+        expected = "that, or none: it is computed" if field else "a way in which the job can run"
+        yield Problem(f"{at}{owner}", fault.message, expected)
 
 
 def _placement(

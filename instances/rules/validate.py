@@ -5,10 +5,11 @@ program builds are checked by `validate`, their types and numbers too.
 """
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
+from ronda.instances.check.claims import completed
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -20,23 +21,31 @@ from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.profile import curve_problems, profile_problems
 from ronda.instances.rules.round import running_problems, state_problems
+from ronda.instances.rules.sizes import DEPTH, depth
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule
 Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule)
 
 
-def validate(obj: Document, place: str | None = None) -> None:
-    """Refuse an object, from a file or built in Python, that has any problem.
+def validate(obj: Kind, place: str | None = None) -> Kind:
+    """Refuse an object, from a file or built in Python, that has any problem; else return it.
+
+    What a round leaves out of its running jobs is completed (`ronda.instances.check.claims`).
 
     Raises
     ------
     InputError
         Names `place` (None: its kind and name) and the problems, on one line.
     """
-    found = problems(obj)
+    try:
+        normal(obj)
+    except MalformedError as error:
+        raise as_error(place or name_of(obj), [error.problem]) from None
+    obj, found = cross_checked(obj)
     if found:
         raise as_error(place or name_of(obj), found)
+    return obj
 
 
 def problems(obj: Document) -> list[Problem]:
@@ -48,20 +57,27 @@ def problems(obj: Document) -> list[Problem]:
         normal(obj)
     except MalformedError as error:
         return [error.problem]
-    return cross_problems(obj)
+    return cross_checked(obj)[1]
 
 
-def cross_problems(obj: Document) -> list[Problem]:
-    """Return what is inconsistent in an object whose types and numbers are known to be right.
+def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
+    """Return an object of right types and numbers, completed, and what is inconsistent in it.
 
     Plans and schedules are consistent or not only with their round or instance: see
     `ronda.instances.check.answer`.
     """
+    if isinstance(obj, Round):
+        broken = list(cluster_problems(obj.cluster))
+        odd = list(profile_problems(obj.profiles, obj.cluster))
+        whole = obj if broken or odd else completed(obj)
+        own = _round(whole, cluster=not broken, physics=not (broken or odd))
+        return cast("Kind", whole), [*broken, *odd, *own]
+    deep = list(_depths(obj))
     if isinstance(obj, Instance):
-        found = list(_instance(obj))
+        found = [*deep, *_instance(obj)]
         powers = job_power_problems(obj.budget, obj.cluster, obj.jobs, obj.profiles)
-        return found or list(powers)
-    return list(_round(obj)) if isinstance(obj, Round) else []
+        return obj, found or list(powers)
+    return obj, deep
 
 
 class MalformedError(Exception):
@@ -99,6 +115,14 @@ def name_of(obj: Document) -> str:
     return f"{kind} {show(name)}" if name else kind
 
 
+def _depths(obj: Document) -> Iterator[Problem]:
+    """Check how deeply brackets are nested where anything may stand: writing is recursive."""
+    for field in ("made", "details", "config"):
+        found = depth(getattr(obj, field, None))
+        if found > DEPTH:
+            yield Problem(field, f"brackets nested {found} deep", f"at most {DEPTH} levels")
+
+
 def _not_finite(place: str, value: float) -> Problem:
     return Problem(place, show(value), "a finite number")
 
@@ -123,10 +147,8 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     yield from truth_problems(jobs, places, instance.curves)
 
 
-def _round(round: Round) -> Iterator[Problem]:
-    broken = list(cluster_problems(round.cluster))
-    yield from broken
-    yield from profile_problems(round.profiles, round.cluster)
+def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
+    """Check a round beside its cluster and profiles; tells which of it these are in order for."""
     yield from cost_problems(round.costs)
     first_waiting = len(round.running)
 
@@ -140,10 +162,10 @@ def _round(round: Round) -> Iterator[Problem]:
         return running(k) if k < first_waiting else waiting(k - first_waiting)
 
     jobs = [state.job for state in round.jobs]
-    yield from job_problems(jobs, places, round.profiles, None if broken else round.cluster)
+    yield from job_problems(jobs, places, round.profiles, round.cluster if cluster else None)
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)
-    if not broken:
-        yield from running_problems(round)
+    if cluster:
+        yield from running_problems(round, physics=physics)
         yield from limit_problems(round)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label, load, unpack
 from ronda.instances.traces.rigid import A100_NODE, Machine
 from ronda.instances.traces.table import read_columns
 
@@ -84,12 +85,11 @@ def read_node(path: str | Path) -> "nx.DiGraph[int]":
     import networkx as nx
 
     expected = "a topology file of NCCL: <system> with <cpu> and <pci>"
+    text = unpack(load(Path(path)), label(path))
     try:
-        system = ET.parse(path).getroot()
-    except (OSError, ET.ParseError) as error:
-        raise InputError(
-            str(path), getattr(error, "strerror", None) or str(error), expected
-        ) from None
+        system = ET.fromstring(text)
+    except ET.ParseError as error:
+        raise InputError(str(path), str(error), expected) from None
     kinds = (_DEVICES.get(e.get("class", "")[:6]) for e in system.iter("pci"))
     gpus = sum(kind is not None and kind[0] == "gpu" for kind in kinds)
     if not gpus:

@@ -19,6 +19,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Estimate, Job, Truth
 from ronda.instances.profile import Profile
+from ronda.instances.rules.problem import show
+from ronda.instances.rules.sizes import limits, too_many
 from ronda.instances.traces import ones_models as models
 from ronda.instances.traces.rigid import make_cluster
 from ronda.instances.traces.table import read_columns, refuse, rows, to_number
@@ -64,6 +66,8 @@ def ones_workload(
     for name, value in (("jobs", jobs), ("nodes", nodes)):
         if value < 1:
             raise InputError(name, str(value), f"at least one {name[:-1]}")
+        if too_many(name, name, value):
+            raise InputError(name, show(value), limits().at_most(name))
     rng = np.random.default_rng(seed)
     kinds = [_KINDS[k % len(_KINDS)] for k in rng.permutation(jobs)]
     times = np.concatenate([[0], rng.integers(0, 61, jobs - 1).cumsum()])

@@ -5,10 +5,9 @@ The canonical columns are ``job_id`` (text), ``submit_s`` (seconds in the trace'
 cluster), ``user`` and ``status`` (empty text where unknown), and ``row`` (line in the file).
 """
 
-import zlib
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from gzip import open as open_gzip
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label, load, unpack
 
 _CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "status")
 
@@ -93,16 +93,13 @@ def read_jobs(
 
 def _read_text(path: Path) -> tuple[int, pd.DataFrame]:
     """Return the number of comment lines before the header, and all columns as text."""
+    data = io.BytesIO(unpack(load(path), label(path)))
+    comments = sum(1 for _ in takewhile(lambda line: line.startswith(b"#"), data))
+    data.seek(0)
     try:
-        opener = open_gzip if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as lines:
-            comments = sum(1 for _ in takewhile(lambda line: line.startswith("#"), lines))
         raw = pd.read_csv(
-            path, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8"
+            data, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8"
         )
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(str(path), reason, "a readable CSV file") from error
     except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(str(path), reason, "a CSV file with a header") from error

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from ronda.cli.command import Taught
 from ronda.instances.errors import RondaError
+from ronda.instances.text import printable, short
 
 COMMANDS = {
     "solve": ("ronda.cli.commands.solve", "Decide one round."),
@@ -106,7 +107,7 @@ class Root(LazyGroup):
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error as one line and end the process."""
-    click.echo("error: " + " ".join(message.split()), err=True)
+    click.echo("error: " + short(printable(" ".join(message.split())), 3500), err=True)
     sys.exit(code)
 
 

@@ -6,6 +6,7 @@ from ronda.cli.output import table
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
+from ronda.instances.text import printable
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.registry import policy as make_policy
@@ -74,7 +75,7 @@ def explained(found: "Explanation") -> list[Any]:
     )
     for option in found.options:
         made.add_row(*_row(option))
-    return ["\n".join(sentences(found)), made]
+    return ["\n".join(map(printable, sentences(found))), made]
 
 
 def sentences(found: "Explanation") -> list[str]:

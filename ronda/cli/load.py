@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
-from ronda.cli.output import emit
+from ronda.cli.output import emit, tell
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, read, write
@@ -53,7 +51,7 @@ def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
         fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
         emit(fields | {"jobs": jobs, "gpus": gpus, "fingerprint": fingerprint(made)})
     else:
-        click.echo(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")
+        tell(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")
 
 
 def allocation_model(round: Round, spec: str) -> Any:

@@ -1,5 +1,6 @@
 """What commands print: tables for people, one JSON object for programs."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import msgspec
 from ronda.bench.figures import Best, Table
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
+from ronda.instances.text import printable
 
 if TYPE_CHECKING:
     from rich import table as rich_table
@@ -23,7 +25,17 @@ WIDE = 160
 
 def emit(fields: dict[str, Any]) -> None:
     """Print one JSON object on one line; numbers that are not finite become null."""
-    click.echo(msgspec.json.encode(fields).decode())
+    tell_json(msgspec.json.encode(fields))
+
+
+def tell_json(text: bytes) -> None:
+    """Print JSON with every character that cannot be seen escaped: it means the same."""
+    click.echo("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text.decode()))
+
+
+def tell(message: str) -> None:
+    """Print one line on stdout."""
+    click.echo(printable(message))
 
 
 def display(*parts: Any) -> None:
@@ -45,6 +57,8 @@ def _pieces(part: Any, width: int) -> list[Any]:
     """Return what to print of a part; a `Table` that is too wide gets a column for each row."""
     from rich.text import Text
 
+    if isinstance(part, str):
+        return list(map(printable, part.split("\n")))
     if not isinstance(part, Table):
         return [part]
     if part.width() > width and len(part.rows) < len(part.header):
@@ -66,17 +80,24 @@ def console() -> "Console":
 
 
 def table(*columns: str, left: int = 1) -> "rich_table.Table":
-    """Return an empty table whose first `left` columns hold words and the others numbers."""
+    """Return an empty table whose first `left` columns hold words and the others numbers.
+
+    What is added as a text becomes one line that can be seen whole.
+    """
     from rich import box
     from rich import table as rich_table
 
-    made = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    class Shown(rich_table.Table):
+        def add_row(self, *cells: Any, **how: Any) -> None:
+            super().add_row(*(printable(c) if isinstance(c, str) else c for c in cells), **how)
+
+    made = Shown(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index < left else "right")
     return made
 
 
-def facts(rows: Iterable[tuple[str, str]], *, right: bool = False) -> "rich_table.Table":
+def facts(rows: Iterable[tuple[str, Any]], *, right: bool = False) -> "rich_table.Table":
     """Return names with their texts, which stand on the left unless they are numbers."""
     made = table("", "", left=1 if right else 2)
     made.show_header = False
@@ -86,8 +107,8 @@ def facts(rows: Iterable[tuple[str, str]], *, right: bool = False) -> "rich_tabl
 
 
 def note(message: str) -> None:
-    """Tell a person something on stderr."""
-    click.echo(message, err=True)
+    """Print one line on stderr."""
+    click.echo(printable(message), err=True)
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:

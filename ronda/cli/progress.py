@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ronda.instances.text import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -30,8 +32,8 @@ class Bars:
             self._shown = _make()
             self._shown.start()
         if name not in self._tasks:
-            self._tasks[name] = self._shown.add_task(name, total=1.0, note=note)
-        self._shown.update(self._tasks[name], completed=share, note=note)
+            self._tasks[name] = self._shown.add_task(printable(name), total=1.0, note=note)
+        self._shown.update(self._tasks[name], completed=share, note=printable(note))
 
     def remove(self, name: str) -> None:
         """Take a bar away."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ronda.bench.figures import Table
 from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, failed
 from ronda.cli.options import (
@@ -25,7 +23,7 @@ from ronda.cli.options import (
     time_limit_option,
     timeout_option,
 )
-from ronda.cli.output import display, emit, note
+from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import RondaError
 
@@ -149,7 +147,7 @@ class How:
             display(*tables)
             note_failures(results)
             what = "results, plans" if self.answer == "plan" else "results"
-            click.echo(f"{what}, table and figures: {self.out}")
+            tell(f"{what}, table and figures: {self.out}")
         return 1 if failed(results) else 0
 
 

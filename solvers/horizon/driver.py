@@ -125,14 +125,17 @@ class Driver:
         """Run to the end."""
         state = self.state
         recorded = journal.replay() if journal is not None else iter(())
+        first = state.next_submit_s() > 0  # limits hold from 0 s on, whenever the first job comes
         while state.completed < len(self.instance.jobs):
             began = time.perf_counter()
-            now_s = self._next_event_s()
-            due = self._is_due(now_s, state.advance(now_s))
-            if not due or not (state.waiting or state.running):
+            now_s = 0.0 if first else self._next_event_s()
+            first = False
+            if not self._is_due(now_s, state.advance(now_s)):
                 continue
             decision = next(recorded, None)
             if decision is not None:
+                if journal is not None and decision.record.now_s != now_s:
+                    raise journal.refused(len(self.records) + 2)
                 self._replay(decision)
             else:
                 decision = self._decide(began)
@@ -151,7 +154,14 @@ class Driver:
         times = [state.next_submit_s(), state.next_end_s()]
         if state.waiting or state.running:
             times.extend(self._clock_events())
+        else:
+            times.extend(state.limit_events())
         now_s = min(times)
+        if now_s == float("inf") and not state.waiting:
+            raise RondaError(
+                f"{self.policy.name}: {len(state.running)} jobs run, {next(iter(state.running))!r} "
+                "first, but none ever ends: they have too much work for their speed"
+            )
         if now_s == float("inf") or self._in_vain > PATIENCE:
             first = next(iter(state.waiting))
             raise RondaError(
@@ -187,11 +197,11 @@ class Driver:
         return min(look_s, spent_s) if spent_s > state.now_s else look_s
 
     def _is_due(self, now_s: float, happened: tuple[int, int]) -> bool:
-        """Tell whether the policy is to be called now."""
+        """Tell whether the policy is to be called now: without live jobs, if limits need sleep."""
+        if not (self.state.waiting or self.state.running):
+            return self.state.must_rest()
         if self.cadence.on_event and any(happened):
             return True
-        if not (self.state.waiting or self.state.running):
-            return False
         period = self.cadence.period_s
         if period is not None and now_s % period == 0:
             return True

@@ -59,8 +59,10 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
             slowed = tuple(dict.fromkeys(job for job, _ in used if job not in stopped))
             return Relief(shed.plan(used, stopped), slowed, tuple(stopped))
     violations = shed.violations(steps, victims)
+    why = "" if may_sleep else f"; {rejected.policy} puts no nodes to sleep"
     raise RondaError(
-        f"at {round.now_s:g} s no plan is valid, not even an empty one: {violations[0].message}"
+        f"at {round.now_s:g} s no plan is valid, not even an empty one: "
+        f"{violations[0].message}{why}"
     )
 
 

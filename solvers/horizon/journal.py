@@ -1,7 +1,8 @@
 """The record of decisions that lets a killed run go on: replayed, not solved again.
 
 A journal is a text file: a header line that names the run, then one JSON line a decision, holding
-what changed. A line that a kill cut in half is dropped.
+what changed. Each line has a checksum of itself and the line before, so that a missing or altered
+decision is refused. What a sudden end left of a last line is dropped.
 """
 
 import os
@@ -13,6 +14,8 @@ import msgspec
 
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
+from ronda.instances.files.seal import BrokenSealError, checksum, seal, unseal, whole_lines
+from ronda.instances.files.storage import label
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import RoundRecord
@@ -21,7 +24,7 @@ from ronda.instances.schedule import RoundRecord
 class Header(Record, frozen=True, kw_only=True):
     """Which run a journal belongs to: all of it must agree before the run goes on."""
 
-    format: str = "ronda/journal/1"
+    format: str = "ronda/journal/2"
     instance: str
     fingerprint: str
     policy: str
@@ -65,6 +68,7 @@ class Journal:
         self.path = path
         self._encoder = msgspec.json.Encoder()
         self._details: dict[str, Any] = {}
+        self._last = ""  # the checksum of the last line
         self._old = self._load(header)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,12 +87,13 @@ class Journal:
         """Return the whole lines of decisions in the file, or None if there is no journal yet."""
         if not self.path.exists():
             return None
-        lines = self.path.read_bytes().split(b"\n")[:-1]
+        lines = whole_lines(self.path.read_bytes())
         if not lines:
             return None
         try:
-            found = msgspec.json.decode(lines[0], type=Header)
-        except msgspec.DecodeError:
+            body = unseal(lines[0])
+            found = msgspec.json.decode(body, type=Header)
+        except (msgspec.DecodeError, BrokenSealError):
             raise InputError(
                 str(self.path), "a file of another kind", "a journal of ronda, or no file"
             ) from None
@@ -101,6 +106,7 @@ class Journal:
                     f"{key} {ours.get(key)!r}, or another output folder",
                 )
         self._end = sum(len(line) + 1 for line in lines)
+        self._last = checksum(body)
         return lines[1:]
 
     def replay(self) -> Iterator[Decision]:
@@ -108,11 +114,18 @@ class Journal:
         decoder = msgspec.json.Decoder(Decision)
         for number, line in enumerate(self._old or (), start=2):
             try:
-                yield self._whole(decoder.decode(line))
-            except (msgspec.DecodeError, KeyError) as error:
-                raise InputError(
-                    f"{self.path} line {number}", f"a damaged decision ({error})", "a whole line"
-                ) from None
+                body = unseal(line, self._last)
+                decision = self._whole(decoder.decode(body))
+            except (msgspec.DecodeError, BrokenSealError, KeyError):
+                raise self.refused(number) from None
+            self._last = checksum(body, self._last)
+            yield decision
+
+    def refused(self, number: int) -> InputError:
+        """Return the error that a line is not the decision that was made there."""
+        found = "a decision that was changed, or follows one that is missing"
+        expected = "the journal as it was written, or none: the run then starts again"
+        return InputError(f"{label(self.path)} line {number}", found, expected)
 
     def append(self, decision: Decision) -> None:
         """Write one more decision."""
@@ -132,8 +145,14 @@ class Journal:
         return msgspec.structs.replace(decision, plan=plan, same=())
 
     def _write(self, record: Record) -> None:
-        self._file.write(self._encoder.encode(record) + b"\n")
-        self._file.flush()
+        body = self._encoder.encode(record)
+        try:
+            self._file.write(seal(body, self._last) + b"\n")
+            self._file.flush()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(label(self.path), reason, "a file that can be written") from None
+        self._last = checksum(body, self._last)
 
     def close(self) -> None:
         """Write everything to the disk."""

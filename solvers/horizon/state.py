@@ -2,6 +2,8 @@
 
 import heapq
 
+from msgspec.structs import replace
+
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.instance import Instance
@@ -9,6 +11,7 @@ from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import JobOutcome
+from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
 from ronda.solvers.horizon.journal import Change
 from ronda.solvers.horizon.live import Live, TrueRates
@@ -43,6 +46,7 @@ class ClusterState:
         self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
         self.power_w = self.meter.awake_w  # once every pause is over
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
+        self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
         self._observed: set[str] = set()
         self._out_of_order = False
 
@@ -145,6 +149,27 @@ class ClusterState:
         if self.pacer is None:
             return float("inf")
         return self.pacer.lasts_until_s(self.now_s, self._bound_j(), self.power_w)
+
+    def limit_events(self) -> list[float]:
+        """Return when idle nodes may begin to break a limit: it changes, or the budget is spent."""
+        if self.next_submit_s() == float("inf"):
+            return []
+        changes = (series.next_change(self.now_s) for series in self.instance.budget.series)
+        spent_s = self.spent_s()
+        late = [spent_s] if spent_s > self.now_s + self._instant_s else []
+        return [*(change for change in changes if change is not None), *late]
+
+    def must_rest(self) -> bool:
+        """Tell whether a limit is, or begins to be, broken now if nodes without jobs stay awake."""
+        if self.spent_s() <= self.now_s + self._instant_s:
+            return True
+        if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
+            return False
+        return bool(self.ledger.check(replace(self.snapshot(1.0), energy_j=None), Plan()))
+
+    @property
+    def _instant_s(self) -> float:
+        return SECOND * max(1.0, self.now_s)
 
     def _live(self) -> float:
         """Return the summed weights of the live jobs."""

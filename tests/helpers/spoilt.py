@@ -107,7 +107,14 @@ ROUND = {
             "allocation": {"option": {"pool": 0, "gpus": 4}, "placement": [[0, 4]]},
         },
         {
-            "job": {"id": "c", "submit_s": 5, "profile": "net", "gpus": 2, "partition": "p"},
+            "job": {
+                "id": "c",
+                "submit_s": 5,
+                "profile": "net",
+                "gpus": 2,
+                "partition": "p",
+                "batch": 64,
+            },
             "since_s": 10,
             "started": True,
             "allocation": {

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ronda.bench import anytime
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import parse_seeds, split_policies
+from ronda.bench.runs import Layout, parse_seeds, split_policies
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
@@ -72,7 +71,7 @@ def command(
         made = anytime.lines(found, results, time_limit)
         table = anytime.as_table(made, time_limit)
         write_tables([table], runs.out)
-        _draw(found, runs.out, time_limit)
+        _draw(found, runs.layout, time_limit)
     more = {
         "references": anytime.references(found),
         "times_s": anytime.times(time_limit),
@@ -81,12 +80,12 @@ def command(
     return runs.tell(results, [table], more, as_json=as_json)
 
 
-def _draw(found: Sequence[anytime.Trace], out: Path, limit_s: float) -> None:
+def _draw(found: Sequence[anytime.Trace], layout: Layout, limit_s: float) -> None:
     from ronda.bench.anytime.figure import draw
 
     reference = anytime.references(found)
     for name in reference:
         own = [trace for trace in found if trace.round == name]
-        draw(own, reference, limit_s, out / "figures" / name)
+        draw(own, reference, limit_s, layout.figures(name))
     if len(reference) > 1:
-        draw(found, reference, limit_s, out / "figures" / "all rounds")
+        draw(found, reference, limit_s, layout.folder / "figures" / "all rounds")

@@ -58,7 +58,7 @@ def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: Ho
         for index, (name, instance) in enumerate(instances.items()):
             bars.update("figures", index / len(instances), name)
             own = [result for result in results if result.instance == name and result.ok]
-            draw_comparison(instance, own, runs.layout, runs.out / "figures" / name)
+            draw_comparison(instance, own, runs.layout, runs.layout.figures(name))
     overview(results, runs.out / "figures" / "overview")
 
 

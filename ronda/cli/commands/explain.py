@@ -21,7 +21,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     """
     from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import emit
+    from ronda.cli.output import emit, tell
     from ronda.solvers.contract import Deadline
 
     deadline = Deadline(time_limit, started=entered)
@@ -34,7 +34,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
         named = [{"constraints": c.constraints, "message": c.message} for c in found]
         emit({"round": round_.name, "feasible": not found, "conflicts": named})
     elif not found:
-        click.echo(f"{source}: feasible: some plan keeps every limit")
+        tell(f"{source}: feasible: some plan keeps every limit")
     for conflict in () if as_json else found:
-        click.echo(f"{', '.join(conflict.constraints)}: {conflict.message}")
+        tell(f"{', '.join(conflict.constraints)}: {conflict.message}")
     return 1 if found else 0

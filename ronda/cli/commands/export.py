@@ -22,7 +22,7 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
     """Write the mixed-integer program of a ROUND in a format that every solver reads."""
     from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import emit, refuse_existing
+    from ronda.cli.output import emit, refuse_existing, tell
     from ronda.instances.errors import InputError
     from ronda.instances.files.storage import label
 
@@ -44,6 +44,4 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
     if as_json:
         emit(fields)
     else:
-        click.echo(
-            f"{out}: {fields['variables']:,} variables, {fields['constraints']:,} constraints"
-        )
+        tell(f"{out}: {fields['variables']:,} variables, {fields['constraints']:,} constraints")

@@ -103,6 +103,6 @@ def _draw(reports: Sequence[frontier.Report], runs: How) -> None:
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 
     for made in reports:
-        folder = runs.out / "figures" / made.instance.name
+        folder = runs.layout.figures(made.instance.name)
         draw_frontier(made, folder / "frontier")
         draw_prices(made, folder / "prices")

@@ -18,7 +18,7 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, facts, note
+from ronda.cli.output import display, emit, facts, note, tell
 from ronda.cli.progress import bar
 from ronda.cli.runs import InterruptedRunError
 from ronda.instances.files.json import fingerprint
@@ -73,7 +73,7 @@ def command(
     else:
         _show(measured.metrics)
         if out is not None:
-            click.echo(f"schedule, metrics and figures: {out}")
+            tell(f"schedule, metrics and figures: {out}")
     return 1 if measured.metrics["violations"] else 0
 
 

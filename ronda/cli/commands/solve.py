@@ -17,7 +17,7 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, facts, note, refuse_existing, table
+from ronda.cli.output import display, emit, facts, note, refuse_existing, table, tell_json
 from ronda.instances.check.answer import check
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
@@ -86,7 +86,7 @@ def command(
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
     elif source == "-" and out is None and not explain:
-        click.echo(encode(plan).decode())  # as `--out` would write it
+        tell_json(encode(plan))  # as `--out` would write it
     else:
         _show(round_, plan, deadline, why)
     return _verdict(source, plan, [str(v) for v in found])

@@ -7,6 +7,7 @@ import pytest
 from ronda.bench.frontier.bound import bound_steps, kept_steps
 from ronda.bench.runs.variant import Variant
 from ronda.instances import generate
+from ronda.instances.errors import InputError
 from ronda.instances.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
@@ -44,7 +45,17 @@ def test_steps_are_kept(two_nodes, tmp_path):
     assert news
     assert kept_steps(two_nodes, path, lambda share: pytest.fail("not kept")) == first
     kept_steps(Variant(nodes=1).apply(two_nodes), path)
-    assert len(json.loads(path.read_bytes())) == 2
+    assert len(json.loads(path.read_bytes())) == 2 + 1  # and the checksum
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[:9], lambda data: data.replace(b"1", b"2")])
+def test_bounds_that_were_cut_or_changed_are_refused(spoil, two_nodes, tmp_path):
+    """One line says what to do; a changed bound would make every gap wrong."""
+    path = tmp_path / "bounds.json"
+    kept_steps(two_nodes, path)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match=r"bounds.json: found .*delete it"):
+        kept_steps(two_nodes, path)
 
 
 def test_a_budget_that_nothing_keeps_has_no_frontier(two_nodes):

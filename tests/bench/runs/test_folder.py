@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ronda.bench.runs.folder import MARK, claim
+from ronda.bench.runs.folder import MARK, claim, load_record, store_record
 from ronda.instances.errors import InputError
 
 
@@ -69,3 +69,22 @@ def test_two_processes_cannot_hold_one_folder(tmp_path):
     with claim(tmp_path / "x", "run"):
         assert "another ronda process" in other()
     assert other() == "held"
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"x" * 99, b'{"jobs":3}', b'{"checksum":"0"}'])
+def test_a_record_that_is_not_as_it_was_written_is_refused(text, tmp_path):
+    """One line that names the file and the remedy."""
+    path = tmp_path / "metrics.json"
+    store_record(path, {"jobs": 3})
+    assert load_record(path, dict[str, int]) == {"jobs": 3}
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=r"metrics.json: found .*delete it"):
+        load_record(path, dict[str, int])
+
+
+@pytest.mark.parametrize("about", ["[]", "7", "null"])
+def test_a_mark_of_another_shape_is_damaged(about, tmp_path):
+    """It is no folder of other content: nobody knows of what."""
+    (tmp_path / "ronda.json").write_text(f'{{"format": "ronda/run/1", "about": {about}}}')
+    with pytest.raises(InputError, match="damaged"), claim(tmp_path, "run"):
+        pass

@@ -6,6 +6,7 @@ import pytest
 
 from ronda.bench.runs.results import Result, ResultsFile, Status
 from ronda.instances.errors import InputError
+from ronda.instances.files.seal import seal, unseal
 
 
 def result(key="k", **changes):
@@ -52,10 +53,37 @@ def test_a_line_cut_in_half_is_dropped(tmp_path):
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_line_is_told(tmp_path):
-    """A whole line that is no result is not passed over in silence."""
+def test_zeros_after_the_last_line_are_dropped(tmp_path):
+    """A power cut leaves them where a file was longer than what reached the disk."""
     path = tmp_path / "r.jsonl"
-    path.write_text('{"key": "k"}\n')
+    ResultsFile(path).append(result())
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\0" * 100 + b"\n")
+    again = ResultsFile(path)
+    again.append(result("next"))
+    assert path.read_bytes().startswith(whole + b"{")
+    assert len(ResultsFile(path).all()) == 2
+
+
+DAMAGE = {
+    "no result": lambda line: b'{"key": "k"}',
+    "no object": lambda line: b"[]",
+    "metric changed": lambda line: line.replace(b"2.5", b"1.5"),
+    "metric missing": lambda line: line.replace(b'"mean_jct_s":2.5,', b""),
+    "metric null": lambda line: line.replace(b"2.5", b"null"),
+    "cut within": lambda line: line[:50] + line[60:],
+    "key with a path": lambda line: seal(
+        unseal(line).replace(b'"key":"k"', b'"key":"../../k"'),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_line_is_told(name, tmp_path):
+    """A whole line that is not as it was written is not passed over in silence."""
+    path = tmp_path / "r.jsonl"
+    ResultsFile(path).append(result())
+    path.write_bytes(DAMAGE[name](path.read_bytes()[:-1]) + b"\n")
     with pytest.raises(InputError, match="line 1"):
         ResultsFile(path)
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.instances.budget import Budget, EnergyBudget
+from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint
 
@@ -81,3 +82,13 @@ def test_every_power_curve_is_scaled_while_synchronising_too():
         x.profiles["bert"].power["T4"] for x in (instance, Variant(power=2.0).apply(instance))
     )
     assert after.sync_w == 2 * before.sync_w
+
+
+def test_no_power_data_has_no_reference(two_nodes):
+    """A sweep of budgets needs watts; the error says so instead of an energy budget of 0 J."""
+    gpu = replace(two_nodes.cluster.gpu_types[0], idle_w=0.0)
+    group = replace(two_nodes.cluster.node_groups[0], host_idle_w=0.0, sleep_w=0.0)
+    cluster = replace(two_nodes.cluster, gpu_types=(gpu,), node_groups=(group,))
+    profiles = {k: replace(p, power={}) for k, p in two_nodes.profiles.items()}
+    with pytest.raises(InputError, match="no power data"):
+        reference_w(replace(two_nodes, cluster=cluster, profiles=profiles))

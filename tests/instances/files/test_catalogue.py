@@ -187,7 +187,7 @@ def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path, monke
     assert recipes.main() == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
-    assert "jobs_canonical.csv.gz: found No such file" in errors
+    assert "jobs_canonical.csv.gz: found no such file" in errors
     assert not (tmp_path / "out").exists()
 
 

@@ -96,6 +96,39 @@ ROUNDS = {
     "asleep order": (put("asleep", [1, 1]), "asleep", "[1, 1]", "ascending"),
     "asleep range": (put("asleep", [1, 3]), "asleep[1]", "3", "0 to 2"),
     "asleep below 0": (put("asleep", [-1]), "asleep[0]", "-1", "0 to 2"),
+    "waking order": (put("waking", [2, 0]), "waking", "[2, 0]", "ascending"),
+    "waking twice": (put("waking", [0, 0]), "waking", "[0, 0]", "ascending"),
+    "waking range": (put("waking", [0, 3]), "waking[1]", "3", "0 to 2"),
+    "waking below 0": (put("waking", [-1]), "waking[0]", "-1", "0 to 2"),
+    "waking beyond any node": (put("waking", [10**400]), "waking[0]", "100000", "0 to 2"),
+    "waking asleep": (put("waking", [1]), "waking[0]", "node 1, which sleeps", "awake"),
+    # Rigid: 1 s of work a second, and 4 GPUs without a power curve draw their idle 50 W each.
+    "rate": (put(*OPTION, "rate", 2), "option.rate", "claims 2 units of work/s, not 1", "computed"),
+    "power": (put(*OPTION, "power_w", 99), "option.power_w", "claims 99 W, not 200 W", "computed"),
+    "passes": (
+        lambda d: (
+            put("running", 1, "job", "batch", 7)(d),
+            put("running", 1, "allocation", "option", "batch", 7)(d),
+        ),
+        "running[1].allocation.option (id",
+        "batch 7 on 2 GPUs cannot be cut into passes of 32 to 32",
+        "can run",
+    ),
+    "spread": (
+        lambda d: (
+            d["running"][0].update(
+                job=d["running"][0]["job"] | {"gpus": 8},
+                allocation={
+                    "option": {"pool": 0, "gpus": 8, "span": "node"},
+                    "placement": [[0, 4], [1, 4]],
+                },
+            )
+            or d["asleep"].clear()
+        ),
+        "running[0].allocation.option (id",
+        "spread over 2 nodes, not on one",
+        "can run",
+    ),
     "power cap": (put("power_cap_w", 19), "power_cap_w", "19 W", "20 W"),
     "sustained": (put("sustained_w", 19), "sustained_w", "19 W", "20 W"),
     "energy": (

@@ -14,6 +14,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import decode
 from ronda.instances.job import Truth
 from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.validate import problems, validate
 from spoilt import DROP, INSTANCE, ROUND, check_case, error_of, put
 
@@ -179,3 +181,15 @@ def test_a_budget_that_idle_nodes_exceed_names_the_least_that_would_do():
 def test_plans_have_no_references_to_check():
     """What a plan must satisfy depends on its round: that is the business of `check`."""
     assert problems(Plan()) == []
+
+
+def test_a_document_that_differs_from_the_one_refused_is_explained_all_the_same():
+    """Where a reader kept another of two fields than msgspec, the walk ends at what they share."""
+    for text, other in (
+        (b'{"waiting": [[]]}', {"waiting": None}),
+        (b'{"waiting": [{"job": 1}]}', {"waiting": []}),
+        (b'{"cluster": {"node_groups": [1]}}', {"cluster": {}}),
+    ):
+        with pytest.raises(msgspec.ValidationError) as caught:
+            msgspec.json.decode(text, type=Round)
+        assert mismatch(caught.value, other, Round).place in ("waiting", "cluster")

@@ -47,7 +47,7 @@ def test_the_inside_of_azures_nodes(machine, gpus, numa, switches):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("<system/>", "without a GPU"), ("{}", "well-formed"), (None, "No such file")],
+    [("<system/>", "without a GPU"), ("{}", "well-formed"), (None, "no such file")],
 )
 def test_what_is_no_node_is_refused(text, words, tmp_path):
     """The file, what was found, what was expected."""

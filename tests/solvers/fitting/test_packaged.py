@@ -103,7 +103,7 @@ def test_the_recipe_without_data_fails_in_one_line(tmp_path, monkeypatch, capsys
     assert main() == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
-    assert "throughputs_A100.csv: found No such file" in errors
+    assert "throughputs_A100.csv: found no such file" in errors
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,7 +5,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import kind_of, subject
 from ronda.cli.options import Source, json_option
-from ronda.cli.output import emit
+from ronda.cli.output import emit, tell
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import entries, load
@@ -45,8 +45,8 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
         emit(fields | {"answer": answer, "violations": violations})
     else:
         for violation in violations:
-            click.echo(violation)
-        click.echo(f"{len(violations)} violations" if violations else said)
+            tell(violation)
+        tell(f"{len(violations)} violations" if violations else said)
     return 1 if violations else 0
 
 

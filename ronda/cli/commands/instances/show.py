@@ -9,6 +9,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, Source, json_option
 from ronda.instances.errors import InputError
+from ronda.instances.text import printable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -46,6 +47,8 @@ PICTURES = (".png", ".svg")
 @json_option
 def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
     """Show what NAME holds, a packaged instance or round or a file."""
+    from rich.text import Text
+
     from ronda.cli.load import subject
     from ronda.cli.output import display, emit, facts, refuse_existing
     from ronda.instances.files.json import fingerprint
@@ -66,7 +69,7 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
         emit(fields)
         return
     known = {name: value for name, value in fields.items() if value not in ("", None, {})}
-    display(facts((name.replace("_", " "), _words(value)) for name, value in known.items()))
+    display(facts((name.replace("_", " "), Text(_words(value))) for name, value in known.items()))
 
 
 def _tree(source: str) -> "nx.DiGraph[int]":
@@ -88,7 +91,7 @@ def _tree(source: str) -> "nx.DiGraph[int]":
 def _topology(drawn: "nx.DiGraph[int]", out: Path | None, *, as_json: bool) -> None:
     from networkx.readwrite.json_graph import tree_data
 
-    from ronda.cli.output import display, emit
+    from ronda.cli.output import display, emit, tell
 
     if out is not None:
         from ronda.bench.figures.topology import draw_topology
@@ -98,15 +101,16 @@ def _topology(drawn: "nx.DiGraph[int]", out: Path | None, *, as_json: bool) -> N
         name = drawn.nodes[0]["label"].split(": ")[0]
         emit({"name": name, "out": out and str(out), "topology": tree_data(drawn, 0)})
     elif out is not None:
-        click.echo(f"picture: {out}")
+        tell(f"picture: {out}")
     else:
         display(_text(drawn, 0))
 
 
 def _text(drawn: "nx.DiGraph[int]", vertex: int, above: "Tree | None" = None) -> "Tree":
+    from rich.text import Text
     from rich.tree import Tree
 
-    label = drawn.nodes[vertex]["label"]
+    label = Text(printable(drawn.nodes[vertex]["label"]))
     made = Tree(label) if above is None else above.add(label)
     for below in drawn.successors(vertex):
         _text(drawn, below, made)
@@ -164,9 +168,9 @@ def _words(value: Any) -> str:
     """Write a value for people: a mapping line by line, one inside it on one line."""
     if isinstance(value, dict):
         short = not any(isinstance(inner, str | dict) for inner in value.values())
-        pairs = (f"{name}: {_inner(inner)}" for name, inner in value.items())
+        pairs = (printable(f"{name}: {_inner(inner)}") for name, inner in value.items())
         return (", " if short else "\n").join(pairs)
-    return _inner(value)
+    return printable(_inner(value))
 
 
 def _inner(value: Any) -> str:

@@ -120,7 +120,7 @@ def command(
     Errors are relative; each row was also left out once and predicted from the others. What the
     rows cannot tell is fixed, with a warning that has a name.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import emit, refuse_existing
+    from ronda.cli.output import emit, refuse_existing, tell
     from ronda.instances.files import fits as profiles
     from ronda.instances.files.storage import packer
 
@@ -141,7 +141,7 @@ def command(
         emit({"out": str(out), "fits": fits.fits})
     else:
         show(fits.fits)
-        click.echo(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
+        tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
 
 
 def _figures(figure: Path | None) -> list[Path]:
