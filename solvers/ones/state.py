@@ -111,10 +111,11 @@ def tick_of(
             rows.append(features(state, epochs[job_id], found[j].member.samples))
             measured.append(_speeds(board, memory, j, found[j], capacity))
         to_come = predictor.predict(np.array(rows)).work_left(rng)
-        samples = np.array([found[j].member.samples for j in executed])
-        left, speed = samples * to_come, np.array(measured)
-        weights[executed, 1:] = left[:, None] * np.arange(1, capacity + 1) / speed[:, 1:]
-        remaining_s = left / speed[:, 1]
+        left = np.array([found[j].member.samples for j in executed]) * to_come
+        for j, samples, speed in zip(executed, left, measured, strict=True):
+            checkpoint()
+            weights[j, 1:] = samples * np.arange(1, capacity + 1) / speed[1:]
+        remaining_s = left / np.array([speed[1] for speed in measured])
     limit = np.array([min(seat.member.limit, seat.most) for seat in found], dtype=np.int64)
     start = np.array([seat.start for seat in found], dtype=np.int64)
     sizes, upto = np.empty((jobs, capacity + 1), dtype=np.int64), np.arange(capacity + 1)
