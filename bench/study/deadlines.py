@@ -12,7 +12,7 @@ for lack of time, or has a plan that breaks a rule.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,9 +34,15 @@ LATE, LATE_S = 0.05, 0.05
 """Share of the limit, and seconds, by which a decision may be late: whichever is more."""
 
 WARM = 64
-"""Jobs of the round that each policy decides first: imports are not what is measured."""
+"""Jobs of a round that each policy decides first: imports are not what is measured."""
 
 CLOCKS = ("wall", "processor")
+
+
+@cache
+def warm(policy: str, seed: int) -> None:
+    """Let a policy decide a small round."""
+    solve(generate.round(WARM, None, "tight", seed), policy)
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +69,7 @@ def counting(clock: str) -> Iterator[None]:
 
 def measure(policy: str, jobs: int, limit_s: float, clock: str, seed: int) -> dict[str, Any]:
     """Decide a round in time."""
-    solve(generate.round(WARM, None, "tight", seed), policy)
+    warm(policy, seed)
     round_, reading_s = large(jobs, seed)
     with counting(clock):
         wall, cpu = time.perf_counter(), time.thread_time()

@@ -10,12 +10,13 @@
    branched on before that, with a dual for each part (`ronda.solvers.prices.blocks`).
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, Units, normalise
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
@@ -40,10 +41,14 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
         raise InputError("gap", "0", "a share above 0 and below 1")
     own, units, jobs, dual = _priced(problem, search)
     tree = WholeBlocks(own, jobs, dual, search)
-    stop = tree.run()
+    try:
+        stop = tree.run()
+    except OutOfTimeError:
+        stop = StopReason.TIME_LIMIT
     chosen, blocks = tree.chosen, tree.blocks
     if stop is StopReason.TIME_LIMIT:
-        chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
+        with suppress(OutOfTimeError):
+            chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
     found = Answer(
         chosen=chosen,
         blocks=blocks,

@@ -158,9 +158,10 @@ class Genetic(Optimising):
             stopping.stagnation(self.stagnation),
             stopping.deadline(deadline, self.reserve_s(question.table)),
         )
-        found = evolve(
-            task.genes, task.starts, self.settings, stop, seed=question.seed, deadline=deadline
-        )
+        with ending(deadline.end - self.reserve_s(question.table)):
+            found = evolve(
+                task.genes, task.starts, self.settings, stop, seed=question.seed, deadline=deadline
+            )
         rows, yielding = self.pick(task, found, deadline)
         value = float(question.values[rows[rows >= 0]].sum())
         proven = task.closed(found.objective, self.gap)
