@@ -57,14 +57,16 @@ def large(jobs: int, seed: int) -> tuple[Round, float]:
 @contextmanager
 def counting(clock: str) -> Iterator[None]:
     """Let deadlines count by the wall, or by the thread's processor time."""
-    real = contract.time, checkpoints.time
+    modules = vars(contract), vars(checkpoints)
+    real = [module["time"] for module in modules]
     if clock == "processor":
-        own: Any = SimpleNamespace(perf_counter=time.thread_time)
-        contract.time = checkpoints.time = own
+        for module in modules:
+            module["time"] = SimpleNamespace(perf_counter=time.thread_time)
     try:
         yield
     finally:
-        contract.time, checkpoints.time = real
+        for module, own in zip(modules, real, strict=True):
+            module["time"] = own
 
 
 def measure(policy: str, jobs: int, limit_s: float, clock: str, seed: int) -> dict[str, Any]:
@@ -113,11 +115,11 @@ def table(lines: pd.DataFrame) -> str:
     """
     names = list(dict.fromkeys(lines.policy))
     rows = []
-    for (jobs, limit_s), group in lines.groupby(["jobs", "limit_s"], sort=True):
+    for _, group in lines.groupby(["jobs", "limit_s"], sort=True):
         cells = {line.policy: _cell(line) for line in group.itertuples()}
-        first = next(iter(group.itertuples()))
+        first: Any = next(iter(group.itertuples()))
         read = f"{1e3 * first.reading_s:.0f}" + (" (over the limit)" if _unread(first) else "")
-        rows.append([f"{jobs}", f"{limit_s:g}", read, *(cells[name] for name in names)])
+        rows.append([f"{first.jobs}", f"{first.limit_s:g}", read, *(cells[n] for n in names)])
     return markdown(["jobs", "limit (s)", "validation (ms)", *names], rows)
 
 
