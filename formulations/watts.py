@@ -5,17 +5,19 @@ how many watts; sets of nodes are there the bits of one integer, by their index 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bits
+from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.per_record import per_record
 from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
+from ronda.instances.job import Allocation
 from ronda.instances.round import Round
 
 
@@ -300,3 +302,19 @@ class RackPower:
 def capped(cluster: Cluster) -> bool:
     """Tell whether any rack has a power cap."""
     return any(rack.power_cap_w is not None for rack in cluster.racks)
+
+
+def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
+    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
+    limit = round.watts
+    if limit is None and not capped(round.cluster):
+        return True
+    pieces = []
+    for each in allocations.values():
+        each_w = extra_gpu_w(round, each.option)
+        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
+    if limit is not None:
+        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
+        if drawn_w > limit * (1 + TOLERANCE):
+            return False
+    return RackPower(round.cluster, round.asleep).fits(pieces)

@@ -21,6 +21,11 @@ class Deadline:
         self.limit_s = limit_s
         self.started = time.perf_counter() if started is None else started
 
+    @property
+    def end(self) -> float:
+        """When it ends, in ``time.perf_counter()``; infinite without a limit."""
+        return float("inf") if self.limit_s is None else self.started + self.limit_s
+
     def elapsed(self) -> float:
         """Return the seconds since entry."""
         return time.perf_counter() - self.started
@@ -46,7 +51,6 @@ class Capability(Flag):
     NONE = 0
     BOUND = auto()  # its plans carry a bound
     WARM_START = auto()  # it uses `initial`
-    DEADLINE = auto()  # it returns by the deadline with what it has
     RANDOM = auto()  # the seed matters
     ELASTIC = auto()  # it chooses GPUs, clocks or batch sizes
     PREEMPTS = auto()  # it may stop or change running jobs

@@ -1,10 +1,16 @@
 """Decide one round."""
 
+from ronda.instances.check.answer import Ledger
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import policy as make_policy
+
+CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
+"""Seconds to check a plan, for each job (measured on one slow core), and the share of the limit
+that is left for it at most."""
 
 
 def solve(
@@ -17,8 +23,10 @@ def solve(
 ) -> Plan:
     """Decide one round, which is validated first, with one policy.
 
-    The plan is unchecked: `ronda.check(round, plan)` lists what is wrong with it, if anything. The
-    same round, seed and initial give the same plan, unless the clock cut the search.
+    The plan is checked. If the policy fails or its plan breaks a rule, what runs keeps running and
+    what fits beside it starts: `Plan.status` is then ``fallback``, or ``none`` if no plan keeps
+    every limit, and ``record.message`` says why. The same round, seed and initial give the same
+    plan, unless the clock cut the search.
 
     Parameters
     ----------
@@ -29,6 +37,15 @@ def solve(
     initial
         A plan to start the search from.
     """
+    deadline = deadline or Deadline()
     round = validate(round)
     made = make_policy(policy) if isinstance(policy, str) else policy
-    return made.plan(round, deadline=deadline or Deadline(), seed=seed, initial=initial)
+    checked = deadline.sooner(_check_s(round, deadline))
+    ledger = Ledger(round.cluster)
+    return answer(made, round, ledger, deadline=checked, seed=seed, initial=initial)
+
+
+def _check_s(round: Round, deadline: Deadline) -> float:
+    """Return the seconds to leave for the check of the plan."""
+    limit_s = deadline.limit_s or 0.0
+    return min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * limit_s)

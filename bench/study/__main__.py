@@ -20,6 +20,7 @@ STUDIES = {
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
+    "deadlines": "How late decisions come, and what they keep running, where time is short.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.instances.arrays import Floats, Rows
 
@@ -131,6 +132,7 @@ def _down(genes: Genes) -> Rows:
     use, value = genes.use[:, :-1], genes.value[:-1]
     ways = [first + np.minimum(t, last) for t in range(int(count.max(initial=0)))]
     for target in (*ways, np.where(must[job], np.arange(rows), -1)):
+        checkpoint()
         freed = use - genes.use[:, target]
         shrinks = (freed >= 0).all(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.objectives.outlook import loss_of_moves
@@ -25,6 +26,7 @@ def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
     """
     losses = np.zeros(len(table.jobs))
     for k in np.flatnonzero(table.current & ~table.must_run[table.job]).tolist():
+        checkpoint()
         j = int(table.job[k])
         moved = (table.jobs[j].job.id,)
         losses[j] = max(0.0, loss_of_moves(round, table, worth, np.array([k]), moved))
@@ -57,6 +59,7 @@ def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMove
     row_of = dict(zip(case.job[current].tolist(), current.tolist(), strict=True))
     job, held, at, block = [], [], [], []
     for j, state in enumerate(table.jobs):
+        checkpoint()
         if state.allocation is None or state.allocation.option.pool != pool:
             continue
         line = np.zeros(len(nodes))

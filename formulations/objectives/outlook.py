@@ -6,6 +6,7 @@ from math import nan
 import msgspec
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
@@ -87,6 +88,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     if np.count_nonzero(guessed):
         attained = np.maximum(done, np.nan_to_num(least_rate) * round.length_s)
         remaining = np.where(guessed, attained, remaining)  # as much is left as has been done
+    checkpoint()
     extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
     running_s = remaining[job] / rate
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
@@ -120,6 +122,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
     now_s, done, left, change, rest = round.now_s, [], [], [], []
     by_gpus = []
     for j, state in enumerate(table.jobs):
+        checkpoint()
         done.append(state.done_at(now_s))
         work = state.remaining_at(now_s)
         left.append(nan if work is None else work)
@@ -129,6 +132,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
             by_gpus.append(j)
     pause = np.array(change, dtype=float)[table.job]
     for j in by_gpus:
+        checkpoint()
         own = slice(table.start[j], table.start[j + 1])
         pauses = [table.jobs[j].pause_at(now_s, n, round.costs) for n in table.gpus[own].tolist()]
         pause[own] = pauses

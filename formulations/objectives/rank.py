@@ -49,6 +49,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.instances.arrays import Floats, Mask, Rows
 
@@ -137,6 +138,7 @@ def expected_rank(size: Floats, weight: Floats, submit: Floats, guessed: Mask) -
     for others in (sure, unsure):
         known = others is sure
         for at, mass in zip(*_classes(size[others], weight[others]), strict=True):
+            checkpoint()
             if known:
                 rank[unsure] += mass * (1.0 - outlasts(size[unsure], at))
             else:

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.instances.arrays import Floats, Ints, Mask
 
@@ -91,6 +92,7 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
     taken = np.full((len(rows), capacity + 1, slots + 1), IDLE)
     at = rows[:, None]
     for i in range(1, capacity + 1):
+        checkpoint()
         value[:, i], used[:, i] = value[:, i - 1], used[:, i - 1]
         low, high = max(int(least[i]) - 1, 0), int(most[i])  # jobs before the one that ends at i
         if low >= high:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.options.grid import Request, Terms, offers
 from ronda.formulations.options.table import COLUMNS, FLOATS_FROM, RATE, SPANS, OptionTable, runs_as
@@ -48,8 +49,11 @@ def build(
     jobs = round.jobs
     job, rows = _offered(round, jobs, elastic=elastic, flags=(prune, mind_power))
     job, rows, current = _with_current(round, jobs, job, rows)
+    checkpoint()
     order = np.argsort(job, kind="stable")
+    checkpoint()
     rows = rows[:, order]
+    checkpoint()
     pool, gpus, span, width = rows[:FLOATS_FROM].astype(np.int64)
     clock, batch, rate, power_w = rows[FLOATS_FROM:]
     return OptionTable(
@@ -87,6 +91,7 @@ def _offered(
             alike.setdefault(key, []).append(j)
     job_parts, parts = [np.empty(0, dtype=np.int64)], [np.empty((COLUMNS, 0))]
     for members in alike.values():
+        checkpoint()
         numbers = np.array(members)
         states = [jobs[j] for j in members]
         for of in applications(round, states[0].job):

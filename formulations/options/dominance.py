@@ -8,6 +8,7 @@ option of span rack dominates none of another span; nor does one that crosses ra
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import CLUSTER, RACK
 from ronda.instances.arrays import Floats, Mask, Rows
 
@@ -56,9 +57,11 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     costs
         (R, K) what each uses of every resource.
     """
+    checkpoint()
     order = np.lexsort((*costs[::-1], -value, group))  # who beats an option comes before it
     if not len(order):
         return np.ones(0, dtype=bool)
+    checkpoint()
     distinct = [np.unique(cost) for cost in costs]
     ranks = np.array([d.searchsorted(c) for d, c in zip(distinct, costs, strict=True)])[:, order]
     sizes = [len(different) for different in distinct]
@@ -74,6 +77,7 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     depth *= -(sizes[widest] + 1)
     kept = np.ones(len(order), dtype=bool)
     for at in levels:  # the first option of each
+        checkpoint()
         within = (others <= others[:, at, None]).all(axis=0)
         least = np.minimum.accumulate(np.where(within, cost, sizes[widest]) + depth)
         own = np.flatnonzero(level[1:] == level[at]) + 1

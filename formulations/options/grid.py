@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application
@@ -71,13 +72,15 @@ class Grid(NamedTuple):
 
 def offers(of: Application, terms: Terms, requests: Sequence[Request]) -> tuple[Rows, Floats]:
     """Return (K,) the requests that rows answer, ascending, and (COLUMNS, K) the rows."""
-    distinct = dict.fromkeys(requests)
+    distinct, parts = dict.fromkeys(requests), list[Floats]()
     if len(distinct) <= FEW:
-        parts = [_offer(of, terms, request) for request in distinct]
+        for request in distinct:
+            checkpoint()
+            parts.append(_offer(of, terms, request))
     else:
-        parts = []
         chosen = list(distinct)
         for at in range(0, len(chosen), TOGETHER):
+            checkpoint()
             parts += _offers(of, terms, chosen[at : at + TOGETHER])
     if len(distinct) < len(requests):
         known = dict(zip(distinct, parts, strict=True))

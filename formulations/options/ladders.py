@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.arrays import Floats
@@ -61,6 +62,7 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     """
     homes, found = Homes(round), []
     for state in movable(round):
+        checkpoint()
         choices = {
             of.shape.index: ladder
             for of in applications(round, state.job)

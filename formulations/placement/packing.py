@@ -29,6 +29,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ronda.formulations.bit_sets import bits_of
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
 from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
 from ronda.formulations.watts import RackPower
@@ -67,6 +68,7 @@ class Packing:
         """
         whole, wide = self.nodes.whole, []
         for request in requests:
+            checkpoint()
             if request.held and self._hold(request, scratch):
                 continue
             if request.gpus < whole:
@@ -218,6 +220,7 @@ class Packing:
 
     def _settle(self, block: WaitingBlock, *, push: bool) -> None:
         """Place a block: best fit on nodes in use, else awake ones, else any, else push."""
+        checkpoint()
         nodes, request, near = self.nodes, block.request, block.near
         allowed = nodes.usable & block.allowed & self._power_mask(request, block.gpus)
         groups = (near & nodes.busy, near & nodes.awake) if near else ()

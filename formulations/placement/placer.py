@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ronda.formulations.bit_sets import bits_of
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
 from ronda.formulations.placement.repack import pack
@@ -187,6 +188,7 @@ def _requests(
     position = [nodes.position for nodes in free_lists(round.cluster)]
     asked: dict[int, list[PoolRequest]] = {}
     for order, (job, option) in enumerate(chosen.items()):
+        checkpoint()
         kept = stays.get(job)
         there = () if kept is None else kept.placement
         request = PoolRequest(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.conflicts import shortages, within
 from ronda.formulations.allocation.rows import separable
+from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
@@ -60,7 +61,10 @@ def allocate(
     best = _started(case, values, filled(case, problem, answer, search), starts)
     if not (best.incumbents and best.closed(PROOF)):
         losses = Jobs(problem).option_losses(answer.dual.prices)
-        best = _searched(case, values, best, losses, search)
+        try:
+            best = _searched(case, values, best, losses, search)
+        except OutOfTimeError:
+            best = replace(best, stop=StopReason.TIME_LIMIT)
     return judged(best, search.gap)
 
 

@@ -13,6 +13,7 @@ from ronda.formulations.allocation.racks import first_fit
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
+from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
@@ -69,7 +70,10 @@ def allocate_by_prices(
     racks = first_fit(round.cluster.topology, table, loose.chosen)
     if racks is not None:
         return replace(loose, racks=racks, details=loose.details | {JOINT: True})
-    tied = _choose(make_case(round, table, values, joint=True), values, search)
+    try:
+        tied = _choose(make_case(round, table, values, joint=True), values, search)
+    except OutOfTimeError:
+        return loose
     if tied.status is SolutionStatus.NONE:  # no time
         return loose
     bound = min(loose.bound, tied.bound)

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
+from ronda.formulations.clock import ending
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
@@ -24,6 +25,15 @@ RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
 def reserve_s(table: OptionTable) -> float:
     """Return the seconds that must be left when the options are chosen."""
     return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
+
+
+LATE_S, LATE = 0.03, 0.03
+"""Seconds, and share of the limit, by which placing may be late before the choice is given up."""
+
+
+def late_s(deadline: Deadline) -> float:
+    """Return the seconds after the deadline when placing ends: the choice is there already."""
+    return 0.0 if deadline.limit_s is None else max(LATE_S, LATE * deadline.limit_s)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -77,15 +87,16 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
-    placed = choice.realised or realise(
-        question.round,
-        question.table,
-        question.values if choice.worth is None else choice.worth,
-        choice.chosen,
-        watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
-        yielding=choice.yielding,
-        racks=choice.racks,
-    )
+    with ending(deadline.end + late_s(deadline)):
+        placed = choice.realised or realise(
+            question.round,
+            question.table,
+            question.values if choice.worth is None else choice.worth,
+            choice.chosen,
+            watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
+            yielding=choice.yielding,
+            racks=choice.racks,
+        )
     worth = placed.objective if choice.realised is None else choice.objective
     if placed.unplaced or placed.widened:
         more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}

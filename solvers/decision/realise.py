@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import left_w
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, option
@@ -166,6 +167,7 @@ class _Placing:
         """
         kept = rows
         while True:
+            checkpoint()
             done = np.array([job in placed.allocations for job in self.ids(kept)], dtype=bool)
             there = kept[done]
             spread = self._spread(kept, done)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from deap import algorithms, base, creator, tools
 
+from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Rows
 from ronda.instances.errors import InputError
@@ -142,18 +143,24 @@ def _evolve(
     population = [creator.Individual(genome.tolist()) for genome in first]
     fame, diary, generations = tools.HallOfFame(settings.kept), _Diary(deadline), 0
     while True:
-        population, log = algorithms.eaMuPlusLambda(
-            population,
-            box,
-            size,
-            size,
-            settings.crossover,
-            settings.mutation,
-            generations,  # none before the first, then one at a time, to look at the clock
-            stats=diary.stats,
-            halloffame=fame,
-            verbose=False,
-        )
+        try:
+            population, log = algorithms.eaMuPlusLambda(
+                population,
+                box,
+                size,
+                size,
+                settings.crossover,
+                settings.mutation,
+                generations,  # none before the first, then one at a time, to look at the clock
+                stats=diary.stats,
+                halloffame=fame,
+                verbose=False,
+            )
+        except OutOfTimeError:
+            if not len(fame):
+                raise
+            reason = StopReason.TIME_LIMIT
+            break
         generations = 1
         diary.note(log, fame)
         progress, reason = stop(diary.status)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from deap import tools
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Mask, Rows
 from ronda.solvers.prices.fill import (
@@ -39,6 +40,7 @@ def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
     spared[list(kept)] = True
     slack = ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
     while True:
+        checkpoint()
         excess = problem.excess(rows, needed_blocks(problem, genes.prices, rows))
         over = excess > slack
         if not over.any():

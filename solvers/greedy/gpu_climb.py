@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.limits import node_steps_w
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import seconds_left, share
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
@@ -92,6 +93,7 @@ class GpuLadderClimb:
 
     def move(self, j: int, step: int) -> bool:
         """Let job j climb to a step if GPUs and watts suffice; tell whether they did."""
+        checkpoint()
         ladder, now = self.ladders[j], self.step[j]
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
         if more > self.left[ladder.pool]:
@@ -135,7 +137,10 @@ class GpuLadderClimb:
             moved = self._afresh(served[job], allocations[job].option)
             allocations[job] = msgspec.structs.replace(allocations[job], option=moved)
         if placed.unplaced and not capped(self.round.cluster):
-            free = free_nodes(self.round, sleeping=self.sleeping)
+            # Nodes that placing wakes may take more; those still asleep are left alone.
+            still = self.round.asleep if placed.asleep is None else placed.asleep
+            woken = msgspec.structs.replace(self.round, asleep=still)
+            free = free_nodes(woken, sleeping=self.sleeping)
             for allocation in allocations.values():
                 free[allocation.option.pool].take(allocation.placement)
             for job in placed.unplaced:

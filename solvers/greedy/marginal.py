@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.limits import Limits
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Rows
 
@@ -166,6 +167,7 @@ def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
     for j in np.flatnonzero(now >= 0).tolist():
         offer(j)
     while queue:
+        checkpoint()
         priority, j, kind, row = heapq.heappop(queue)
         if row != now[j]:
             continue

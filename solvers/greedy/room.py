@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.bit_sets import bits_of
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of, requested_options
 from ronda.formulations.placement import orders
@@ -89,6 +90,11 @@ class Room:
     def used(self) -> Collection[int]:
         """The nodes that have a job."""
         return self._awake_until.keys()
+
+    @property
+    def free_gpus(self) -> int:
+        """The GPUs that are left."""
+        return sum(free.total for free in self._free)
 
     def take(self, state: JobState, allocation: Allocation) -> None:
         """Use up what a job's allocation holds."""
@@ -224,6 +230,7 @@ def start_in_order(
     """
     started = {}
     for state in waiting:
+        checkpoint()
         allocation = room.fit(state, teardown_s)
         if allocation is not None:
             started[state.job.id] = allocation
@@ -250,6 +257,7 @@ def admit(
     pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]
     firm = {state.job.id for state in pinned}
     for state in pinned + [s for s in order if s.job.id not in firm]:
+        checkpoint()
         nodes_w, new = 0.0, set[int]()
         if state.allocation is not None:
             options = [state.allocation.option]

@@ -16,11 +16,12 @@ import msgspec
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Cadence, Instance
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
 from ronda.solvers.contract import Capability, Deadline, Policy
-from ronda.solvers.horizon.fallback import Relief, fallback, restore
+from ronda.solvers.horizon.fallback import restore
+from ronda.solvers.horizon.guard import guarded
 from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import config_of
@@ -220,20 +221,16 @@ class Driver:
         round_ = state.snapshot(self.cadence.period_s or 60.0)
         pinned = tuple(state.pinned)
         deadline = Deadline(self.time_limit_s)
-        plan = self.policy.plan(
+        relief, faults, solve_s, replaced = guarded(
+            self.policy,
             round_,
+            state.ledger,
             deadline=deadline,
             seed=(self.seed * 1_000_003 + len(self.records)) % 2**31,
             initial=self.previous,
         )
-        solve_s = deadline.elapsed()
-        violations = state.ledger.check(round_, plan)
-        relief = Relief(plan)
-        if violations or plan.status is SolutionStatus.NONE:
-            may_sleep = Capability.SLEEPS in self.policy.capabilities
-            relief = fallback(round_, state.ledger, plan, may_sleep=may_sleep)
-        elif self._clocks and Capability.ELASTIC not in self.policy.capabilities:
-            relief = restore(round_, state.ledger, plan, self._clocks)
+        if not replaced and self._clocks and Capability.ELASTIC not in self.policy.capabilities:
+            relief = restore(round_, state.ledger, relief.plan, self._clocks)
         plan = relief.plan
         state.ledger.accept(plan)
         change = state.difference(plan)
@@ -254,7 +251,7 @@ class Driver:
             overhead_s=time.perf_counter() - began - solve_s,
             overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
             power_w=state.power_w,
-            violations=tuple(f"{v.code} {v.where}: {v.message}" for v in violations),
+            violations=faults,
             prices=plan.prices,
             slowed_jobs=relief.slowed,
             stopped_jobs=relief.stopped,

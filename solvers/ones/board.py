@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import REQUESTS
 from ronda.formulations.options.application import Application, application_of, applications
@@ -125,6 +126,7 @@ def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
     free[list(round.asleep)] = 0
     members: dict[int, list[tuple[JobState, Ways]]] = {}
     for state in sorted(round.jobs, key=lambda s: (s.job.submit_s, s.job.id)):
+        checkpoint()
         allocation = state.allocation
         if allocation is not None and not state.job.preemptible:
             for node, gpus in allocation.placement:

@@ -6,12 +6,10 @@ of a node are interchangeable: only another number of them on a node is a change
 power, which ONES itself does not know, are kept.
 """
 
-import numpy as np
-
-from ronda.formulations.models.power import extra_gpu_w
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
-from ronda.formulations.watts import RackPower, capped, idle_w
+from ronda.formulations.watts import keeps_limits
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round
@@ -21,8 +19,6 @@ from ronda.solvers.ones.state import Seat
 
 EPOCHS = 1
 """Epochs that a job completes before it is changed again (update_interval)."""
-
-ROUNDING = 1e-9
 
 Allocations = dict[str, Allocation]
 
@@ -83,15 +79,16 @@ def affordable(
     their nodes are left out.
     """
     genome, wanted = _possible(board, genome)
-    if within(round, others | wanted):
+    if keeps_limits(round, others | wanted):
         return genome, wanted
     kept, given = _possible(board, board.deployed)
     for j in dict.fromkeys(genome[genome != IDLE].tolist()):
+        checkpoint()
         genes = genome == j
         name = board.states[j].job.id
         if name in given or (kept[genes] != IDLE).any():
             continue
-        if within(round, others | given | {name: wanted[name]}):
+        if keeps_limits(round, others | given | {name: wanted[name]}):
             given[name] = wanted[name]
             kept[genes] = j
     return kept, given
@@ -101,6 +98,7 @@ def _possible(board: Board, genome: Ints) -> tuple[Ints, Allocations]:
     """Return a genome's allocations, and the genome without jobs that cannot run there."""
     found, left = {}, genome.copy()
     for j, placement in board.placements(genome).items():
+        checkpoint()
         state = board.states[j]
         given = allocation(state, board.ways[j], placement)
         if given is None:
@@ -108,19 +106,3 @@ def _possible(board: Board, genome: Ints) -> tuple[Ints, Allocations]:
         else:
             found[state.job.id] = given
     return left, found
-
-
-def within(round: Round, allocations: Allocations) -> bool:
-    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
-    limit = round.watts
-    if limit is None and not capped(round.cluster):
-        return True
-    pieces = []
-    for each in allocations.values():
-        each_w = extra_gpu_w(round, each.option)
-        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
-    if limit is not None:
-        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
-        if drawn_w > limit * (1 + ROUNDING):
-            return False
-    return RackPower(round.cluster, round.asleep).fits(pieces)

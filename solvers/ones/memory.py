@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, field, replace
 from math import log
 from typing import Any
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.learning import epochs_over
 from ronda.formulations.ones.limits import MEASUREMENTS
 from ronda.formulations.prediction.progress import MAX_INITIAL_LOSS
@@ -117,6 +118,7 @@ def look(memory: Memory, ways: dict[str, Ways], epochs: dict[str, float], now_s:
     _bury(memory, ways.keys())
     passed_s = now_s - memory.now_s
     for job_id, way in ways.items():
+        checkpoint()
         allocation = way.state.allocation
         if job_id not in memory.members:
             size = way.sizes()

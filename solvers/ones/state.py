@@ -6,6 +6,7 @@ from statistics import median
 import numpy as np
 from numpy.random import Generator
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.limits import grown, shrunk, speeds
 from ronda.formulations.prediction.progress import ProgressPredictor
 from ronda.solvers.ones.board import Board
@@ -48,6 +49,7 @@ def seats(board: Board, memory: Memory, epochs: dict[str, float], *, artifact: b
     found = []
     capacity = len(board.node)
     for state, ways in zip(board.states, board.ways, strict=True):
+        checkpoint()
         member, sizes = memory.members[state.job.id], ways.sizes()
         most = int(sizes[min(capacity, len(sizes) - 1)])
         start = int(sizes[sizes > 0].min(initial=capacity + 1))
@@ -103,25 +105,30 @@ def tick_of(
     if executed:
         rows, measured = [], []
         for j in executed:
+            checkpoint()
             state = board.states[j]
             job_id = state.job.id
             rows.append(features(state, epochs[job_id], found[j].member.samples))
             measured.append(_speeds(board, memory, j, found[j], capacity))
         to_come = predictor.predict(np.array(rows)).work_left(rng)
-        samples = np.array([found[j].member.samples for j in executed])
-        left, speed = samples * to_come, np.array(measured)
-        weights[executed, 1:] = left[:, None] * np.arange(1, capacity + 1) / speed[:, 1:]
-        remaining_s = left / speed[:, 1]
+        left = np.array([found[j].member.samples for j in executed]) * to_come
+        for j, samples, speed in zip(executed, left, measured, strict=True):
+            checkpoint()
+            weights[j, 1:] = samples * np.arange(1, capacity + 1) / speed[1:]
+        remaining_s = left / np.array([speed[1] for speed in measured])
     limit = np.array([min(seat.member.limit, seat.most) for seat in found], dtype=np.int64)
     start = np.array([seat.start for seat in found], dtype=np.int64)
-    sizes = [ways.sizes() for ways in board.ways]
-    upto = np.arange(capacity + 1)
+    sizes, upto = np.empty((jobs, capacity + 1), dtype=np.int64), np.arange(capacity + 1)
+    for j, ways in enumerate(board.ways):
+        checkpoint()
+        each = ways.sizes()
+        sizes[j] = each[np.minimum(upto, len(each) - 1)]
     return Tick(
         deployed=board.deployed,
         ones_max=np.array([min(seat.target, seat.most) for seat in found], dtype=np.int64),
         train_max=np.maximum(limit, start),
         start=start,
-        sizes=np.stack([each[np.minimum(upto, len(each) - 1)] for each in sizes]),
+        sizes=sizes,
         new=np.array(
             [j for j, seat in enumerate(found) if seat.new and seat.start <= capacity],
             dtype=np.int64,

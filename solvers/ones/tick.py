@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import (
     IDLE,
     counts,
@@ -49,6 +50,7 @@ def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
     population = np.repeat(tick.deployed[None], size, axis=0)
     idle = np.flatnonzero(tick.deployed == IDLE)
     for genome in population:
+        checkpoint()
         order = rng.permutation(tick.new)
         taken = np.cumsum(tick.start[order])
         packed = np.repeat(order[taken <= len(idle)], tick.start[order[taken <= len(idle)]])

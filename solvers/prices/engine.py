@@ -10,15 +10,16 @@
    branched on before that, with a dual for each part (`ronda.solvers.prices.blocks`).
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, Units, normalise
+from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.answer import Answer
 from ronda.solvers.prices.blocks import WholeBlocks
 from ronda.solvers.prices.dual import Dual, bound_at, solve_dual
@@ -40,10 +41,17 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
         raise InputError("gap", "0", "a share above 0 and below 1")
     own, units, jobs, dual = _priced(problem, search)
     tree = WholeBlocks(own, jobs, dual, search)
-    stop = tree.run()
+    try:
+        stop = tree.run()
+    except OutOfTimeError:
+        stop = StopReason.TIME_LIMIT
+    chosen, blocks = tree.chosen, tree.blocks
+    if stop is StopReason.TIME_LIMIT:
+        with suppress(OutOfTimeError):
+            chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
     found = Answer(
-        chosen=tree.chosen,
-        blocks=tree.blocks,
+        chosen=chosen,
+        blocks=blocks,
         objective=None,
         bound=tree.bound,
         dual=dual,
@@ -57,17 +65,11 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
 
 
 def first_answer(problem: Separable, search: Search | None = None) -> Answer:
-    """Fill a separable problem at the prices of its dual, and search no further.
-
-    The few evaluations of the dual do not look at the clock.
-    """
-    search = replace(search or Search(), deadline=Deadline())
+    """Fill a separable problem at the prices of its dual, and search no further."""
+    search = search or Search()
+    search = replace(search, deadline=search.deadline.sooner(search.reserve_s))
     own, units, jobs, dual = _priced(problem, search)
-    chosen: Ints | None
-    blocks: Floats | None
-    chosen, blocks = fill(own, jobs, dual.prices)
-    if not is_feasible(own, chosen, blocks):
-        chosen = blocks = None
+    chosen, blocks = _filled(own, jobs, dual)
     found = Answer(
         chosen=chosen,
         blocks=blocks,
@@ -81,14 +83,38 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
 
 def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs, Dual]:
     """Return a problem in units of its own, these units, its jobs, and the dual."""
+    checkpoint()
     problem.validate()
     own, units = normalise(problem)
+    checkpoint()
     jobs = Jobs(own)
     start = None
     if any(search.start.get(name) for name in problem.names):
         named = np.array([search.start.get(name, np.nan) for name in problem.names])
         start = units.normalised_prices(named)
     return own, units, jobs, solve_dual(own, jobs, search, start=start)
+
+
+Part = tuple[Ints | None, Floats | None]
+"""A choice and counts of blocks, if there is one."""
+
+
+def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> Part:
+    """Return the greedy fill at the dual's prices; nothing if that is not feasible."""
+    chosen, blocks = fill(problem, jobs, dual.prices)
+    return (chosen, blocks) if is_feasible(problem, chosen, blocks) else (None, None)
+
+
+def _best_of(problem: Separable, *answers: Part) -> Part:
+    """Return the answer of most value; the first of equals, nothing if all are nothing."""
+
+    def worth(answer: Part) -> float:
+        chosen, blocks = answer
+        if chosen is None or blocks is None:
+            return -np.inf
+        return problem.objective(chosen, blocks)
+
+    return max(answers, key=worth)
 
 
 def _in_units(found: Answer, problem: Separable, units: Units) -> Answer:

@@ -8,6 +8,7 @@ value per price first; then on pairs of steps, of which one makes room for the o
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats, Ints, Rows
 from ronda.solvers.prices.jobs import Jobs
 
@@ -157,6 +158,7 @@ class _Spending:
         taken = True
         while taken:
             taken = False
+            checkpoint()
             for row in self._best_steps().tolist():
                 taken |= self._take(row, int(self.owner[row]))
 
@@ -166,6 +168,7 @@ class _Spending:
         Only steps that a better answer can contain are tried: a step may lose at most the gap
         between the bound at these prices and the answer (reduced-cost fixing).
         """
+        checkpoint()
         row, job = self._near_steps()
         if not len(row):
             return False

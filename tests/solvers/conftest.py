@@ -1,13 +1,17 @@
 """Small instances that several tests of the driver share."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations import clock
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
+from ronda.solvers import contract
 
 
 def make_instance(jobs, *, nodes=1, gpus_per_node=4, **fields):
@@ -142,3 +146,16 @@ def make_clocked(jobs, *, nodes=1, wake_w=0.0, **fields):
 def _make_clocked():
     """Give tests the maker."""
     return make_clocked
+
+
+class ProcessorTime:
+    """A clock that stands still while other processes have the processor."""
+
+    perf_counter = staticmethod(time.thread_time)
+
+
+@pytest.fixture
+def processor_time(monkeypatch):
+    """Let deadlines count this thread's processor time: test machines are busy."""
+    monkeypatch.setattr(contract, "time", ProcessorTime)
+    monkeypatch.setattr(clock, "time", ProcessorTime)

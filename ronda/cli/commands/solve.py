@@ -128,9 +128,11 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     if plan.stop is StopReason.INFEASIBLE:
         note(f"error: no plan keeps every limit; 'ronda explain {source}' says which ones conflict")
     elif plan.status is SolutionStatus.FALLBACK:
-        note(f"warning: {plan.policy} found nothing in time; what runs keeps running")
+        why = "found nothing in time" if plan.stop is StopReason.TIME_LIMIT else plan.record.message
+        note(f"warning: {plan.policy}: {why}; what runs keeps running")
+    failed = plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
     infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
-    return 1 if violations or infeasible else 0
+    return 1 if violations or infeasible or failed else 0
 
 
 def _show(round_: Round, plan: Plan, deadline: Deadline, why: list["Explanation"]) -> None:

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.ladders import own_batch_ladders
 from ronda.instances.arrays import Ints
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.elastic.optimus import remaining
 
@@ -45,6 +47,7 @@ class ElasticFlowLike(Clocked):
         Capability.ELASTIC | Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
     )
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -89,6 +92,7 @@ def satisfactory(
     for pool, jobs in by_pool.items():
         future = FutureGpus(climb.left[pool], [due_s[j] for j in jobs])
         for j in jobs:
+            checkpoint()
             ladder = climb.ladders[j]
             step = future.fill(due_s[j], work[j], ladder.gpus, ladder.rate)
             if step is not None:

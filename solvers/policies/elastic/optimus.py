@@ -8,6 +8,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 
 
@@ -28,6 +29,7 @@ class Optimus(Clocked):
         Capability.ELASTIC | Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
     )
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
+from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.build import build
 from ronda.formulations.options.ladders import Homes, Ladder
@@ -14,6 +15,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 
 FLOOR = 1e-3
@@ -57,6 +59,7 @@ class PolluxLike(Clocked):
         Capability.ELASTIC | Capability.PREEMPTS | Capability.SLEEPS
     )
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -121,6 +124,7 @@ def worths(round: Round, delay_s: float) -> list[Worth]:
     start = np.searchsorted(full, table.start).tolist()
     found = []
     for j in order:
+        checkpoint()
         state = table.jobs[j]
         own = rows[start[j] : start[j + 1]]
         least: dict[int, int] = {}

@@ -22,6 +22,7 @@ from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
 from ronda.solvers.decision.realise import realise
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import Ladder, admit, climb, ladder, priced, relative
 from ronda.solvers.versions import versions
 
@@ -62,6 +63,7 @@ class MarginalGreedy(ABC):
 
     objective: ClassVar[str] = "snapshot"
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

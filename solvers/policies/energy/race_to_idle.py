@@ -7,6 +7,7 @@ from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room, start_in_order
 
 
@@ -24,6 +25,7 @@ class RaceToIdle:
     name: ClassVar[str] = "race-to-idle"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

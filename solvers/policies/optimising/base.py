@@ -11,6 +11,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability, Deadline
 from ronda.solvers.decision.plan import Choice, to_plan
 from ronda.solvers.decision.question import Question
+from ronda.solvers.greedy.in_time import in_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class Optimising(ABC):
         """The objective's parameters, where they are not its own defaults."""
         return {}
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

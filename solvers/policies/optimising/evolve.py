@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.genes import Genes, move_losses, settle, table_rows
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
@@ -76,7 +77,10 @@ class Evolve(Genetic):
             for yielding in dict.fromkeys((given, ())):
                 if most > -np.inf and deadline.left() < 2 * reserve_s(table):
                     return best
-                worth = _placed_worth(task, rows, yielding)
+                try:
+                    worth = _placed_worth(task, rows, yielding)
+                except OutOfTimeError:
+                    return best
                 if worth > most:
                     best, most = (rows, yielding), worth
         return best

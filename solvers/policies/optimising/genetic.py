@@ -10,6 +10,7 @@ from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import OutOfTimeError, ending
 from ronda.formulations.genes import Genes, genes, genome_of, table_rows
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
@@ -106,7 +107,15 @@ class Genetic(Optimising):
         priced = first_answer(problem, search)
         greedy = filled(case, problem, priced, search)
         prices = priced.dual.prices if self.seeded else even_prices(problem)
-        task = self.task(question, case, genes(case, problem, prices), greedy, initial)
+        try:
+            with ending(deadline.end - reserve_s(question.table)):
+                task = self.task(question, case, genes(case, problem, prices), greedy, initial)
+                return self._evolved(task, priced, deadline)
+        except OutOfTimeError:
+            return replace(greedy, stop=StopReason.TIME_LIMIT)
+
+    def _evolved(self, task: Task, priced: Answer, deadline: Deadline) -> Choice:
+        """Return the best start if it is proven good enough, else what the search finds."""
         worth = task.genes.worth(np.array(task.starts))
         best = int(worth.argmax())
         if task.closed(float(worth[best]), self.gap) or not len(task.genes.free):
@@ -149,9 +158,10 @@ class Genetic(Optimising):
             stopping.stagnation(self.stagnation),
             stopping.deadline(deadline, self.reserve_s(question.table)),
         )
-        found = evolve(
-            task.genes, task.starts, self.settings, stop, seed=question.seed, deadline=deadline
-        )
+        with ending(deadline.end - self.reserve_s(question.table)):
+            found = evolve(
+                task.genes, task.starts, self.settings, stop, seed=question.seed, deadline=deadline
+            )
         rows, yielding = self.pick(task, found, deadline)
         value = float(question.values[rows[rows >= 0]].sum())
         proven = task.closed(found.objective, self.gap)

@@ -6,6 +6,7 @@ from typing import ClassVar
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
@@ -20,6 +21,7 @@ class Fifo(Clocked):
     name: ClassVar[str] = "fifo"
     capabilities: ClassVar[Capability] = Capability.SLEEPS
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -9,6 +9,7 @@ from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order, start_in_order
 
@@ -24,6 +25,7 @@ class Sjf(Clocked):
     name: ClassVar[str] = "sjf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -57,6 +59,7 @@ class Srtf(Clocked):
     name: ClassVar[str] = "srtf"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

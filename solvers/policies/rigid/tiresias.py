@@ -9,6 +9,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
@@ -38,6 +39,7 @@ class Tiresias(Clocked):
     name: ClassVar[str] = "tiresias"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

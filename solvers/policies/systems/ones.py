@@ -13,6 +13,7 @@ from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.ones.board import Board, boards, remember
 from ronda.solvers.ones.deploy import account, affordable, update
 from ronda.solvers.ones.learn import predictor
@@ -68,6 +69,7 @@ class Ones:
         if self.variant not in VARIANTS:
             raise InputError("ones: variant", repr(self.variant), f"one of {', '.join(VARIANTS)}")
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -205,7 +205,7 @@ def test_starts_from_the_initial_plan():
     assert decide(round_, tiny, initial=good).objective >= good.objective * (1 - 1e-12)
 
 
-def test_returns_in_time():
+def test_returns_in_time(processor_time):
     """A limit of 1 s ends an endless search within 1.3 s, with an incumbent and a bound."""
     endless = Genetic(generations=10**9, stagnation=10**9, gap=0.0)
     round_ = generate.round(jobs=192, severity="tight", seed=1)

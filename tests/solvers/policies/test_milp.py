@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from itertools import product
 
 import msgspec
@@ -22,7 +21,7 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.contract import Deadline, Policy
 from ronda.solvers.decision import by_milp as allocate
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.prices import engine
@@ -154,13 +153,13 @@ def test_generated_rounds_are_solved_to_the_gap(severity):
         assert all(price >= 0 for price in plan.prices.values())
 
 
-def test_time_limit_is_kept():
+def test_time_limit_is_kept(processor_time):
     """A large round returns in time with an incumbent, a bound and a gap."""
-    round_ = generated(1000, None, "tight", 1)
+    round_ = generated(600, None, "tight", 1)
     plan_of(EXACT, generated(10, None, "tight", 0))  # imports done
-    deadline, began = Deadline(0.6), time.process_time()
+    deadline = Deadline(1.5)
     plan = EXACT.plan(round_, deadline=deadline, seed=0)
-    assert time.process_time() - began < 2.0  # without the limit it takes many times as long
+    assert deadline.elapsed() < 1.8  # without the limit it takes many times as long
     assert plan.stop is StopReason.TIME_LIMIT
     assert plan.status is SolutionStatus.FEASIBLE
     assert 0 < plan.gap < 0.05
@@ -168,10 +167,11 @@ def test_time_limit_is_kept():
     assert plan.record.total_s <= deadline.elapsed()
 
 
-def test_without_time_for_a_model_the_greedy_plan_comes_with_the_dual_bound():
+def test_without_time_for_a_model_the_greedy_plan_comes_with_the_dual_bound(monkeypatch):
     """If not even the model can be built the plan is the greedy one, and says why it stopped."""
+    monkeypatch.setattr(allocate, "SECONDS_PER_OPTION", 1e6)
     round_ = generated(400, None, "tight", 1)
-    plan = plan_of(EXACT, round_, limit_s=1e-3)
+    plan = plan_of(EXACT, round_, limit_s=1e3)
     assert plan.stop is StopReason.TIME_LIMIT
     assert plan.status is SolutionStatus.FEASIBLE
     assert plan.record.variables == 0
@@ -191,13 +191,14 @@ def test_same_seed_same_plan():
     assert worths[0] == worths[1]
 
 
-def test_initial_plan_is_a_warm_start():
-    """The best plan as `initial` is the first incumbent, and with no time left the answer."""
+def test_initial_plan_is_a_warm_start(monkeypatch):
+    """The best plan as `initial` is the first incumbent, and without time for a MILP the answer."""
     round_ = generated(30, None, "tight", 3)
-    greedy = plan_of(EXACT, round_, limit_s=1e-3)
     best = plan_of(Milp(gap=1e-4), round_)
+    monkeypatch.setattr(allocate, "SECONDS_PER_OPTION", 1e6)
+    greedy = plan_of(EXACT, round_, limit_s=1e3)
     assert best.objective > greedy.objective
-    again = plan_of(EXACT, round_, limit_s=1e-3, initial=best)
+    again = plan_of(EXACT, round_, limit_s=1e3, initial=best)
     assert again.objective == pytest.approx(best.objective)
     assert again.record.incumbents[0][1] == pytest.approx(best.objective)
 
@@ -339,7 +340,6 @@ def test_registry_knows_it():
     made = policy("milp(objective=density, gap=1e-3, elastic=false)")
     assert made == Milp(objective="density", gap=1e-3, elastic=False)
     assert isinstance(made, Policy)
-    assert Capability.DEADLINE in made.capabilities
 
 
 def test_importing_the_policy_imports_no_solver():

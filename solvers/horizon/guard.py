@@ -1,0 +1,163 @@
+"""One guard around every policy: whatever it does, a checked plan comes out, and the reason.
+
+What a policy does wrong, it raises, answers with no plan or one that breaks a rule or that nobody
+can write down, or comes much too late, ends neither a run nor the process that embeds it: what runs
+keeps running, and what fits beside it starts.
+"""
+
+import math
+import traceback
+from pathlib import PurePath
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.instances.check.answer import Ledger
+from ronda.instances.errors import RondaError
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.greedy.in_time import fill
+from ronda.solvers.horizon.fallback import Relief, fallback
+
+LATE, LATE_S = 3.0, 1.0
+"""A plan that takes this many times its limit, and a second, comes much too late to be used."""
+
+
+class Guarded(NamedTuple):
+    """A plan without a violation, as `relief` made it, and what was wrong with the policy's own."""
+
+    relief: Relief
+    faults: tuple[str, ...]
+    solve_s: float  # seconds that the policy took
+    replaced: bool  # whether another plan took the place of the policy's own
+
+
+def guarded(
+    policy: Policy,
+    round: Round,
+    ledger: Ledger,
+    *,
+    deadline: Deadline,
+    seed: int,
+    initial: Plan | None = None,
+) -> Guarded:
+    """Ask a policy, and answer in its place if it must be.
+
+    Raises
+    ------
+    RondaError
+        If no plan keeps every limit, not even one in which nothing runs.
+    """
+    before_s, limit_s = deadline.elapsed(), deadline.limit_s
+    plan, faults = _asked(policy, round, deadline=deadline, seed=seed, initial=initial)
+    solve_s = deadline.elapsed()
+    own_s = solve_s - before_s  # what start-up and reading took is not the policy's fault
+    if not faults and limit_s is not None and own_s > LATE * limit_s + LATE_S:
+        faults = [f"late: came after {own_s:.3g} s of {limit_s:.3g} s"]
+        plan = _nothing(policy, seed, initial)
+    faults = faults or _broken(round, ledger, plan)
+    if not faults and plan.status is not SolutionStatus.NONE:
+        return Guarded(Relief(plan), (), solve_s, replaced=False)
+    if faults:
+        plan = _refused(plan, faults, initial)
+    may_sleep = Capability.SLEEPS in policy.capabilities
+    relief = fallback(round, ledger, plan, may_sleep=may_sleep)
+    if not relief.stopped and not relief.slowed:
+        relief = _filled(round, ledger, relief, deadline)
+    return Guarded(relief, tuple(faults), solve_s, replaced=True)
+
+
+def answer(
+    policy: Policy,
+    round: Round,
+    ledger: Ledger,
+    *,
+    deadline: Deadline,
+    seed: int,
+    initial: Plan | None = None,
+) -> Plan:
+    """Return the guarded plan; one of status "none" that leaves all as it is, if none is valid."""
+    try:
+        return guarded(
+            policy, round, ledger, deadline=deadline, seed=seed, initial=initial
+        ).relief.plan
+    except RondaError as error:
+        return Plan(
+            policy=policy.name,
+            allocations=round.held,
+            stop=StopReason.INFEASIBLE,
+            status=SolutionStatus.NONE,
+            record=SolveRecord(seed=seed, total_s=deadline.elapsed(), message=str(error)),
+        )
+
+
+def _asked(
+    policy: Policy, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None
+) -> tuple[Plan, list[str]]:
+    """Return the policy's plan, or none and why."""
+    try:
+        plan: object = policy.plan(round, deadline=deadline, seed=seed, initial=initial)
+    except (Exception, SystemExit) as error:
+        return _nothing(policy, seed, initial), [f"raised: {_words(error)}"]
+    if not isinstance(plan, Plan):
+        return _nothing(policy, seed, initial), [f"answer: {type(plan).__name__}, not a plan"]
+    return plan, []
+
+
+def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
+    """Return the plan of a policy that has none; what it remembered is kept."""
+    return Plan(
+        policy=policy.name,
+        stop=StopReason.ERROR,
+        status=SolutionStatus.NONE,
+        record=SolveRecord(seed=seed),
+        details={} if initial is None else initial.details,
+    )
+
+
+def _words(error: BaseException) -> str:
+    """Return an exception in one line, with the place in the code that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300] + where
+
+
+def _broken(round: Round, ledger: Ledger, plan: Plan) -> list[str]:
+    """Return what is wrong with a plan: rules that it breaks, and what cannot be a plan at all."""
+    try:
+        found = [f"{v.code} {v.where}: {v.message}" for v in ledger.check(round, plan)]
+        if found:
+            return found
+        numbers = {"objective": plan.objective, "bound": plan.bound, **plan.prices}
+        for name, number in numbers.items():
+            if number is not None and not math.isfinite(number):
+                return [f"number: {name} is {number}"]
+        msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
+    except Exception as error:
+        return [f"malformed: {_words(error)}"]
+    return []
+
+
+def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
+    """Return what is kept of a plan with faults: its record, and what it remembers, if written."""
+    record = replace(plan.record, message=f"refused: {faults[0]}")
+    details = plan.details
+    try:
+        msgspec.json.decode(msgspec.json.encode((record, details)))
+    except Exception:  # it is a fault that has been told
+        record = SolveRecord(message=f"refused: {faults[0]}")
+        details = {} if initial is None else initial.details
+    stop = plan.stop if plan.stop is StopReason.INFEASIBLE else StopReason.ERROR
+    return replace(plan, stop=stop, record=record, details=details)
+
+
+def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) -> Relief:
+    """Return a relief with what starts beside what runs in the time that is left."""
+    plan = relief.plan
+    started = fill(round, plan.allocations, deadline)
+    fuller = replace(plan, allocations=plan.allocations | started)
+    if started and not ledger.check(round, fuller):
+        return relief._replace(plan=fuller)
+    return relief
