@@ -28,3 +28,9 @@ class InputError(RondaError):
     def __init__(self, place: str, found: str, expected: str) -> None:
         self.place, self.found, self.expected = place, found, expected
         super().__init__(f"{place}: found {found}; expected {expected}")
+
+
+class InterruptedRunError(RondaError):
+    """The user stopped a command; the message says how it goes on, if it can."""
+
+    exit_code = 130  # as shells have it: 128 + SIGINT

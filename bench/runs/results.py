@@ -13,7 +13,7 @@ import msgspec
 
 from ronda.bench.runs.specs import Spec
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load
+from ronda.instances.files.storage import load, naming
 
 Line = TypeVar("Line")
 
@@ -117,7 +117,8 @@ class ResultsFile:
     def append(self, result: Result) -> None:
         """Add a line and see it onto the disk."""
         line = msgspec.json.encode(result.to_line()) + b"\n"
-        with self.path.open("r+b" if self.path.exists() else "wb") as file:
+        mode = "r+b" if self.path.exists() else "wb"
+        with naming(self.path), self.path.open(mode) as file:
             file.truncate(self._whole)
             file.seek(self._whole)
             file.write(line)

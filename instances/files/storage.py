@@ -7,7 +7,8 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -119,6 +120,15 @@ def store(path: Path, data: bytes) -> None:
         found = f"no permission to write in {label(folder)}"
         raise InputError(label(path), found, "a folder that this user may write in") from None
     except (OSError, ValueError) as error:
+        raise InputError(label(path), _reason(error), "a place that can be written") from None
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in the errors of writing to it: those of a full disk have no name."""
+    try:
+        yield
+    except OSError as error:
         raise InputError(label(path), _reason(error), "a place that can be written") from None
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
+from ronda.instances.files.storage import naming
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import RoundRecord
@@ -132,11 +133,13 @@ class Journal:
         return msgspec.structs.replace(decision, plan=plan, same=())
 
     def _write(self, record: Record) -> None:
-        self._file.write(self._encoder.encode(record) + b"\n")
-        self._file.flush()
+        with naming(self.path):
+            self._file.write(self._encoder.encode(record) + b"\n")
+            self._file.flush()
 
     def close(self) -> None:
         """Write everything to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        with naming(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
