@@ -24,9 +24,9 @@ class Pulse:
         self.client, self._lock = client, Lock()
         self._asked_s = self._answered_s = self._worker_s = time.monotonic()
         self._seen: dict[str, tuple[Any, float]] = {}  # what a worker's last sign was, and when
-        self._where: dict[str, str] = {}  # the worker of each task that is under way
+        self._where: dict[object, str] = {}  # the worker of each task that is under way
 
-    def silence(self, key: str) -> tuple[float, str]:
+    def silence(self, key: object) -> tuple[float, str]:
         """Return for how many seconds nobody was heard whom a task needs, and who that is."""
         with self._lock:
             if time.monotonic() - self._asked_s >= REST_S:
@@ -61,6 +61,8 @@ class Pulse:
 
     async def _ask(self) -> tuple[dict[str, Any], dict[str, list[str]]]:
         scheduler = self.client.scheduler
+        if scheduler is None:
+            raise OSError("the client is closed")
         known = await scheduler.identity(n_workers=-1)
         signs = {address: worker["last_seen"] for address, worker in known["workers"].items()}
         return signs, await scheduler.processing(workers=None)
