@@ -110,7 +110,7 @@ def measure(command: str, how: str, trial: int) -> dict[str, Any]:
             if code == 0:
                 break
             hits += 1
-            if code != CODES[how] or (how == "interrupt" and len(said) != 1):
+            if code != CODES[how] or (how == "interrupt" and not _in_a_line(said)):
                 wrong = f"after {moment_s:.3f} s: exit code {code}, {said[-3:]}"
         drafts = len(list(folder.rglob("*.tmp"))) if how == "interrupt" else 0
         code, said = stopped(command, folder, how, END_S)
@@ -118,6 +118,12 @@ def measure(command: str, how: str, trial: int) -> dict[str, Any]:
             wrong = wrong or f"it does not go on: exit code {code}, {said[-3:]}"
         equal = code == 0 and outcome(folder) == expected
     return {"hits": hits, "equal": equal, "drafts": drafts, "wrong": wrong}
+
+
+def _in_a_line(said: list[str]) -> bool:
+    """Tell whether the last line says that it was an interrupt, and no other of an error."""
+    errors = [line for line in said if "rror" in line or line.startswith(("Traceback", "  "))]
+    return errors == said[-1:] != [] and errors[0].startswith("error: interrupted")
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 A time limit counts from here, and Ctrl-C is heeded from here: little is imported before.
 """
 
+import logging
 import os
 import signal
 import sys
 import time
+import warnings
 from types import FrameType
 
 STARTED = time.perf_counter()
@@ -45,6 +47,9 @@ def _start() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    if not sys.warnoptions:  # stderr is ronda's: what libraries note is no answer to a user
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
     from ronda.cli.app import cli
 
     cli.main(prog_name="ronda", obj=STARTED)

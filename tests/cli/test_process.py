@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.instances.files import json as files
 
@@ -127,3 +128,14 @@ def test_without_docstrings_it_says_so(folder):
     code = "import ronda; ronda.solve(ronda.load('round.json'), 'milp')"
     library = python(code=code, options=("-OO",))
     assert "InputError" in library.stderr.splitlines()[-1]
+
+
+def test_what_libraries_note_does_not_reach_the_user(folder):
+    """NumPy's overflows, say; with -W they are shown."""
+    found = files.read(folder / "round.json")
+    heavy = tuple(replace(s, job=replace(s.job, weight=1e308)) for s in found.waiting)
+    files.write(replace(found, waiting=heavy), folder / "heavy.json")
+    words = ("solve", "heavy.json", "--policy", "prices")
+    assert python(*words, stdout=subprocess.DEVNULL).stderr == ""
+    shown = python(*words, options=("-W", "default"), stdout=subprocess.DEVNULL)
+    assert "RuntimeWarning" in shown.stderr

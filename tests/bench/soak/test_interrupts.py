@@ -34,9 +34,13 @@ def test_what_goes_on_to_the_same_result_is_right(trial):
     assert trial("interrupt", RIGHT, RIGHT) == good | {"hits": 2}
     assert trial("kill", (-9, [])) == good | {"hits": 1}
     assert trial("kill") == good | {"hits": 0}
+    noted = (130, ["1 of 2 runs are in out already", *RIGHT[1]])
+    assert trial("interrupt", noted) == good | {"hits": 1}
 
 
-@pytest.mark.parametrize("end", [(1, RIGHT[1]), (130, ["Traceback", "x"]), (130, []), (-2, [])])
+@pytest.mark.parametrize(
+    "end", [(1, RIGHT[1]), (130, ["Traceback", *RIGHT[1]]), (130, []), (-2, [])]
+)
 def test_other_codes_and_other_lines_are_wrong(trial, end):
     """One line and 130."""
     assert "exit code" in trial("interrupt", end)["wrong"]
