@@ -35,9 +35,9 @@ def soak(
     for each in failed:
         click.echo(f"FAILED: {each}")
     grown = growth(lived)
-    flat = grown <= MOST_GROWTH
-    click.echo(f"memory: {lived[-1].rss_mib:.1f} MiB at the end, {grown:.3f} times the early one")
-    return int(bool(failed) or not flat)
+    judged = "too few days to judge" if grown is None else f"{grown:.3f} times the early one"
+    click.echo(f"memory: {lived[-1].rss_mib:.1f} MiB at the end, {judged}")
+    return int(bool(failed) or (grown or 0.0) > MOST_GROWTH)
 
 
 def table(lived: Sequence[Lived]) -> str:

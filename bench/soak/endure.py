@@ -21,6 +21,9 @@ LIMIT_S = 5.0
 WARM = 0.2
 """Share of all rounds after which memory must not grow: caches fill up to their bounds first."""
 
+LEAST_DAYS = 4
+"""Days after the warm-up below which growth is not judged."""
+
 MOST_GROWTH = 1.05
 """Most growth that counts as none."""
 
@@ -106,10 +109,18 @@ def _reason(record: RoundRecord) -> str:
     return "" if record.stop is StopReason.COMPLETE else str(record.stop)
 
 
-def growth(days: Sequence[Lived]) -> float:
-    """Return the memory of the last days over that of the first ones after the warm-up."""
+def growth(days: Sequence[Lived]) -> float | None:
+    """Return the memory of the last days over that of the first ones after the warm-up.
+
+    That lasts until every policy has lived a day, as its libraries are loaded then. None: there
+    are fewer than `LEAST_DAYS` after it.
+    """
     total = sum(each.rounds for each in days)
     past = np.cumsum([each.rounds for each in days])
-    warm = [each.rss_mib for each, n in zip(days, past, strict=True) if n > WARM * total]
+    policies = len({each.policy for each in days})
+    late = zip(days[policies:], past[policies:], strict=True)
+    warm = [each.rss_mib for each, n in late if n > WARM * total and each.rss_mib]
+    if len(warm) < LEAST_DAYS:
+        return None
     some = max(1, len(warm) // 8)
     return float(np.median(warm[-some:]) / np.median(warm[:some]))

@@ -71,6 +71,9 @@ def test_growth_leaves_the_warm_up_out():
     """The first fifth of the rounds fills caches; medians forgive a day that stands out."""
     assert growth(days_of(50.0, 80.0, *[100.0] * 8)) == 1.0
     assert growth(days_of(50.0, 80.0, *[100.0] * 4, 400.0, *[106.0] * 3)) == pytest.approx(1.06)
+    assert growth(days_of(50.0, 80.0, 100.0)) is None
+    others = [Lived(f"policy-{k}", k, rounds=10, rss_mib=50.0) for k in range(6)]
+    assert growth([*others, *days_of(100.0, *[100.0] * 4)]) == 1.0
 
 
 @pytest.mark.parametrize(
