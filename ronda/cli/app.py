@@ -3,7 +3,8 @@
 import importlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -63,6 +64,15 @@ class LazyGroup(Taught, click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Make an error of an interrupt."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted") from None
+
+
 class Root(LazyGroup):
     """The outermost group: turns errors into one line on stderr and an exit code."""
 
@@ -82,12 +92,15 @@ class Root(LazyGroup):
         call = partial(super().main, words or ["--help"], prog_name, complete_var, False, **extra)
         sys.exit(finish(call))
 
+    def make_context(self, *words: Any, **extra: Any) -> click.Context:
+        """Read the arguments; click would put an empty line before that of an interrupt."""
+        with _interrupts():
+            return super().make_context(*words, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; click would put an empty line before that of an interrupt."""
-        try:
+        """Run a command, likewise."""
+        with _interrupts():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise InterruptedRunError("interrupted") from None
 
 
 @click.group(
