@@ -1,7 +1,10 @@
-"""Click commands as programs: the studies and the measurements of speed."""
+"""Click commands as programs: an exit code, and errors in one line."""
 
+import errno
 import math
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -10,6 +13,9 @@ from ronda.instances.errors import RondaError
 from ronda.instances.text import printable, short
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+WRITING = {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
+"""Errors of writing; what writes files names them."""
 
 
 class Above0(click.ParamType[float]):
@@ -53,24 +59,52 @@ class Listed(click.Group):
 
 def run_program(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; an error is one line on stderr."""
+    words = None if arguments is None else list(arguments)
+    return finish(lambda: command.main(words, name, standalone_mode=False))
+
+
+def finish(call: Callable[[], Any]) -> int:
+    """Return the exit code of the call of a command; an error is one line on stderr."""
     try:
-        code = command.main(
-            None if arguments is None else list(arguments), name, standalone_mode=False
-        )
+        code = call()
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        return _failed(error.format_message(), error.exit_code)
-    except click.Abort:
-        return _failed("interrupted", 130)
+        ctx = getattr(error, "ctx", None)
+        where = f" (see '{ctx.command_path} --help')" if ctx is not None else ""
+        return _failed(error.format_message().rstrip(".") + where, error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _failed("interrupted", 130)  # as shells have it: 128 + SIGINT
     except RondaError as error:
         return _failed(str(error), error.exit_code)
+    except BrokenPipeError:  # the reader (say, `head`) has what it wanted
+        _give_up_stdout()
+        return 1
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
+        reason = (error.strerror or str(error)).lower()
+        return _failed(f"{place}: {reason}" if (place := _place(error)) else reason, 2)
     except MemoryError:
         return _failed("not enough memory", 1)
     return code if isinstance(code, int) else 0
+
+
+def _place(error: OSError) -> str:
+    """Name the file of an error; one of writing that has no name is of the standard output."""
+    if error.filename:
+        from ronda.instances.files.storage import label  # not for every --help
+
+        return label(error.filename)
+    if error.errno not in WRITING:
+        return ""
+    _give_up_stdout()
+    return "standard output"
+
+
+def _give_up_stdout() -> None:
+    """Drop what is left to write, so that Python does not complain of it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(message: str, code: int) -> int:

@@ -33,3 +33,9 @@ class InputError(RondaError):
         self.place, self.found = short(place, 500), short(found, 2000)
         self.expected = short(expected, 500)
         super().__init__(f"{self.place}: found {self.found}; expected {self.expected}")
+
+
+class InterruptedRunError(RondaError):
+    """The user stopped a command; the message says how it goes on, if it can."""
+
+    exit_code = 130  # as shells have it: 128 + SIGINT

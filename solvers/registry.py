@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import importlib
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -59,6 +60,9 @@ def policy(spec: str, **parameters: Any) -> Policy:
     except msgspec.ValidationError as error:
         signature = ", ".join(f"{key}={value}" for key, value in known.items())
         raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
+    if sys.flags.optimize > 1 and "pyomo" in getattr(made, "packages", ()):
+        expected = "python or python -O: Pyomo needs docstrings"
+        raise InputError(f"--policy {name}", "python -OO", expected)
     return made
 
 

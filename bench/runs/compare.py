@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock
+from threading import BoundedSemaphore, Event, Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -21,6 +21,8 @@ from ronda.instances.schedule import Schedule
 
 if TYPE_CHECKING:
     from dask.distributed import Client
+
+    from ronda.bench.runs.pulse import Pulse
 
 Watch = Callable[[Case, float, Result | None], None]
 """Called with a case, the share of its jobs that are complete, and its result once it ended."""
@@ -83,7 +85,8 @@ class Comparison:
         client: "Client | None" = None,
     ) -> None:
         self.layout = Layout(folder, answer)
-        self.limits, self.processes, self.client = limits, processes, client
+        self.limits, self.processes, self._pulse = limits, processes, _pulse_of(client)
+        self._here = BoundedSemaphore(processes)
         self.file = ResultsFile(self.layout.results)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
 
@@ -97,8 +100,8 @@ class Comparison:
         An interrupt kills the runs under way; the results of those that ended are kept.
         """
         side_by_side = self.processes
-        if self.client is not None:  # one waits for each thread of the cluster
-            side_by_side = max(1, 2 * sum(self.client.nthreads().values()))
+        if self._pulse is not None:  # one waits for each thread of the cluster
+            side_by_side = max(1, 2 * sum(self._pulse.client.nthreads().values()))
         with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
@@ -126,20 +129,27 @@ class Comparison:
     def _run_one(self, case: Case) -> None:
         answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
         stop = self._stop.is_set
-        if self.client is not None:
+        found: Result | str = ""
+        if self._pulse is not None:
             from ronda.bench.runs.on_dask import carry_out_on
 
-            result = carry_out_on(self.client, case, answer, self.limits, log, stop)
+            found = carry_out_on(self._pulse, case, answer, self.limits, log, stop)
+        if isinstance(found, str):
+            with self._here:
+                self._tell(case, 0.0, None)
+                result = carry_out(
+                    case,
+                    answer,
+                    self.limits,
+                    log,
+                    progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
+                    stop=stop,
+                )
+            if found:
+                words = filter(None, (result.message, f"carried out here: {found}"))
+                result = msgspec.structs.replace(result, message="; ".join(words))
         else:
-            self._tell(case, 0.0, None)
-            result = carry_out(
-                case,
-                answer,
-                self.limits,
-                log,
-                progress=lambda done, jobs: self._tell(case, done / max(jobs, 1), None),
-                stop=stop,
-            )
+            result = found
         with self._lock:
             self.file.append(result)
         self._tell(case, 1.0, result)
@@ -153,3 +163,12 @@ class Comparison:
 def failed(results: Iterable[Result]) -> list[Result]:
     """Return the runs that something is wrong with: an error, or a schedule with violations."""
     return [r for r in results if r.status is Status.ERROR or r.metrics.get("violations")]
+
+
+def _pulse_of(client: "Client | None") -> "Pulse | None":
+    """Return what listens to a cluster, if there is one."""
+    if client is None:
+        return None
+    from ronda.bench.runs.pulse import Pulse
+
+    return Pulse(client)

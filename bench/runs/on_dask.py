@@ -1,17 +1,18 @@
 """Runs on a Dask cluster: a task is a whole run, in a process that a worker starts for it.
 
 A worker needs the same version of ronda only: an instance that is not packaged is sent along,
-the answer comes back with the result. A run whose worker is lost is given to another worker.
+the answer comes back with the result. A run whose worker is lost is given to another worker; one
+from which nothing is heard any more is carried out by this process.
 """
 
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dask.distributed import CancelledError, Client, Future, KilledWorker, get_worker
+from dask.distributed import CancelledError, Future, KilledWorker, get_worker
 from distributed.client import ClosedClientError
 from msgspec.structs import replace
 
+from ronda.bench.runs.pulse import Pulse
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import Case
 from ronda.bench.runs.worker import Answer, Limits, Stop, StoppedError, carry_out, result_of
@@ -22,8 +23,8 @@ from ronda.instances.files.storage import store
 POLL_S = 0.5
 """Seconds between two looks at the cluster."""
 
-WITHOUT_WORKERS_S = 60.0
-"""How long to wait for a worker where all are lost."""
+SILENCE_S = 30.0
+"""Seconds without a sign of life of what a run needs, after which it is carried out here."""
 
 
 class ClusterError(RondaError):
@@ -63,18 +64,20 @@ def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limit
 
 
 def carry_out_on(
-    client: Client, case: Case, answer: Path, limits: Limits, log: Path, stop: Stop
-) -> Result:
+    pulse: Pulse, case: Case, answer: Path, limits: Limits, log: Path, stop: Stop
+) -> Result | str:
     """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
 
-    ClusterError tells that the scheduler is lost, or all workers for a minute.
+    Returns its result, or of whom nothing was heard for `SILENCE_S`. ClusterError tells that the
+    scheduler is lost.
     """
     packaged = case.source in {entry.name for entry in entries()}
     document = None if packaged else Path(case.source).read_bytes()
     answer.parent.mkdir(parents=True, exist_ok=True)
     try:
-        task = client.submit(run_on_worker, case, document, answer.name, limits, pure=False)
-        result, said, errors = _await(client, task, stop)
+        words = (case, document, answer.name, limits)
+        task = pulse.client.submit(run_on_worker, *words, pure=False)
+        found = _await(task, pulse, stop)
     except KilledWorker:
         died = Answer(message="its Dask workers died of it, one after another")
         return result_of(case, limits, died)
@@ -87,26 +90,25 @@ def carry_out_on(
             f"Dask cluster: found {type(error).__name__}: {error}; expected the same version of "
             "ronda for its scheduler, its workers and this process"
         ) from error
+    if isinstance(found, str):
+        return found
+    result, said, errors = found
     for path, data in ((log, errors), (answer, said)):
         if data is not None:
             store(path, data)
     return result
 
 
-def _await(client: Client, task: "Future[Sent]", stop: Stop) -> Sent:
-    """Wait for a task as long as there is a worker, or one may come."""
-    seen = time.monotonic()
+def _await(task: "Future[Sent]", pulse: Pulse, stop: Stop) -> Sent | str:
+    """Return what comes of a task, or why it is not waited for any longer."""
     while True:
         if stop():
-            task.cancel()
+            task.release()  # nobody wants it: the worker ends it
             raise StoppedError("stopped")
         try:
             return task.result(timeout=POLL_S)
         except TimeoutError:
-            if client.nthreads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > WITHOUT_WORKERS_S:
-                raise ClusterError(
-                    f"Dask cluster: found no worker for {WITHOUT_WORKERS_S:g} s; "
-                    "expected at least one"
-                ) from None
+            silent_s, who = pulse.silence(task.key)
+            if silent_s > SILENCE_S:
+                task.release()
+                return f"nothing was heard of {who} for {silent_s:.0f} s"

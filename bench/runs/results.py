@@ -14,7 +14,7 @@ import msgspec
 from ronda.bench.runs.specs import KEY, Spec
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import BrokenSealError, seal, unseal, whole_lines
-from ronda.instances.files.storage import label, load
+from ronda.instances.files.storage import load, naming
 
 Line = TypeVar("Line")
 
@@ -122,15 +122,12 @@ class ResultsFile:
     def append(self, result: Result) -> None:
         """Add a line and see it onto the disk."""
         line = seal(msgspec.json.encode(result.to_line())) + b"\n"
-        try:
-            with self.path.open("r+b" if self.path.exists() else "wb") as file:
-                file.truncate(self._whole)
-                file.seek(self._whole)
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-                self._whole = file.tell()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(label(self.path), reason, "a file that can be written") from None
+        mode = "r+b" if self.path.exists() else "wb"
+        with naming(self.path), self.path.open(mode) as file:
+            file.truncate(self._whole)
+            file.seek(self._whole)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+            self._whole = file.tell()
         self._latest[result.key] = result

@@ -22,8 +22,13 @@ STUDIES = {
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
+    "fuzz": "Whether files that were changed at random are refused in one line, or solved.",
+    "interrupts": "Whether commands that are stopped at random moments lose nothing.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""
+
+ELSEWHERE = {"fuzz": "ronda.bench.soak.fuzz", "interrupts": "ronda.bench.soak.interrupts"}
+"""The modules of studies that have a room with others of their kind."""
 
 
 class Studies(Listed):
@@ -33,8 +38,9 @@ class Studies(Listed):
         """Import a study's command."""
         if cmd_name not in STUDIES:
             return None
-        name = cmd_name.replace("-", "_")
-        command: click.Command = importlib.import_module(f"ronda.bench.study.{name}").command
+        own = f"ronda.bench.study.{cmd_name.replace('-', '_')}"
+        module = importlib.import_module(ELSEWHERE.get(cmd_name, own))
+        command: click.Command = module.command
         return command
 
 

@@ -8,8 +8,8 @@ import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import IO
@@ -178,6 +178,15 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(opened)
     finally:
         os.close(opened)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in the errors of writing to it: those of a full disk have no name."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(label(path), _reason(error), "a place that can be written") from None
 
 
 def packaged(file: str) -> bytes:

@@ -1,9 +1,15 @@
 """The command line.
 
-A time limit counts from here: `STARTED` is read before anything else is imported.
+A time limit counts from here, and Ctrl-C is heeded from here: little is imported before.
 """
 
+import logging
+import os
+import signal
+import sys
 import time
+import warnings
+from types import FrameType
 
 STARTED = time.perf_counter()
 """``time.perf_counter()`` when the process entered ronda; commands get it as their object."""
@@ -11,6 +17,51 @@ STARTED = time.perf_counter()
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    heard: list[int] = []
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, hear)
+    try:
+        _start()
+    except (Exception, KeyboardInterrupt):
+        # Extensions in C may make an ImportError or a SystemError of an interrupt.
+        if not heard:
+            raise
+        print("error: interrupted", file=sys.stderr)
+        sys.exit(130)  # as shells have it: 128 + SIGINT
+    finally:
+        if heard or signal.getsignal(signal.SIGINT) is hear:  # the exit code is settled
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _start() -> None:
+    _open_closed_streams()
+    if sys.flags.optimize > 1:
+        print(
+            "error: python -OO: found no docstrings; expected python or python -O: "
+            "Pyomo and the help need them",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    if not sys.warnoptions:  # stderr is ronda's: what libraries note is no answer to a user
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
     from ronda.cli.app import cli
 
     cli.main(prog_name="ronda", obj=STARTED)
+
+
+def _open_closed_streams() -> None:
+    """Give closed standard streams a file, so that no other file gets their numbers.
+
+    Nothing comes from such a stdin; what a command writes on such a stdout is an error.
+    """
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)  # the lowest that is free: the stream's own
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

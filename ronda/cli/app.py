@@ -1,18 +1,19 @@
 """The group of all commands: loaded when they are used, and errors in one line."""
 
 import importlib
-import os
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from ronda.bench.program import finish
 from ronda.cli.command import Taught
-from ronda.instances.errors import RondaError
-from ronda.instances.text import printable, short
+from ronda.instances.errors import InterruptedRunError
 
 COMMANDS = {
     "solve": ("ronda.cli.commands.solve", "Decide one round."),
@@ -63,6 +64,15 @@ class LazyGroup(Taught, click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Make an error of an interrupt."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted") from None
+
+
 class Root(LazyGroup):
     """The outermost group: turns errors into one line on stderr and an exit code."""
 
@@ -79,36 +89,18 @@ class Root(LazyGroup):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         words = sys.argv[1:] if args is None else list(args)
         extra.setdefault("obj", time.perf_counter())  # a program's call, not the process's first
-        try:
-            code = super().main(
-                words or ["--help"], prog_name, complete_var, standalone_mode=False, **extra
-            )
-            sys.stdout.flush()
-        except RondaError as error:
-            fail(str(error), error.exit_code)
-        except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)
-            sys.exit(error.exit_code)
-        except click.ClickException as error:
-            ctx = getattr(error, "ctx", None)
-            where = f" (see '{ctx.command_path} --help')" if ctx is not None else ""
-            fail(error.format_message().rstrip(".") + where, error.exit_code)
-        except (click.Abort, KeyboardInterrupt):
-            fail("interrupted", 130)  # as shells have it: 128 + SIGINT
-        except BrokenPipeError:
-            # The reader (say, `head`) has what it wanted; Python must not complain at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            fail(f"{error.filename}: {reason.lower()}" if error.filename else reason, 2)
-        sys.exit(code if isinstance(code, int) else 0)
+        call = partial(super().main, words or ["--help"], prog_name, complete_var, False, **extra)
+        sys.exit(finish(call))
 
+    def make_context(self, *words: Any, **extra: Any) -> click.Context:
+        """Read the arguments; click would put an empty line before that of an interrupt."""
+        with _interrupts():
+            return super().make_context(*words, **extra)
 
-def fail(message: str, code: int) -> NoReturn:
-    """Print an error as one line and end the process."""
-    click.echo("error: " + short(printable(" ".join(message.split())), 3500), err=True)
-    sys.exit(code)
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, likewise."""
+        with _interrupts():
+            return super().invoke(ctx)
 
 
 @click.group(

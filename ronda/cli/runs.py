@@ -25,16 +25,10 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
-from ronda.instances.errors import RondaError
+from ronda.instances.errors import InterruptedRunError
 
 if TYPE_CHECKING:
     from dask.distributed import Client
-
-
-class InterruptedRunError(RondaError):
-    """The user stopped a command that can go on later."""
-
-    exit_code = 130  # as shells have it: 128 + SIGINT
 
 
 def horizon_options(out: str) -> Callable[[Command], Command]:

@@ -15,7 +15,7 @@ import msgspec
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import BrokenSealError, checksum, seal, unseal, whole_lines
-from ronda.instances.files.storage import label
+from ronda.instances.files.storage import label, naming
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import RoundRecord
@@ -146,16 +146,14 @@ class Journal:
 
     def _write(self, record: Record) -> None:
         body = self._encoder.encode(record)
-        try:
+        with naming(self.path):
             self._file.write(seal(body, self._last) + b"\n")
             self._file.flush()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(label(self.path), reason, "a file that can be written") from None
         self._last = checksum(body, self._last)
 
     def close(self) -> None:
         """Write everything to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        with naming(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()

@@ -20,7 +20,7 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, emit, facts, note, tell
 from ronda.cli.progress import bar
-from ronda.cli.runs import InterruptedRunError
+from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule

@@ -1,5 +1,6 @@
 """Dask clusters that are started here or by hand, and addresses where there is none."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from threading import Thread
 import pytest
 from distributed import Client
 
-from ronda.bench.runs import cluster
+from ronda.bench.runs import cluster, pulse
 from ronda.bench.runs.cluster import connect
 from ronda.instances.errors import InputError
 
@@ -136,6 +137,24 @@ def test_outside_cluster_without_workers_is_an_error():
         f"started by: dask worker {address} --nthreads 1"
     )
     assert seconds < 5
+
+
+def test_silence_of_a_frozen_scheduler_is_noticed(monkeypatch):
+    """It keeps its connections; and where it answers again, it is heard again."""
+    monkeypatch.setattr(pulse, "ASK_S", 0.2)
+    monkeypatch.setattr(pulse, "REST_S", 0.1)
+    with outside(workers=0) as (address, process), Client(address, set_as_default=False) as client:
+        listening = pulse.Pulse(client)
+        assert listening.silence("a task")[1] == "any Dask worker"
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(3):
+            time.sleep(0.2)
+            seconds, who = listening.silence("a task")
+        assert who == "its Dask scheduler"
+        assert seconds > 0.4
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
+        assert listening.silence("a task")[1] == "any Dask worker"
 
 
 def test_outside_cluster_works_and_is_left_running():

@@ -7,6 +7,7 @@ from threading import Thread
 
 import pytest
 
+from ronda.bench.runs import on_dask
 from ronda.bench.runs.cluster import connect
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.results import ResultsFile
@@ -71,6 +72,23 @@ def test_a_lost_worker_loses_no_run(client, tmp_path):
     assert [(r.label, r.seed, r.status) for r in made] == [(c.label, c.seed, "OK") for c in todo]
     assert results.read_bytes().startswith(kept)
     assert len(ResultsFile(results).all()) == len(results.read_bytes().splitlines()) == len(todo)
+
+
+def test_frozen_workers_are_not_waited_for(client, tmp_path, two_nodes, monkeypatch):
+    """They keep their connections and say nothing: the run is made here, and its line says why."""
+    monkeypatch.setattr(on_dask, "SILENCE_S", 1.0)
+    todo = cases_of(tmp_path / "input", two_nodes, ("fifo",))
+    workers = client.run(os.getpid).values()
+    try:
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        (result,) = Comparison(tmp_path, LIMITS, 1, client=client).run(todo)
+    finally:
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
+    assert result.ok
+    assert result.metrics["mean_jct_s"] == pytest.approx(400 / 3)
+    assert result.message.startswith("carried out here: nothing was heard of its Dask worker for ")
 
 
 def processing(client):
