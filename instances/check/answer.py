@@ -19,7 +19,7 @@ span               known, and the placement keeps within one node, or one rack
 gang               the placement adds up to the option's GPUs
 node               nodes exist
 duplicate-node     no node is named twice
-rate               the claimed rate is that of the profile (1e-6 relative; plans only)
+rate               the claimed rate is that of the profile (1e-6 relative; plans only), or measured
 option-power       the claimed power is that of the profile (1e-6 relative)
 capacity           no node has more GPUs in use than it has in service
 asleep             no sleeping node is in use
