@@ -1,7 +1,8 @@
 """What faults cost each policy: mean JCT, GPU-hours that failures lose, and energy.
 
 Every policy is driven over philly-energy-small, in which nothing breaks, and over the same with
-faults drawn as those of the packaged instance philly-faults (its own is seed 1).
+faults drawn as those of the packaged instance philly-faults (its own is seed 1): all kinds of them,
+or one kind alone.
 """
 
 from collections.abc import Sequence
@@ -13,34 +14,45 @@ import numpy as np
 import pandas as pd
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
-from ronda.bench.study.harness import Folder, limit, markdown, policies, seeds, study
+from ronda.bench.study.harness import Folder, limit, markdown, policies, seeds, study, texts
 from ronda.instances.check.answer import check
+from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.generate import Breakage, broken
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
-SOUND = -1
-"""Stands for a seed where nothing breaks."""
+KINDS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "all": ("",),
+    "nodes": ("node_failures", "repair_s", "drain", "notice_s", "checkpoint_s"),
+    "jobs": ("job_failures", "retries", "checkpoint_s"),
+    "speeds": ("slow", "stragglers", "speed_error", "power_error"),
+    "reports": ("silence", "report_s", "decision_s"),
+}
+"""The kinds of faults, and how the names of their parameters begin."""
 
 FIGURES = ("mean_jct_s", "lost_gpu_h", "energy_mj")
 
 
 @cache
-def world(seed: int) -> Instance:
-    """Return the instance with the faults of a seed."""
+def world(kind: str, seed: int) -> Instance:
+    """Return the instance with the faults of a kind and seed."""
+    if kind not in KINDS:
+        raise InputError("--kinds", kind, f"one of {', '.join(KINDS)}")
     plain, packaged = load("philly-energy-small"), load("philly-faults")
     assert isinstance(plain, Instance)
     assert isinstance(packaged, Instance)
-    breakage = Breakage(**packaged.made["breakage"])
-    return plain if seed == SOUND else broken(plain, breakage, seed)
+    drawn = packaged.made["breakage"].items()
+    breakage = Breakage(**{k: v for k, v in drawn if k.startswith(KINDS[kind])})
+    return broken(plain, breakage, seed)
 
 
-def measure(policy: str, seed: int, limit_s: float) -> dict[str, Any]:
-    """Drive one policy through the faults of one seed."""
-    given = world(seed)
-    schedule = run(given, policy, seed=max(seed, 0), time_limit_s=limit_s)
+def measure(policy: str, kind: str, seed: int, limit_s: float) -> dict[str, Any]:
+    """Drive one policy through the faults of one seed and kind."""
+    given = world(kind, seed)
+    schedule = run(given, policy, seed=seed, time_limit_s=limit_s)
     figures = summarise(given, schedule)
     return {
         "mean_jct_s": figures["mean_jct_s"],
@@ -54,18 +66,19 @@ def measure(policy: str, seed: int, limit_s: float) -> dict[str, Any]:
 
 
 def table(runs: pd.DataFrame) -> str:
-    """Return the figures without and with faults, a row for each policy; Markdown.
+    """Return the figures without and with faults, a row for each policy and kind; Markdown.
 
     With faults: the mean over seeds, and the least and greatest ratio of mean JCT to that without.
     """
     rows = []
-    for policy, own in runs.groupby("policy", sort=False):
-        sound, with_faults = own[own.seed == SOUND].iloc[0], own[own.seed != SOUND]
-        ratio = with_faults.mean_jct_s / sound.mean_jct_s
-        mean = with_faults[[*FIGURES, "failures"]].mean()
+    for (policy, kind), own in runs[runs.kind != "none"].groupby(["policy", "kind"], sort=False):
+        sound = runs[(runs.policy == policy) & (runs.kind == "none")].iloc[0]
+        ratio = own.mean_jct_s / sound.mean_jct_s
+        mean = own[[*FIGURES, "failures"]].mean()
         rows.append(
             [
                 str(policy),
+                str(kind),
                 f"{sound.mean_jct_s:,.0f}",
                 f"{mean.mean_jct_s:,.0f}",
                 f"{ratio.mean():.3f} ({ratio.min():.2f}-{ratio.max():.2f})",
@@ -76,8 +89,9 @@ def table(runs: pd.DataFrame) -> str:
                 f"{own.violations.sum()}",
             ]
         )
-    header = ["policy", "mean JCT (s)", "with faults", "ratio", "failures", "lost GPU-hours"]
-    return markdown([*header, "energy (MJ)", "with faults", "violations"], rows)
+    header = ["policy", "faults", "mean JCT (s)", "with faults", "ratio", "failures"]
+    more = ["lost GPU-hours", "energy (MJ)", "with faults", "violations"]
+    return markdown([*header, *more], rows, words=2)
 
 
 def draw(runs: pd.DataFrame, folder: Folder) -> None:
@@ -88,7 +102,7 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
     for axes, name, title in zip(figure.subplots(1, 3), FIGURES, titles, strict=True):
         for index, policy in enumerate(names):
             own = runs[runs.policy == policy]
-            bar, dots = own[own.seed == SOUND][name], own[own.seed != SOUND][name].to_numpy()
+            bar, dots = own[own.kind == "none"][name], own[own.kind != "none"][name].to_numpy()
             axes.bar(index, bar.iloc[0], width=0.6, color=colour(index), alpha=0.35)
             at = index + np.linspace(-0.2, 0.2, len(dots)) if len(dots) > 1 else [index]
             axes.plot(at, dots, ".", markersize=5, color=colour(index))
@@ -100,15 +114,22 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
     save(figure, folder.path / "faults", ("policy", "seed", *FIGURES), rows)
 
 
-def compare(folder: Folder, policies: Sequence[str], seeds: Sequence[int], limit_s: float) -> int:
+def compare(
+    folder: Folder,
+    policies: Sequence[str],
+    kinds: Sequence[str],
+    seeds: Sequence[int],
+    limit_s: float,
+) -> int:
     """Measure all cases; return 1 if a plan or a schedule breaks a rule."""
+    asked = [("none", 0), *product(kinds, seeds)]
     cases = [
-        {"policy": policy, "seed": seed, "limit_s": limit_s}
-        for policy, seed in product(policies, (SOUND, *seeds))
+        {"policy": policy, "kind": kind, "seed": seed, "limit_s": limit_s}
+        for policy, (kind, seed) in product(policies, asked)
     ]
     runs = folder.measure(cases, measure)
     folder.write(table(runs))
-    draw(runs, folder)
+    draw(runs[runs.kind.isin(("none", kinds[0]))], folder)
     return int((runs.violations > 0).any())
 
 
@@ -118,6 +139,7 @@ command = study(
     compare,
     [
         policies("fifo,srtf,tiresias,milp,prices,evolve"),
+        texts("--kinds", "all", "All faults, or of nodes, jobs, speeds or reports; first drawn."),
         seeds("1-10"),
         limit(10.0, "Seconds for each decision."),
     ],
