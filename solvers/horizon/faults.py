@@ -68,10 +68,6 @@ class World:
             return 1.0
         return min(self.speed.get(node, 1.0) for node, _ in allocation.placement)
 
-    def closed(self, allocation: Allocation) -> bool:
-        """Tell whether nothing may start here: a node is off or drained."""
-        return any(node in self.off or node in self.draining for node, _ in allocation.placement)
-
     def out(
         self, node_gpus: Sequence[int], held: Iterable[Allocation]
     ) -> tuple[tuple[int, int], ...]:

@@ -282,19 +282,30 @@ class ClusterState:
     def still(self, plan: Plan) -> Plan:
         """Return a plan for an earlier round without what can no longer be done.
 
-        Jobs that have ended are left out. Where a node has gone off or is drained nothing new
-        begins: such a job goes on as it runs, or waits.
+        Jobs that have ended are left out. One that finds too few GPUs in service where it is to go
+        stays where it runs if nobody else has come there, or waits.
         """
-        kept = {}
-        for job_id, allocation in plan.allocations.items():
-            now = self.running.get(job_id)
-            held = None if now is None else now.allocation
-            if held is not None and held.goes_on(allocation):
-                kept[job_id] = held
-            elif job_id in self.lives and not self.world.closed(allocation):
-                kept[job_id] = allocation
-            elif held is not None:
-                kept[job_id] = held
+        left: list[int] = self.cluster.topology.node_gpus.tolist()
+
+        def take(allocation: Allocation) -> bool:
+            if any(left[node] < gpus for node, gpus in allocation.placement):
+                return False
+            for node, gpus in allocation.placement:
+                left[node] -= gpus
+            return True
+
+        held, kept = self.held(), dict[str, Allocation]()
+        wanted = {i: a for i, a in plan.allocations.items() if i in self.lives}
+        for job_id, allocation in wanted.items():
+            now = held.get(job_id)
+            if now is not None and now.goes_on(allocation) and take(now):
+                kept[job_id] = now
+        for job_id, allocation in wanted.items():
+            if job_id not in kept:
+                for choice in (allocation, held.get(job_id)):
+                    if choice is not None and take(choice):
+                        kept[job_id] = choice
+                        break
         used = {node for a in kept.values() for node, _ in a.placement}
         asleep = plan.asleep
         if asleep is not None:

@@ -14,12 +14,15 @@ from ronda.instances.check.answer import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.instance import Instance
-from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.job import Allocation, Costs, Estimate, Job, Option, Truth
 from ronda.instances.metrics import summarise
+from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.schedule import Failure
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.horizon.journal import Change
+from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.rigid.fifo import Fifo
 from ronda.solvers.registry import POLICIES, policy
 
@@ -274,3 +277,17 @@ def test_faults_change_nothing_where_there_are_none():
     plain = generate.horizon(5, 16, "balanced", 0)
     assert generate.broken(plain, generate.Breakage(), 0) is plain
     assert replace(plain, faults=Faults()) == plain
+
+
+def test_what_is_left_of_an_overtaken_plan_fits():
+    """Two jobs were to change places when one of the nodes failed: whoever comes first has room."""
+    outage = Outage(node=1, start_s=3, end_s=50)
+    state = ClusterState(instance(job(gpus=2), job("b", gpus=2), outages=(outage,)))
+    option = Option(pool=0, gpus=2, span="node", rate=1.0, power_w=120.0)
+    first, second = (Allocation(option=option, placement=((n, 2),)) for n in (0, 1))
+    state.advance(0.0)
+    state.ledger.accept(Plan(allocations={"a": first, "b": second}))
+    state.apply(Change(held={"a": first, "b": second}))
+    state.advance(3.0)
+    assert state.still(Plan(allocations={"a": second, "b": first})).allocations == {"a": first}
+    assert state.still(Plan(allocations={"b": first, "a": second})).allocations == {"b": first}
