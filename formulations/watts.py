@@ -54,8 +54,9 @@ def least_held_w(topology: Topology) -> Floats:
     than its least, as u <= n.
     """
     held = np.full(len(topology.pools), np.inf)
-    each = (topology.awake_w - least_node_w(topology)) / topology.node_gpus
-    np.minimum.at(held, topology.node_pool, each)
+    up = topology.node_gpus > 0
+    each = (topology.awake_w - least_node_w(topology))[up] / topology.node_gpus[up]
+    np.minimum.at(held, topology.node_pool[up], each)
     return held
 
 
@@ -118,6 +119,7 @@ def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeCl
 
     Two nodes are equal if pool, number of GPUs, powers awake and asleep, and (where a rack's
     power is capped) the rack are the same. Nodes `asleep` now draw awake what waking takes as well.
+    Nodes out of service are of no class.
     """
     waking_w = cluster.topology.waking_w
     waking = [node for node in asleep if waking_w[node] > 0]
@@ -136,7 +138,8 @@ def _node_classes(cluster: Cluster, waking: tuple[int, ...]) -> tuple[NodeClass,
         node_w(topology, woken=waking),
         topology.sleep_w,
     )
-    alike = Counter(zip(*(column.tolist() for column in columns), strict=True))
+    up = topology.node_gpus > 0
+    alike = Counter(zip(*(column[up].tolist() for column in columns), strict=True))
     several = Counter(pool for pool, *_ in alike)
     numbered: Counter[int] = Counter()
     classes = []

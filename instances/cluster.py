@@ -1,13 +1,13 @@
 """The machine room: GPU types, groups of equal nodes, racks, partitions and their pools."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Share
+from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 
 
 class GpuType(Record, frozen=True, kw_only=True):
@@ -106,8 +106,8 @@ class Pool:
 
     partition: str
     gpu_type: GpuType
-    gpus: int
-    nodes: int
+    gpus: int  # in service
+    nodes: int  # in service
     gpus_per_node: int  # of the largest node
     racks: int  # that hold its nodes
 
@@ -126,7 +126,7 @@ class Topology:
     pools
         The pools, in order of first appearance.
     node_gpus, node_pool, node_rack, node_group
-        (N,) number of GPUs, index of the pool, of the rack and of the node group of each node.
+        (N,) GPUs in service, index of the pool, of the rack and of the node group of each node.
     racks
         Names of the racks that `node_rack` points into ("" is the unnamed one).
     host_idle_w, sleep_w, wake_s, wake_w, gpu_idle_w
@@ -174,12 +174,16 @@ class Cluster(Record, frozen=True, kw_only=True):
         Racks that node groups refer to by name, and the racks above them.
     partitions
         Partitions that node groups and jobs refer to by name; "default" needs no entry.
+    out
+        Of a round: pairs (node, GPUs of it that are out of service), by ascending node. A node
+        without any other GPU is off and draws nothing.
     """
 
     gpu_types: tuple[GpuType, ...]
     node_groups: tuple[NodeGroup, ...]
     racks: tuple[Rack, ...] = ()
     partitions: tuple[Partition, ...] = ()
+    out: tuple[tuple[Index, Count], ...] = ()
 
     @cached_property
     def topology(self) -> Topology:
@@ -209,7 +213,7 @@ class Cluster(Record, frozen=True, kw_only=True):
         def per_node_int(values: list[int]) -> NDArray[np.int64]:
             return np.repeat(np.asarray(values, dtype=np.int64), counts)
 
-        return Topology(
+        whole = Topology(
             pools=tuple(pools),
             node_gpus=per_node_int([g.gpus_per_node for g in groups]),
             node_pool=per_node_int([keys.index((g.partition, g.gpu_type)) for g in groups]),
@@ -222,11 +226,37 @@ class Cluster(Record, frozen=True, kw_only=True):
             wake_w=per_node([g.wake_w for g in groups]),
             gpu_idle_w=per_node([types[g.gpu_type].idle_w for g in groups]),
         )
+        return _in_service(whole, self.out) if self.out else whole
 
     @property
     def gpus(self) -> int:
         """Number of GPUs in all pools."""
         return sum(g.count * g.gpus_per_node for g in self.node_groups)
+
+
+def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
+    """Return the nodes without the GPUs that are out of service.
+
+    A node that still has others draws the idle power of all as it did; one that has none is off.
+    """
+    missing = np.zeros_like(whole.node_gpus)
+    for node, gpus in out:
+        missing[node] = gpus
+    gpus_left = whole.node_gpus - missing
+    up = gpus_left > 0
+
+    def left(index: int, pool: Pool) -> Pool:
+        own = whole.node_pool == index
+        return replace(pool, gpus=int(gpus_left[own].sum()), nodes=int(up[own].sum()))
+
+    return replace(
+        whole,
+        pools=tuple(left(index, pool) for index, pool in enumerate(whole.pools)),
+        node_gpus=gpus_left,
+        host_idle_w=(whole.host_idle_w + missing * whole.gpu_idle_w) * up,
+        sleep_w=whole.sleep_w * up,
+        wake_w=whole.wake_w * up,
+    )
 
 
 def uniform_cluster(gpu: GpuType, nodes: int, gpus_per_node: int, **rest: Any) -> Cluster:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.budget import Budget
 from ronda.instances.cluster import Cluster
+from ronda.instances.faults import Faults
 from ronda.instances.job import Costs, Job
 from ronda.instances.profile import NoiseCurve, Profile
 
@@ -51,6 +52,8 @@ class Instance(Record, frozen=True, kw_only=True):
         What starts and restarts cost a job that has no costs of its own.
     cadence
         When to decide.
+    faults
+        What breaks.
     reference
         Published or derived values to compare with, by policy and metric.
     made
@@ -66,6 +69,7 @@ class Instance(Record, frozen=True, kw_only=True):
     budget: Budget = Budget()
     costs: Costs = Costs()
     cadence: Cadence = Cadence()
+    faults: Faults = Faults()
     description: str = ""
     source: str = ""
     licence: str = ""

@@ -31,11 +31,23 @@ class Truth(Record, frozen=True, kw_only=True):
         Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
     learning
         How its loss develops; None: its rounds show no log. It needs the job's `epoch`.
+    throughput, power
+        By how much it is faster, and draws more while it progresses, than its profile says.
+    failures
+        Work, ascending, at which it fails, once each: it goes back to its last checkpoint.
     """
 
     work: Positive
     curve: Name | None = None
     learning: LearningCurve | None = None
+    throughput: Positive = 1.0
+    power: Positive = 1.0
+    failures: tuple[Positive, ...] = ()
+
+    def last_work(self, retries: int | None) -> float:
+        """Return the work at which it ends, complete or, after so many `retries`, for good."""
+        ends = retries is not None and retries < len(self.failures)
+        return self.failures[retries] if ends and retries is not None else self.work
 
 
 class Costs(Record, frozen=True, kw_only=True):
@@ -56,12 +68,16 @@ class Costs(Record, frozen=True, kw_only=True):
     scale_s
         After a change of what a running job holds, if that needs no checkpoint (elastic scaling
         in place); None: such a change is a restart like any other.
+    checkpoint_s
+        Seconds of progress on an allocation from one checkpoint to the next, which is what a
+        failure can cost; a stop in good order saves all. 0: no failure costs progress.
     """
 
     start_s: NonNegative = 0.0
     restart_s: NonNegative = 0.0
     restart_by_gpus: tuple[tuple[Count, NonNegative], ...] = ()
     scale_s: NonNegative | None = None
+    checkpoint_s: NonNegative = 0.0
 
     def restart(self, gpus: int) -> float:
         """Return the seconds that a restart on `gpus` GPUs costs."""

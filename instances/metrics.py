@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats
+from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
 from ronda.instances.job import same_nodes
 from ronda.instances.plan import SolutionStatus
@@ -63,6 +64,8 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
       an allocation and resumptions;
     * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
       instance has a series of prices, or of carbon intensity;
+    * of an instance in which things break: `failures` of jobs, by nodes or their own,
+      `failed_jobs` for good, and `lost_gpu_s`, the GPU-seconds of progress that were in vain;
     * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
     * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
       that the policy proposed;
@@ -92,6 +95,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "restarts": int(figures.restarts.sum()),
         "energy_j": schedule.energy.total_j,
         **_priced(schedule),
+        **_lost(instance, schedule),
         "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
         if makespan_s > 0
         else nan,
@@ -125,6 +129,19 @@ def _priced(schedule: Schedule) -> dict[str, float]:
     """Return what the energy cost, and its carbon, where that is known."""
     found = {"energy_cost": schedule.energy_cost, "carbon_g": schedule.carbon_g}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
+    """Return what failures cost, if anything of the instance can break."""
+    own = any(job.truth is not None and job.truth.failures for job in instance.jobs)
+    if instance.faults == Faults() and not own:
+        return {}
+    gpus = {(o.id, s.end_s): s.option.gpus for o in schedule.jobs for s in o.segments}
+    return {
+        "failures": len(schedule.failures),
+        "failed_jobs": sum(outcome.failed for outcome in schedule.jobs),
+        "lost_gpu_s": sum(f.lost_s * gpus[f.job, f.time_s] for f in schedule.failures),
+    }
 
 
 def _mean(values: Floats) -> float:

@@ -17,7 +17,7 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
     resume_s
         When progress began (start or restart delay over); ``end_s`` if it never did.
     done
-        Work that it completed in this segment.
+        Work that it completed in this segment, but what a failure at its end lost.
     option
         How it ran.
     placement
@@ -43,12 +43,37 @@ class JobOutcome(Record, frozen=True, kw_only=True):
         When it was complete; None if the run was cut before.
     segments
         When it held GPUs, in order of time.
+    failed
+        Whether it ended for good by a failure, its work not done.
     """
 
     id: str
     submit_s: float
     end_s: float | None
     segments: tuple[Segment, ...]
+    failed: bool = False
+
+
+class Failure(Record, frozen=True, kw_only=True, array_like=True):
+    """A job that failed: it stopped, and went back to its last checkpoint.
+
+    Attributes
+    ----------
+    time_s, job
+        When which job.
+    node
+        The node whose failure it was; None: its own.
+    lost
+        Work that is to be done again.
+    lost_s
+        Seconds that it took.
+    """
+
+    time_s: float
+    job: str
+    node: int | None
+    lost: float
+    lost_s: float
 
 
 class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
@@ -169,6 +194,8 @@ class Schedule(Record, frozen=True, kw_only=True):
         In order of time.
     sleeps
         Triples (node, start, end) of the times that nodes slept.
+    failures
+        What jobs lost by failures, in order of time.
     energy
         Where the joules went.
     energy_cost
@@ -190,6 +217,7 @@ class Schedule(Record, frozen=True, kw_only=True):
     jobs: tuple[JobOutcome, ...]
     rounds: tuple[RoundRecord, ...] = ()
     sleeps: tuple[tuple[int, float, float], ...] = ()
+    failures: tuple[Failure, ...] = ()
     energy: Energy = Energy()
     energy_cost: float | None = None
     carbon_g: float | None = None

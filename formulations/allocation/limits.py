@@ -73,7 +73,9 @@ def node_steps_w(round: Round, pool: int) -> Floats:
     draw what waking takes besides.
     """
     t = round.cluster.topology
-    own = t.node_pool == pool
+    own = (t.node_pool == pool) & (t.node_gpus > 0)
+    if not own.any():
+        return np.zeros(1)
     sizes, saves = t.node_gpus[own], np.maximum(t.awake_w - t.sleep_w, 0.0)[own]
     nodes = np.minimum(-(-np.arange(sizes.sum() + 1) // sizes.min()), len(sizes))
     sleeping = [node for node in round.asleep if own[node]]

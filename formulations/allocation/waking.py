@@ -53,7 +53,7 @@ def ready(round: Round, waking: frozenset[int]) -> Ready | None:
     topology = round.cluster.topology
     nodes = np.ones(len(topology.node_pool), dtype=bool)
     nodes[[*round.asleep, *waking]] = False
-    nodes |= topology.wake_s <= 0
+    nodes |= (topology.wake_s <= 0) | (topology.node_gpus == 0)
     if nodes.all():
         return None
     wait_s = np.zeros(len(topology.pools))

@@ -34,6 +34,8 @@ class Kind(NamedTuple):
     asked: int
     batch: float | None
     curve: str | None
+    throughput: float
+    power: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def kind_of(job: Job) -> Kind:
         job.gpus,
         job.batch,
         job.truth.curve,
+        job.truth.throughput,
+        min(1.0, job.truth.power),  # limits are held against no more than the profile
     )
 
 
@@ -86,13 +90,13 @@ def modes(instance: Instance, job: Job) -> Modes:
     if not runs.any():
         place = f"job {job.id!r}"
         raise InputError(place, "nothing that can run it", "a pool with GPUs for its profile")
-    return Modes(
-        found[0].ends,
-        np.concatenate([m.pool for m in found])[runs],
-        np.concatenate([m.gpus for m in found])[runs],
-        np.concatenate([m.busy_w for m in found])[runs],
-        rate[:, runs],
-    )
+    where = np.concatenate([m.pool for m in found])[runs]
+    gpus = np.concatenate([m.gpus for m in found])[runs]
+    busy_w = np.concatenate([m.busy_w for m in found])[runs]
+    if kind.power != 1.0:
+        idle_w = gpus * np.array([pool.gpu_type.idle_w for pool in topology.pools])[where]
+        busy_w = (busy_w + idle_w) * kind.power - idle_w
+    return Modes(found[0].ends, where, gpus, busy_w, rate[:, runs] * kind.throughput)
 
 
 def _in_pool(

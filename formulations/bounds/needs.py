@@ -72,13 +72,15 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     """
     jobs, topology = instance.jobs, instance.cluster.topology
     held_w = least_held_w(topology) if may_sleep else np.zeros(len(topology.pools))
-    idle_w = float((least_node_w(topology) if may_sleep else topology.awake_w).sum())
+    idle_w = _idle_w(instance, may_sleep=may_sleep)
     members: dict[Kind, list[int]] = {}
     for j, job in enumerate(jobs):
         members.setdefault(kind_of(job), []).append(j)
     ways = {kind: modes(instance, jobs[rows[0]]) for kind, rows in members.items()}
     group_of_pool, group_gpus = _groups(topology, list(ways.values()))
-    work = np.array([job.truth.work if job.truth else 0.0 for job in jobs], dtype=float)
+    retries = instance.faults.retries
+    ends = [job.truth.last_work(retries) if job.truth else 0.0 for job in jobs]
+    work = np.array(ends, dtype=float)
     start_s = np.array([(job.costs or instance.costs).start_s for job in jobs], dtype=float)
     seconds, gpu_s, joules = start_s.copy(), np.zeros(len(jobs)), np.zeros(len(jobs))
     group = np.zeros(len(jobs), dtype=np.int64)
@@ -98,6 +100,14 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
         kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
     submit_s = np.array([job.submit_s for job in jobs], dtype=float)
     return Needs(submit_s, start_s, seconds, gpu_s, joules, group, group_gpus, idle_w, tuple(kinds))
+
+
+def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
+    """Return the least watts of the cluster without jobs; nodes that are ever off count nothing."""
+    topology = instance.cluster.topology
+    watts = least_node_w(topology) if may_sleep else topology.awake_w
+    watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
+    return float(watts.sum())
 
 
 def _least_joules(extra_w: Floats, pace: Floats) -> Floats:

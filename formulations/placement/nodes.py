@@ -295,8 +295,10 @@ def free_lists(cluster: Cluster) -> list[FreeList]:
 
 
 def _members(topology: Topology, pool: int) -> NDArray[np.intp]:
-    """Return the nodes of a pool, ascending."""
-    return np.flatnonzero(topology.node_pool == pool)
+    """Return the nodes of a pool that are in service, ascending; all of it if none is."""
+    own = topology.node_pool == pool
+    up = np.flatnonzero(own & (topology.node_gpus > 0))
+    return up if len(up) else np.flatnonzero(own)
 
 
 def _kinds(cluster: Cluster, nodes: NDArray[np.intp]) -> list[int]:

@@ -86,12 +86,14 @@ def _sleepers(
     sleeping = set(round.asleep)
     if not may_sleep:
         return tuple(sorted(sleeping - used)) if sleeping & used else None
-    pools = round.cluster.topology.node_pool.tolist()
+    topology = round.cluster.topology
+    pools = topology.node_pool.tolist()
     spare = dict(awake)
     for node in used:
         if pools[node] in spare:
             spare[pools[node]] -= 1
-    idle = sorted(set(range(len(pools))) - used, key=lambda node: (node in sleeping, node))
+    up = {node for node, gpus in enumerate(topology.node_gpus.tolist()) if gpus}
+    idle = sorted(up - used, key=lambda node: (node in sleeping, node))
     asleep = []
     for node in idle:
         if spare.get(pools[node], 0) > 0:
@@ -184,7 +186,8 @@ def _requests(
     with_power: bool,
 ) -> dict[int, list[PoolRequest]]:
     """Return what jobs ask of each pool, the most important first; watts only if they matter."""
-    one_pool = len(round.cluster.topology.pools) == 1  # in it nodes are numbered as in the cluster
+    # In a single pool with all nodes in service these are numbered as in the cluster.
+    one_pool = len(round.cluster.topology.pools) == 1 and not round.cluster.out
     position = [nodes.position for nodes in free_lists(round.cluster)]
     asked: dict[int, list[PoolRequest]] = {}
     for order, (job, option) in enumerate(chosen.items()):

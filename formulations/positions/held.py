@@ -52,6 +52,8 @@ def nodes_of(found: Ways) -> Nodes:
             strict=True,
         )
     ):
+        if not size:
+            continue  # out of service
         kind = kinds[pool, rack if rack in capped else -1, size, watts[n], sleep_w]
         alike[pool, rack, size, kind].append(n)
     held: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)

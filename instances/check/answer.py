@@ -19,9 +19,9 @@ span               known, and the placement keeps within one node, or one rack
 gang               the placement adds up to the option's GPUs
 node               nodes exist
 duplicate-node     no node is named twice
-rate               the claimed rate is that of the profile (1e-6 relative; plans only)
+rate               the claimed rate is that of the profile (1e-6 relative; plans only), or measured
 option-power       the claimed power is that of the profile (1e-6 relative)
-capacity           no node has more GPUs in use than it has
+capacity           no node has more GPUs in use than it has in service
 asleep             no sleeping node is in use
 must-run           running jobs that may not be preempted are neither stopped nor changed
 power              the cluster draws no more than the power cap
@@ -48,7 +48,10 @@ delay              pauses last as long as costs and waking nodes demand
 truth              the instance knows the job's true work
 progress           each segment's work is the integral of the true rate (1e-6 relative)
 work               the segments' work adds up to the true work (1e-6 relative)
-sleep              nodes sleep within the horizon, and not twice at once
+sleep              nodes sleep within the horizon, and not twice at once or out of service
+out                no node is in use while it is out of service
+drain              no more GPUs of a node come into use while it is drained
+failure            jobs fail when they or their nodes do, and lose what checkpoints did not save
 accounting         each part of the energy, its cost and its carbon are the exact integrals (1e-9)
 =================  =================================================================
 """
@@ -84,6 +87,7 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
     there). Options claim their rate and power over the smallest number of nodes,
     ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes really used.
     A running job that goes on as it runs keeps its claimed rate, whatever has been measured since.
+    Where a job truly draws more than its profile says, limits are held against the profile.
 
     Raises
     ------

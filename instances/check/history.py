@@ -2,16 +2,18 @@
 
 from bisect import bisect_right
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
+from ronda.instances.check.faults import World, saved_s
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.check.plan import same_option
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import NoiseCurve
-from ronda.instances.schedule import JobOutcome, Schedule, Segment
+from ronda.instances.schedule import Failure, JobOutcome, Schedule, Segment
 from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceeds
 
 
@@ -27,6 +29,12 @@ class Histories:
             self._sleep_ends.setdefault(node, []).append(end_s)
         for ends in self._sleep_ends.values():
             ends.sort()
+        self._world = World(instance.faults, schedule.failures)
+
+    def unmatched(self) -> list[Violation]:
+        """Return the failures that the schedule claims of jobs that do not stop then."""
+        ends = {o.id: {s.end_s for s in o.segments} for o in self.schedule.jobs}
+        return self._world.unmatched(ends)
 
     def check(self, job: Job, outcome: JobOutcome) -> list[Violation]:
         """Return every rule that the history of a job breaks by itself."""
@@ -56,9 +64,15 @@ class Histories:
             faults.append(Fault("end", f"does not run when it ends at {outcome.end_s:g} s"))
         if segments and segments[-1].end_s > self.schedule.end_s:
             faults.append(Fault("end", f"runs beyond the end at {self.schedule.end_s:g} s"))
-        if not job.preemptible and not all(same(a, b) for a, b in pairwise(segments)):
+        if not job.preemptible and not all(
+            same(a, b) or self._broken(job, a) for a, b in pairwise(segments)
+        ):
             faults.append(Fault("must-run", "is stopped or changed, but may not be preempted"))
         return faults
+
+    def _broken(self, job: Job, segment: Segment) -> bool:
+        """Tell whether a segment ends by a fault, of a node or of the job."""
+        return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
         """Return why the job may not run like this; the expected rate is the scheduler's own."""
@@ -111,37 +125,87 @@ class Histories:
             return [Fault("truth", "has no true work to compare with")]
         if truth.curve is not None and truth.curve not in self.instance.curves:
             return [Fault("truth", f"there is no curve {truth.curve!r}")]
-        faults, done = [], 0.0
+        faults, done, failed = [], 0.0, 0
         for k, segment in enumerate(outcome.segments):
-            seconds = segment.end_s - segment.resume_s
-            expected, rate = self._progress(job, truth, segment, done, seconds)
-            teardown_s = segment.option.teardown_s
-            if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
-                worked_s = max(0.0, seconds - teardown_s)
-                in_time, _ = self._progress(job, truth, segment, done, worked_s)
-                ends = segment is outcome.segments[-1] and outcome.end_s is not None
-                expected = in_time if ends else truth.work - done
+            last = segment is outcome.segments[-1]
+            complete = last and outcome.end_s is not None and not outcome.failed
+            expected, slack = self._gross(job, truth, segment, done, complete=complete)
+            due = truth.failures[failed] if failed < len(truth.failures) else inf
+            claim = self._world.claim(job.id, segment)
+            own = not done + expected < due - slack
+            if done + expected > due + slack:
+                faults.append(Fault("failure", f"segment {k} goes on after it fails at {due:.9g}"))
+            if not complete:
+                faults += self._world.cause(segment, claim, own=own)
+            if claim is not None:
+                faults += self._lost(job, truth, claim, (k, segment), (done, expected, slack))
+                expected -= claim.lost
+                failed += claim.node is None
             # Times are rounded: the work of a microsecond is forgiven.
-            slack = RELATIVE * max(abs(segment.done), expected) + SECOND * rate
             if not abs(segment.done - expected) <= slack:
+                seconds = segment.end_s - segment.resume_s
                 message = f"segment {k} did {segment.done:.9g} in {seconds:.9g} s, not "
                 faults.append(Fault("progress", f"{message}{expected:.9g}"))
             done += segment.done
-        if exceeds(done, truth.work) or (outcome.end_s is not None and exceeds(truth.work, done)):
+        retries = self._world.retries
+        if outcome.failed != (retries is not None and failed > retries):
+            faults.append(Fault("failure", f"fails {failed} times, of which {retries} are allowed"))
+        ended = outcome.end_s is not None and not outcome.failed
+        if exceeds(done, truth.work) or (ended and exceeds(truth.work, done)):
             faults.append(Fault("work", f"did {done:.9g} of {truth.work:.9g}"))
         return faults
 
-    def _progress(
-        self, job: Job, truth: Truth, segment: Segment, done: float, seconds: float
+    def _gross(
+        self, job: Job, truth: Truth, segment: Segment, done: float, *, complete: bool
     ) -> tuple[float, float]:
-        """Return the work done in some seconds after `done`, and its largest rate."""
+        """Return the work that a segment does, before a failure takes some back, and the slack."""
+        expected, rate = self._progress(job, truth, segment, done, segment.end_s)
+        teardown_s = segment.option.teardown_s
+        if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
+            worked_s = max(segment.resume_s, segment.end_s - teardown_s)
+            in_time, _ = self._progress(job, truth, segment, done, worked_s)
+            expected = in_time if complete else truth.work - done
+        return expected, RELATIVE * max(abs(segment.done), expected) + SECOND * rate
+
+    def _lost(
+        self,
+        job: Job,
+        truth: Truth,
+        claim: Failure,
+        at: tuple[int, Segment],
+        work: tuple[float, float, float],
+    ) -> list[Fault]:
+        """Compare what a failure is said to cost with what was done since the last checkpoint.
+
+        `at` is the segment with its number, `work` what was done before it and in it, and the
+        slack.
+        """
+        (k, segment), (done, gross, slack) = at, work
+        costs = self.instance.costs if job.costs is None else job.costs
+        kept_s = saved_s(costs, segment)
+        kept, _ = self._progress(job, truth, segment, done, segment.resume_s + kept_s)
+        lost, lost_s = max(0.0, gross - kept), segment.end_s - segment.resume_s - kept_s
+        if abs(claim.lost - lost) <= slack and abs(claim.lost_s - lost_s) <= SECOND:
+            return []
+        message = f"segment {k} loses {claim.lost:.9g} of {claim.lost_s:.9g} s, not {lost:.9g}"
+        return [Fault("failure", f"{message} of {lost_s:.9g} s")]
+
+    def _progress(
+        self, job: Job, truth: Truth, segment: Segment, done: float, until_s: float
+    ) -> tuple[float, float]:
+        """Return the work that a segment does after `done` until some time, and its largest rate.
+
+        Its rate is that of the profile by ``truth.throughput`` and the slowest node's speed.
+        """
         option = segment.option
+        seconds = self._world.seconds(segment, until_s) * truth.throughput
         pace = self.examiner.verdict(job, option, segment.placement).actual
         assert pace is not None  # legality has been checked
         if truth.curve is None:
-            return pace.samples_per_s * seconds, pace.samples_per_s
+            return pace.samples_per_s * seconds, pace.samples_per_s * truth.throughput
         curve, physics = self.instance.curves[truth.curve], self.examiner.physics(job, option)
-        return advance(physics, pace, option.batch, curve, done, seconds)
+        work, rate = advance(physics, pace, option.batch, curve, done, seconds)
+        return work, rate * truth.throughput
 
 
 def advance(

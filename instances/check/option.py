@@ -135,13 +135,15 @@ class Examiner:
         """Return all that is wrong with a job's allocation by itself.
 
         The rate of an allocation that is `kept` was right when it began; what has been measured
-        since then does not make it wrong.
+        since then does not make it wrong. A job that runs the same way elsewhere may claim it too.
         """
         faults = self.placement(option, placement)
         verdict = self.verdict(state.job, option, None if faults else placement)
         faults += verdict.faults
         faults += self.option_power(option, verdict)
-        if not kept:
+        held = None if state.allocation is None else state.allocation.option
+        measured = held is not None and held.rate == option.rate and held.same_way(option)
+        if not kept and not measured:
             faults += self.rate(state, option, verdict)
         return [fault.at(f"job {state.job.id}") for fault in faults]
 

@@ -23,6 +23,7 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
     own: list[Violation] = []
     for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
         own += histories.check(job, outcome)
+    own += histories.unmatched()
     return found + (own or timeline_violations(instance, schedule))
 
 

@@ -3,8 +3,9 @@
 All of it is swept over sorted events with numpy: 100,000 jobs take about a second.
 """
 
-from dataclasses import dataclass
-from itertools import chain
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +17,32 @@ from ronda.instances.check.budget import (
     first_above,
     price_violations,
 )
+from ronda.instances.check.faults import off_times
 from ronda.instances.check.plan import capped_racks
 from ronda.instances.cluster import Cluster, Topology
+from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Energy, Schedule
 from ronda.instances.violation import ACCOUNTING, Violation
 
-SLEEPS = 1 << 40
-"""What a sleep counts in the sum of the GPUs in use on a node: more than any node has GPUs."""
+SLEEPS, OFFS = 1 << 40, 1 << 50
+"""What a sleep, and a time off, count in the sum of the GPUs in use on a node: more than it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """All S segments, P pairs of their placements and Z sleeps of a schedule as parallel arrays."""
+    """All S segments, P pairs of their placements and Z rests of a schedule as parallel arrays.
+
+    `power_w` are the true watts of a segment; `limited_w` those that limits are held against: no
+    more than the profile says, as no plan can know better. A rest of a node is a sleep or, if
+    `off`, a time out of service.
+    """
 
     start_s: Floats
     resume_s: Floats
     end_s: Floats
     power_w: Floats
+    limited_w: Floats
     gpus: Floats
     segment: Ints
     node: Ints
@@ -41,21 +50,31 @@ class Flat:
     sleeper: Ints
     sleep_start_s: Floats
     sleep_end_s: Floats
+    off: NDArray[np.bool_]
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Which placements (P,) last any time at all."""
+        return np.asarray(self.end_s[self.segment] > self.start_s[self.segment])
 
 
-def flatten(schedule: Schedule) -> Flat:
-    """Return a schedule's segments and sleeps as arrays."""
+def flatten(instance: Instance, schedule: Schedule) -> Flat:
+    """Return a schedule's segments and sleeps as arrays; nothing is off."""
+    hot = {j.id: j.truth.power for j in instance.jobs if j.truth and j.truth.power != 1.0}
+    power = [hot.get(outcome.id, 1.0) for outcome in schedule.jobs for _ in outcome.segments]
     segments = [segment for outcome in schedule.jobs for segment in outcome.segments]
     sizes = [len(segment.placement) for segment in segments]
     pairs = np.fromiter(
         chain.from_iterable(chain.from_iterable(s.placement for s in segments)), dtype=np.int64
     ).reshape(-1, 2)
     sleeps = np.array(schedule.sleeps, dtype=float).reshape(-1, 3)
+    claimed_w = np.array([s.option.power_w for s in segments], dtype=float)
     return Flat(
         start_s=np.array([s.start_s for s in segments], dtype=float),
         resume_s=np.array([s.resume_s for s in segments], dtype=float),
         end_s=np.array([s.end_s for s in segments], dtype=float),
-        power_w=np.array([s.option.power_w for s in segments], dtype=float),
+        power_w=claimed_w * np.array(power, dtype=float),
+        limited_w=claimed_w * np.minimum(1.0, np.array(power, dtype=float)),
         gpus=np.array([s.option.gpus for s in segments], dtype=float),
         segment=np.repeat(np.arange(len(segments)), sizes),
         node=pairs[:, 0],
@@ -63,21 +82,53 @@ def flatten(schedule: Schedule) -> Flat:
         sleeper=sleeps[:, 0].astype(np.int64),
         sleep_start_s=sleeps[:, 1],
         sleep_end_s=sleeps[:, 2],
+        off=np.zeros(len(sleeps), dtype=bool),
     )
+
+
+def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
+    """Return the arrays with the times off among the rests, and what grows while drained."""
+    off, found = off_times(faults, _use(flat, {o.node for o in faults.outages}), end_s)
+    both = replace(
+        flat,
+        sleeper=np.append(flat.sleeper, off.node),
+        sleep_start_s=np.append(flat.sleep_start_s, off.start_s),
+        sleep_end_s=np.append(flat.sleep_end_s, off.end_s),
+        off=np.append(flat.off, np.ones(len(off.node), dtype=bool)),
+    )
+    return both, found
+
+
+def _use(flat: Flat, nodes: set[int]) -> dict[int, list[tuple[float, int]]]:
+    """Return by node pairs (time, GPUs in use from then on), for some nodes."""
+    found = {}
+    for node in nodes:
+        own = np.flatnonzero((flat.node == node) & flat.held)
+        change: defaultdict[float, int] = defaultdict(int)
+        for k in own.tolist():
+            change[float(flat.start_s[flat.segment[k]])] += int(flat.count[k])
+            change[float(flat.end_s[flat.segment[k]])] -= int(flat.count[k])
+        times = sorted(change)
+        found[node] = list(zip(times, accumulate(change[t] for t in times), strict=True))
+    return found
 
 
 def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
     """Return what the jobs break together; their own histories have been found in order."""
-    flat, topology = flatten(schedule), instance.cluster.topology
+    flat, topology = flatten(instance, schedule), instance.cluster.topology
     found = _sleep_violations(schedule, len(topology.node_gpus))
     if found:
         return found
+    if instance.faults.outages:
+        flat, found = with_off_times(flat, instance.faults, schedule.end_s)
     found += _node_violations(flat, topology)
     everything = np.ones(len(topology.node_gpus), dtype=bool)
-    times, power = power_steps(flat, topology, everything, schedule.end_s)
+    limited = replace(flat, power_w=flat.limited_w)
+    times, power = power_steps(limited, topology, everything, schedule.end_s)
     found += cap_violations(instance, times, power, schedule.end_s)
     found += energy_violations(instance, times, power, schedule.end_s)
-    found += _rack_violations(instance.cluster, flat, schedule.end_s)
+    found += _rack_violations(instance.cluster, limited, schedule.end_s)
+    times, power = power_steps(flat, topology, everything, schedule.end_s)
     found += price_violations(instance, schedule, times, power)
     return found + _accounting_violations(schedule, energy(flat, topology, schedule.end_s))
 
@@ -95,27 +146,28 @@ def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
 
 
 def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
-    """Return each node's first time with too many GPUs in use, in use asleep, or asleep twice."""
-    held = flat.end_s[flat.segment] > flat.start_s[flat.segment]
-    segment, one = flat.segment[held], np.ones_like(flat.sleeper)
+    """Return each node's first time with too many GPUs in use, in use at rest, or at rest twice."""
+    held = flat.held
+    segment, rests = flat.segment[held], np.where(flat.off, OFFS, SLEEPS)
     node = np.concatenate((flat.node[held], flat.node[held], flat.sleeper, flat.sleeper))
     time = np.concatenate(
         (flat.start_s[segment], flat.end_s[segment], flat.sleep_start_s, flat.sleep_end_s)
     )
-    change = np.concatenate((flat.count[held], -flat.count[held], SLEEPS * one, -SLEEPS * one))
+    change = np.concatenate((flat.count[held], -flat.count[held], rests, -rests))
     order = np.lexsort((time, node))
     node, time, load = node[order], time[order], np.cumsum(change[order])
     # A node's changes add up to nothing, so the sum starts again with each node. What holds from
     # a time on is the sum after all changes of that time.
     last = np.append((node[1:] != node[:-1]) | (time[1:] != time[:-1]), True)[: len(node)]
     node, time, load = node[last], time[last], load[last]
-    used, asleep = load % SLEEPS, load // SLEEPS
+    used, asleep, off = load % SLEEPS, load % OFFS // SLEEPS, load // OFFS
     gpus = topology.node_gpus[node]
     found = []
     for code, bad, what in (
         ("capacity", used > gpus, "more GPUs in use than it has"),
         ("asleep", (used > 0) & (asleep > 0), "in use while it sleeps"),
-        ("sleep", asleep > 1, "falls asleep while it sleeps"),
+        ("out", (used > 0) & (off > 0), "in use while it is out of service"),
+        ("sleep", asleep + off > 1, "falls asleep while it sleeps, or is out of service"),
     ):
         for k in np.unique(node[bad], return_index=True)[1].tolist():
             first = int(np.flatnonzero(bad)[k])
@@ -137,9 +189,10 @@ def power_steps(
     each_w = flat.power_w / flat.gpus
     gained = flat.count * (each_w[flat.segment] - topology.gpu_idle_w[flat.node])
     extra = np.bincount(flat.segment, weights=gained * mask[flat.node], minlength=len(flat.start_s))
-    saved = ((topology.sleep_w - idle_w) * mask)[flat.sleeper]
+    rest_w = np.where(flat.off, 0.0, topology.sleep_w[flat.sleeper])
+    saved = (rest_w - idle_w[flat.sleeper]) * mask[flat.sleeper]
     woken_s = flat.sleep_end_s
-    waking = (topology.wake_w * mask)[flat.sleeper]
+    waking = (topology.wake_w * mask)[flat.sleeper] * ~flat.off
     time = np.concatenate(
         (
             [0.0],
@@ -162,8 +215,8 @@ def power_steps(
 
 
 def awake_s(flat: Flat, topology: Topology) -> Floats:
-    """Return (Z,) when the node of each sleep is awake after it, or falls asleep again."""
-    ready = flat.sleep_end_s + topology.wake_s[flat.sleeper]
+    """Return (Z,) when the node of each rest is awake after it, or rests again."""
+    ready = flat.sleep_end_s + topology.wake_s[flat.sleeper] * ~flat.off
     order = np.lexsort((flat.sleep_start_s, flat.sleeper))
     here, after = order[:-1], order[1:]
     again = flat.sleeper[here] == flat.sleeper[after]
@@ -188,11 +241,9 @@ def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
         weights=flat.count * topology.gpu_idle_w[flat.node],
         minlength=len(flat.start_s),
     )
-    up_s = end_s - np.bincount(
-        flat.sleeper,
-        weights=flat.sleep_end_s - flat.sleep_start_s,
-        minlength=len(topology.node_gpus),
-    )
+    rest_s, nodes = flat.sleep_end_s - flat.sleep_start_s, len(topology.node_gpus)
+    slept_s = np.bincount(flat.sleeper, weights=rest_s * ~flat.off, minlength=nodes)
+    up_s = end_s - np.bincount(flat.sleeper, weights=rest_s, minlength=nodes)
     waking_s = np.minimum(awake_s(flat, topology), end_s) - flat.sleep_end_s
     all_gpus_j = (topology.node_gpus * topology.gpu_idle_w) @ up_s
     return Energy(
@@ -200,8 +251,8 @@ def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
         paused_j=float(idle_w @ (flat.resume_s - flat.start_s)),
         idle_gpu_j=float(all_gpus_j - idle_w @ (flat.end_s - flat.start_s)),
         host_j=float(topology.host_idle_w @ up_s),
-        sleep_j=float(topology.sleep_w @ (end_s - up_s)),
-        wake_j=float(topology.wake_w[flat.sleeper] @ waking_s),
+        sleep_j=float(topology.sleep_w @ slept_s),
+        wake_j=float(topology.wake_w[flat.sleeper] @ (waking_s * ~flat.off)),
     )
 
 

@@ -5,9 +5,19 @@ are those of `ronda.instances.generate.applications`.
 """
 
 from ronda.instances.generate.common import SEVERITIES, Severity
+from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.generate.horizons import horizon
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure
 from ronda.instances.generate.tiny import tiny_round
 
-__all__ = ["SEVERITIES", "Severity", "Structure", "horizon", "round", "tiny_round"]
+__all__ = [
+    "SEVERITIES",
+    "Breakage",
+    "Severity",
+    "Structure",
+    "broken",
+    "horizon",
+    "round",
+    "tiny_round",
+]

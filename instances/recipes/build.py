@@ -14,6 +14,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand, probes
 from ronda.instances.recipes.batches import philly_batches
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
+from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
@@ -31,6 +32,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "philly-batches": philly_batches,
     "philly-energy": lambda source: energy(source, WEEK),
     "philly-energy-small": lambda source: energy(source, HALF_DAY),
+    "philly-faults": philly_faults,
     "pods-mixed": lambda _: structured("pods-mixed"),
     "pollux-1": lambda source: pollux(source, 1),
     "pollux-2": lambda source: pollux(source, 2),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Costs, Job
+from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import NoiseCurve, Profile, Rigid
 from ronda.instances.rules.cluster import owners
 from ronda.instances.rules.problem import Problem, one_of, show
@@ -69,6 +69,15 @@ def truth_problems(
         elif job.truth.learning is not None and job.epoch is None:
             place = at(places, k, ".truth.learning", job)
             yield Problem(place, "a job without an epoch", "job.epoch, for losses are per epoch")
+        elif job.truth.failures:
+            yield from _failures(job.truth, at(places, k, ".truth.failures", job))
+
+
+def _failures(truth: Truth, place: str) -> Iterator[Problem]:
+    """Check that a job fails ever later, and before its end."""
+    points = (*truth.failures, truth.work)
+    if any(a >= b for a, b in pairwise(points)):
+        yield Problem(place, show(truth.failures), f"ascending, below its work {truth.work:g}")
 
 
 def cost_problems(costs: Costs, place: str = "costs.restart_by_gpus") -> Iterator[Problem]:

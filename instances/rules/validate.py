@@ -16,6 +16,7 @@ from ronda.instances.round import Round
 from ronda.instances.rules.budget import budget_problems, limit_problems
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.diagnose import mismatch, non_finite
+from ronda.instances.rules.faults import fault_problems, out_problems
 from ronda.instances.rules.jobs import cost_problems, job_problems, order_problems, truth_problems
 from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
@@ -68,6 +69,8 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
     """
     if isinstance(obj, Round):
         broken = list(cluster_problems(obj.cluster))
+        if obj.cluster.out and not broken:
+            broken = list(out_problems(obj.cluster))
         odd = list(profile_problems(obj.profiles, obj.cluster))
         whole = obj if broken or odd else completed(obj)
         own = _round(whole, cluster=not broken, physics=not (broken or odd))
@@ -129,7 +132,12 @@ def _not_finite(place: str, value: float) -> Problem:
 
 def _instance(instance: Instance) -> Iterator[Problem]:
     broken = list(cluster_problems(instance.cluster))
+    if instance.cluster.out:
+        found = "GPUs out of service"
+        broken.append(Problem("cluster.out", found, "none: what breaks stands in faults.outages"))
     yield from broken
+    if not broken:
+        yield from fault_problems(instance.faults, instance.cluster)
     yield from profile_problems(instance.profiles, instance.cluster)
     yield from curve_problems(instance.curves)
     jobs = instance.jobs
@@ -162,7 +170,8 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
         return running(k) if k < first_waiting else waiting(k - first_waiting)
 
     jobs = [state.job for state in round.jobs]
-    yield from job_problems(jobs, places, round.profiles, round.cluster if cluster else None)
+    whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster
+    yield from job_problems(jobs, places, round.profiles, whole if cluster else None)
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)

@@ -258,11 +258,11 @@ class _Placing:
             return awake
         base = sum(c.idle_w(n) for c, n in zip(classes, counts, strict=True))
         spare_w = self._left_w(rows, base)
-        now = np.ones(len(round.cluster.topology.node_pool), dtype=bool)
+        now = round.cluster.topology.node_gpus > 0
         now[list(round.asleep)] = False
         for pool in sorted(awake):
             idle = int((now & (round.cluster.topology.node_pool == pool)).sum()) - awake[pool]
-            each_w = max(c.saves_w for c in classes if c.pool == pool)
+            each_w = max((c.saves_w for c in classes if c.pool == pool), default=0.0)
             if each_w > 0:
                 idle = min(idle, int(max(0.0, spare_w) // each_w))
             if idle > 0:

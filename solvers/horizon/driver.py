@@ -17,11 +17,12 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.plan import Plan
+from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
 from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.horizon.fallback import restore
-from ronda.solvers.horizon.guard import guarded
+from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import config_of
@@ -105,6 +106,9 @@ class Driver:
         self._energy_due_s = float("inf")
         self._in_vain = 0
         self._clocks: dict[str, float] = {}
+        self._asked: Round | None = None  # what the policy thinks about, if that takes time
+        self._answer_s = float("inf")
+        self._again = False  # whether something has happened since
 
     def header(self) -> Header:
         """Return what identifies this run."""
@@ -131,20 +135,23 @@ class Driver:
             began = time.perf_counter()
             now_s = 0.0 if first else self._next_event_s()
             first = False
-            if not self._is_due(now_s, state.advance(now_s)):
+            asked = self._to_answer(self._is_due(now_s, state.advance(now_s)))
+            if asked is None:
                 continue
             decision = next(recorded, None)
             if decision is not None:
                 if journal is not None and decision.record.now_s != now_s:
                     raise journal.refused(len(self.records) + 2)
-                self._replay(decision)
+                self._replay(decision, asked)
             else:
-                decision = self._decide(began)
+                decision = self._decide(began, asked)
                 if journal is not None:
                     journal.append(decision)
             self._energy_due_s = self._next_look_s()
             self.records.append(decision.record)
             self._count_in_vain(decision.record)
+            if self._again and (state.waiting or state.running):
+                self._ask()
             if progress is not None:
                 progress(state.completed, len(self.instance.jobs), now_s)
         return self._schedule()
@@ -152,7 +159,7 @@ class Driver:
     def _next_event_s(self) -> float:
         """Return the time of the next event of any kind."""
         state = self.state
-        times = [state.next_submit_s(), state.next_end_s()]
+        times = [state.next_submit_s(), state.next_end_s(), state.world.next_s, self._answer_s]
         if state.waiting or state.running:
             times.extend(self._clock_events())
         else:
@@ -197,7 +204,44 @@ class Driver:
         spent_s = state.spent_s()
         return min(look_s, spent_s) if spent_s > state.now_s else look_s
 
-    def _is_due(self, now_s: float, happened: tuple[int, int]) -> bool:
+    def _to_answer(self, due: bool) -> Round | None:
+        """Return the round whose decision takes effect now, if there is one.
+
+        Decisions that take time are asked for when they are due, one after the other. A limit that
+        changes or runs out does not wait: the policy is asked anew, and what it says is done.
+        """
+        now_s = self.state.now_s
+        live = bool(self.state.waiting or self.state.running)
+        at_once = not self.instance.faults.decision_s or not live or self._is_urgent(now_s)
+        asked = None
+        if due and at_once:
+            asked, self._again = self.state.snapshot(self._length_s), False
+        elif self._asked is not None:
+            self._again |= due
+            asked = self._asked if now_s >= self._answer_s else None
+        elif due:
+            self._ask()
+        if asked is not None:
+            self._asked, self._answer_s = None, float("inf")
+        return asked
+
+    def _ask(self) -> None:
+        """Let the policy think about the round as it is now."""
+        delay_s = self.instance.faults.decision_s
+        self._asked = self.state.snapshot(self._length_s, delay_s)
+        self._answer_s, self._again = self.state.now_s + delay_s, False
+
+    @property
+    def _length_s(self) -> float:
+        """For how long a decision is expected to stand."""
+        return self.cadence.period_s or 60.0
+
+    def _is_urgent(self, now_s: float) -> bool:
+        """Tell whether a limit or price changes now, or the energy budget asks for a look."""
+        changes = any(series.changes_at(now_s) for series in self.instance.budget.series)
+        return changes or now_s >= self._energy_due_s
+
+    def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
         """Tell whether the policy is to be called now: without live jobs, if limits need sleep."""
         if not (self.state.waiting or self.state.running):
             return self.state.must_rest()
@@ -206,29 +250,36 @@ class Driver:
         period = self.cadence.period_s
         if period is not None and now_s % period == 0:
             return True
-        if any(series.changes_at(now_s) for series in self.instance.budget.series):
-            return True
-        return now_s >= self._energy_due_s
+        return self._is_urgent(now_s)
 
     def _count_in_vain(self, record: RoundRecord) -> None:
         """Count the rounds in a row that only wait: nothing runs and nothing will arrive."""
-        idle = not self.state.running and self.state.next_submit_s() == float("inf")
+        comes_s = min(self.state.next_submit_s(), self.state.world.next_s)
+        idle = not self.state.running and comes_s == float("inf")
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
 
-    def _decide(self, began: float) -> Decision:
-        """Ask the policy, check its plan, carry it out and record it."""
+    def _decide(self, began: float, asked: Round) -> Decision:
+        """Ask the policy, check its plan, carry it out and record it.
+
+        A plan for a round that has passed is checked against that; what can no longer be done by
+        now is left out, and what is left checked against the present but for what it foresaw.
+        """
         state = self.state
-        round_ = state.snapshot(self.cadence.period_s or 60.0)
         pinned = tuple(state.pinned)
         deadline = Deadline(self.time_limit_s)
+        now = None
+        if asked.now_s != state.now_s:
+            now = Passed(state.snapshot(self._length_s), state.still)
         relief, faults, solve_s, replaced = guarded(
             self.policy,
-            round_,
+            asked,
             state.ledger,
             deadline=deadline,
             seed=(self.seed * 1_000_003 + len(self.records)) % 2**31,
             initial=self.previous,
+            now=now,
         )
+        round_ = asked if now is None else now.round
         if not replaced and self._clocks and Capability.ELASTIC not in self.policy.capabilities:
             relief = restore(round_, state.ledger, relief.plan, self._clocks)
         plan = relief.plan
@@ -261,10 +312,11 @@ class Driver:
         kept = msgspec.structs.replace(plan, allocations={})
         return Decision(change=change, plan=kept, record=record)
 
-    def _replay(self, decision: Decision) -> None:
+    def _replay(self, decision: Decision, asked: Round) -> None:
         """Carry out a recorded decision again."""
         state, change = self.state, decision.change
-        state.snapshot(60.0)  # measures progress, as it did when the decision was made
+        if asked.now_s != state.now_s:
+            state.snapshot(self._length_s)  # measures progress, as when the decision was made
         kept = {i: a for i, a in state.held().items() if i not in change.stopped}
         plan = msgspec.structs.replace(
             decision.plan, allocations=kept | change.held, asleep=change.asleep
@@ -299,6 +351,7 @@ class Driver:
             jobs=jobs,
             rounds=tuple(self.records),
             sleeps=tuple(state.sleeps),
+            failures=tuple(state.failures),
             energy=state.meter.total(state.now_s),
             energy_cost=None if state.cost is None else state.cost.total,
             carbon_g=None if state.carbon is None else state.carbon.total,

@@ -23,11 +23,11 @@ class Meter:
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
         self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
-    def segment(self, segment: Segment) -> None:
-        """Account for a finished segment."""
+    def segment(self, segment: Segment, power: float = 1.0) -> None:
+        """Account for a finished segment of a job that draws `power` times what is expected."""
         option = segment.option
         idle_w = option.gpus * self._idle_w[option.pool]
-        self.busy_j += option.power_w * (segment.end_s - segment.resume_s)
+        self.busy_j += power * option.power_w * (segment.end_s - segment.resume_s)
         self.paused_j += idle_w * (segment.resume_s - segment.start_s)
         self.held_idle_j += idle_w * (segment.end_s - segment.start_s)
 
@@ -37,17 +37,26 @@ class Meter:
         self.slept_host_j += self._host_w[node] * (end_s - start_s)
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
 
+    def off(self, node: int, start_s: float, end_s: float) -> None:
+        """Account for a time in which a node was out of service."""
+        self.slept_host_j += self._host_w[node] * (end_s - start_s)
+        self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
+
     def wake(self, node: int, seconds: float) -> None:
         """Account for a wake-up of a node that lasted `seconds`."""
         self.wake_j += self.wake_w[node] * seconds
 
-    def extra_w(self, option: Option) -> float:
+    def extra_w(self, option: Option, power: float = 1.0) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
-        return option.power_w - option.gpus * self._idle_w[option.pool]
+        return power * option.power_w - option.gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
         """Return what a sleeping node saves."""
         return self._host_w[node] + self._node_gpus_w[node] - self._sleep_w[node]
+
+    def idle_w(self, node: int) -> float:
+        """Return what a node without jobs draws."""
+        return self._host_w[node] + self._node_gpus_w[node]
 
     def used_j(
         self,
@@ -55,16 +64,19 @@ class Meter:
         running: Iterable[tuple[float, float]],
         sleeping: Iterable[tuple[int, float]],
         waking: Iterable[tuple[int, float, float]] = (),
+        off: Iterable[tuple[int, float]] = (),
     ) -> float:
         """Return the joules that the cluster has used by `now_s`.
 
         `running` are pairs (watts that a job adds to its idle GPUs, when it began to progress),
-        `sleeping` pairs (node, since when), `waking` triples (node, since when, when it is awake).
+        `sleeping` and `off` pairs (node, since when), `waking` triples (node, since when, when it
+        is awake).
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
         extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
+        saved += sum(self.idle_w(node) * (now_s - since) for node, since in off)
         woken = sum(self.wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)
         return float(self.awake_w * now_s + closed + self.wake_j + extra - saved + woken)
 

@@ -7,6 +7,8 @@ keeps running, and what fits beside it starts.
 
 import math
 import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -14,15 +16,28 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.instances.check.answer import Ledger
+from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
+from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.greedy.in_time import fill
 from ronda.solvers.horizon.fallback import Relief, fallback
 
 LATE, LATE_S = 3.0, 1.0
 """A plan that takes this many times its limit, and a second, comes much too late to be used."""
+
+
+FORECASTS = ("rate", "energy")
+"""Rules on what a plan foresaw: one for a round that has passed is not held to them now."""
+
+
+class Passed(NamedTuple):
+    """What is so by now, if a decision takes effect later than the round it was asked about."""
+
+    round: Round
+    still: Callable[[Plan], Plan]  # what of a plan can still be done
 
 
 class Guarded(NamedTuple):
@@ -42,8 +57,12 @@ def guarded(
     deadline: Deadline,
     seed: int,
     initial: Plan | None = None,
+    now: Passed | None = None,
 ) -> Guarded:
     """Ask a policy, and answer in its place if it must be.
+
+    A plan for a round that has passed (`now`) is checked against that; what can no longer be done
+    is left out, and what is left checked against the present but for what it foresaw.
 
     Raises
     ------
@@ -57,7 +76,13 @@ def guarded(
     if not faults and limit_s is not None and own_s > LATE * limit_s + LATE_S:
         faults = [f"late: came after {own_s:.3g} s of {limit_s:.3g} s"]
         plan = _nothing(policy, seed, initial)
-    faults = faults or _broken(round, ledger, plan)
+    if now is None:
+        faults = faults or _broken(partial(ledger.check, round), plan)
+    else:
+        faults = faults or _broken(partial(check_plan, round), plan)
+        plan, round = plan if faults else now.still(plan), now.round
+        present = () if faults else ledger.check(round, plan)
+        faults += [_told(v) for v in present if v.code not in FORECASTS]
     if not faults and plan.status is not SolutionStatus.NONE:
         return Guarded(Relief(plan), (), solve_s, replaced=False)
     if faults:
@@ -124,12 +149,15 @@ def _words(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300] + where
 
 
-def _broken(round: Round, ledger: Ledger, plan: Plan) -> list[str]:
+def _told(violation: Violation) -> str:
+    return f"{violation.code} {violation.where}: {violation.message}"
+
+
+def _broken(check: Callable[[Plan], Sequence[Violation]], plan: Plan) -> list[str]:
     """Return what is wrong with a plan: rules that it breaks, and what cannot be a plan at all."""
     try:
-        found = [f"{v.code} {v.where}: {v.message}" for v in ledger.check(round, plan)]
-        if found:
-            return found
+        if found := check(plan):
+            return [_told(violation) for violation in found]
         numbers = {"objective": plan.objective, "bound": plan.bound, **plan.prices}
         for name, number in numbers.items():
             if number is not None and not math.isfinite(number):

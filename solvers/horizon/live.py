@@ -5,6 +5,8 @@ Only this module and the driver read a job's ``truth``.
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from math import floor
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,10 +14,10 @@ from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, JobState
+from ronda.instances.job import Allocation, Costs, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve
-from ronda.instances.schedule import JobOutcome, Segment
+from ronda.instances.schedule import Failure, JobOutcome, Segment
 
 INFINITY = float("inf")
 
@@ -66,15 +68,20 @@ class TrueRates:
         self.node_rack: list[int] = instance.cluster.topology.node_rack.tolist()
         self._known: dict[tuple[object, ...], Stages] = {}
 
-    def stages(self, job: Job, curve: str | None, allocation: Allocation) -> Stages:
-        """Return the rates of `job` on an allocation, over the stages of its noise curve."""
+    def stages(
+        self, job: Job, curve: str | None, allocation: Allocation, factor: float = 1.0
+    ) -> Stages:
+        """Return the rates of `job` on an allocation, over the stages of its noise curve.
+
+        It is faster by `factor` than its profile says.
+        """
         option, nodes = allocation.option, len(allocation.placement)
         racks = len({self.node_rack[node] for node, _ in allocation.placement})
         way = (option.gpus, nodes, option.batch, option.clock, racks)
-        key = (job.profile, curve, option.pool, *way)
+        key = (job.profile, curve, option.pool, *way, factor)
         if key not in self._known:
             profile, gpu_type = self.profiles[job.profile], self.pools[option.pool].gpu_type
-            speed = float(samples_per_s(profile, gpu_type, *way))
+            speed = float(samples_per_s(profile, gpu_type, *way)) * factor
             until: tuple[float, ...] = (INFINITY,)
             rates: tuple[float, ...] = (speed,)
             if curve is not None:
@@ -84,16 +91,25 @@ class TrueRates:
         return self._known[key]
 
 
+class Base(NamedTuple):
+    """From some time on, with some work done, a job progresses at these rates."""
+
+    since_s: float
+    done: float
+    stages: Stages
+
+
 @dataclass(slots=True)
 class Live:
     """One live job.
 
     It has done `done` by `since_s`: when the running allocation began to progress, or the last time
-    that the state was refreshed.
+    that it was measured, or changed its speed.
     """
 
     index: int  # its place in the instance (order of submission)
     job: Job  # without its truth
+    truth: Truth
     work: float
     curve_name: str | None
     curve: NoiseCurve | None
@@ -109,6 +125,10 @@ class Live:
     end_s: float = INFINITY  # when it will complete if nothing changes
     next_stage_s: float = INFINITY  # when its noise scale changes next, or an epoch is logged
     segments: list[Segment] = field(default_factory=list)
+    past: list[Base] = field(default_factory=list)  # of the running allocation, before since_s
+    failed: int = 0  # how often by itself
+    fails: bool = False  # whether it is a failure that ends the allocation at end_s
+    report: tuple[float, dict[str, Any]] | None = None  # what was measured when, not yet shown
 
     @classmethod
     def submit(cls, index: int, job: Job, instance: Instance) -> "Live":
@@ -121,22 +141,27 @@ class Live:
         state = JobState(
             job=public, since_s=job.submit_s, noise=None if curve is None else noise_at(curve, 0.0)
         )
-        return cls(index, public, job.truth.work, name, curve, state, job.truth.learning)
+        truth = job.truth
+        return cls(index, public, truth, truth.work, name, curve, state, truth.learning)
 
     def hold(
-        self, now_s: float, allocation: Allocation, rates: TrueRates, ready_s: float, costs: Costs
+        self,
+        now_s: float,
+        allocation: Allocation,
+        rates: TrueRates,
+        ready_s: float,
+        costs: Costs,
+        speed: float = 1.0,
     ) -> None:
-        """Begin to hold an allocation whose nodes are awake at `ready_s`."""
+        """Begin to hold an allocation whose nodes are awake at `ready_s`, and run at a speed."""
         started = self.state.started
         moved = started and self.segments[-1].end_s == now_s
         pause_s = costs.pause(allocation.option.gpus, started=started, running=moved)
         pause_s += self.state.owed_at(now_s)
         self.start_s, self.start_done = now_s, self.done
         self.resume_s = self.since_s = max(now_s, ready_s) + pause_s
-        self.stages = rates.stages(self.job, self.curve_name, allocation)
-        self.end_s = self.resume_s + self.stages.seconds(self.done, self.work)
-        self.end_s += allocation.option.teardown_s
-        self._foresee_stage()
+        self.past = []
+        self._run_at(rates, allocation, speed)
         self.state = msgspec.structs.replace(
             self.state,
             job=self._pinned() if self.in_vain >= MOST_IN_VAIN else self.job,
@@ -149,6 +174,35 @@ class Live:
             owed_s=0.0,
             pause_s=pause_s,
         )
+
+    def _run_at(self, rates: TrueRates, allocation: Allocation, speed: float) -> None:
+        """Progress at a speed from `since_s` on; work out when the allocation, or stage, ends."""
+        factor = self.truth.throughput * speed
+        self.stages = rates.stages(self.job, self.curve_name, allocation, factor)
+        failures = self.truth.failures
+        self.fails = self.failed < len(failures)
+        target = failures[self.failed] if self.fails else self.work
+        self.end_s = self.since_s + self.stages.seconds(self.done, target)
+        self.end_s += 0.0 if self.fails else allocation.option.teardown_s
+        self._foresee_stage()
+        if factor != 1.0:
+            self.next_stage_s = self.since_s  # its rate can be measured from then on
+
+    def change_speed(self, now_s: float, rates: TrueRates, speed: float) -> None:
+        """Go on at another speed; a job that has done its work and is torn down takes no notice."""
+        allocation = self.state.allocation
+        assert allocation is not None
+        if self.done_at(now_s) >= self.work:
+            return
+        self._rebase(now_s)
+        self._run_at(rates, allocation, speed)
+        self.next_stage_s = self.since_s
+
+    def _rebase(self, now_s: float) -> None:
+        """Refresh the work done; what was is kept, for a failure goes back."""
+        if self.stages is not None and now_s > self.since_s:
+            self.past.append(Base(self.since_s, self.done, self.stages))
+            self.done, self.since_s = self.done_at(now_s), now_s
 
     @property
     def pinned(self) -> bool:
@@ -165,11 +219,41 @@ class Live:
     def _pinned(self) -> Job:
         return msgspec.structs.replace(self.job, preemptible=False)
 
+    def fail(self, now_s: float, node: int | None, costs: Costs) -> tuple[Segment, Failure]:
+        """Stop holding the allocation, by the failure of a node or (None) of its own.
+
+        The job goes back to the last of its checkpoints, one each `costs.checkpoint_s` of progress.
+        """
+        reached = self.done_at(now_s) if node is not None else self.truth.failures[self.failed]
+        self.failed += node is None
+        seconds, every = max(0.0, now_s - self.resume_s), costs.checkpoint_s
+        kept_s = floor(seconds / every) * every if every else seconds
+        kept = self._done_by(self.resume_s + kept_s) if kept_s < seconds else reached
+        lost = Failure(
+            time_s=now_s,
+            job=self.job.id,
+            node=node,
+            lost=max(0.0, reached - kept),
+            lost_s=seconds - kept_s,
+        )
+        return self._release(now_s, min(kept, reached)), lost
+
+    def _done_by(self, time_s: float) -> float:
+        """Return the true work done by an earlier time of the running allocation."""
+        for base in reversed(self.past):
+            if base.since_s <= time_s < self.since_s:
+                return min(self.work, base.stages.advance(base.done, time_s - base.since_s))
+        return self.done_at(time_s)
+
     def release(self, now_s: float, *, complete: bool) -> Segment:
         """Stop holding the allocation; returns the segment that it leaves behind."""
+        return self._release(now_s, self.work if complete else self.done_at(now_s))
+
+    def _release(self, now_s: float, done: float) -> Segment:
+        """Stop holding the allocation with some work done."""
         allocation = self.state.allocation
         assert allocation is not None
-        self.done = self.work if complete else self.done_at(now_s)
+        self.done = done
         self.in_vain = 0 if self.done > self.start_done else self.in_vain + 1
         option = allocation.option
         segment = Segment(
@@ -181,7 +265,7 @@ class Live:
             placement=allocation.placement,
         )
         self.segments.append(segment)
-        self.since_s, self.stages = now_s, None
+        self.since_s, self.stages, self.report = now_s, None, None
         self.end_s = self.next_stage_s = INFINITY
         self.state = msgspec.structs.replace(
             self.state,
@@ -203,22 +287,28 @@ class Live:
         return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
 
     def observe(self, now_s: float) -> None:
-        """Measure progress, noise scale and rate once a stage, or an epoch, is over."""
+        """Measure progress, noise scale and rate, once what was measured is no longer so."""
         assert self.state.allocation is not None
         assert self.stages is not None
-        self.done, self.since_s = self.done_at(now_s), now_s
+        self._rebase(now_s)
         self._foresee_stage()
         rate = self.stages.rates[bisect_right(self.stages.until, self.done)]
         held = self.state.allocation
         option = msgspec.structs.replace(held.option, rate=rate)
-        self.state = msgspec.structs.replace(
-            self.state,
-            allocation=msgspec.structs.replace(held, option=option),
-            noise=None if self.curve is None else noise_at(self.curve, self.done),
-            since_s=now_s,
-            done=self.done,
-            log=self._log(),
-        )
+        measured = {
+            "allocation": msgspec.structs.replace(held, option=option),
+            "noise": None if self.curve is None else noise_at(self.curve, self.done),
+            "since_s": now_s,
+            "done": self.done,
+            "log": self._log(),
+        }
+        self.report = now_s, measured
+
+    def show(self) -> None:
+        """Let the state show what has been measured."""
+        assert self.report is not None
+        self.state = msgspec.structs.replace(self.state, **self.report[1])
+        self.report = None
 
     def _log(self) -> TrainingLog | None:
         """Return what the training has logged by now."""
@@ -240,8 +330,12 @@ class Live:
         if end < self.work:
             self.next_stage_s = self.since_s + self.stages.seconds(self.done, end)
 
-    def outcome(self, end_s: float | None) -> JobOutcome:
-        """Return the job's history."""
+    def outcome(self, end_s: float, *, failed: bool = False) -> JobOutcome:
+        """Return the history of a job that has ended."""
         return JobOutcome(
-            id=self.job.id, submit_s=self.job.submit_s, end_s=end_s, segments=tuple(self.segments)
+            id=self.job.id,
+            submit_s=self.job.submit_s,
+            end_s=end_s,
+            segments=tuple(self.segments),
+            failed=failed,
         )

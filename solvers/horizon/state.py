@@ -1,18 +1,22 @@
 """The cluster as the driver sees it: who holds what, which nodes sleep, what it draws."""
 
 import heapq
+from itertools import count
 
+import msgspec
 from msgspec.structs import replace
 
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
+from ronda.instances.faults import Straggler
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.schedule import JobOutcome
+from ronda.instances.schedule import Failure, JobOutcome, Segment
 from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
+from ronda.solvers.horizon.faults import Event, World
 from ronda.solvers.horizon.journal import Change
 from ronda.solvers.horizon.live import Live, TrueRates
 from ronda.solvers.horizon.pacing import Pacer
@@ -43,12 +47,16 @@ class ClusterState:
         price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
         self.cost = None if price is None else Tally(price)
         self.carbon = None if carbon is None else Tally(carbon)
-        self._ends: list[tuple[float, int, int, Live]] = []  # (end, index, restarts, job)
+        self._ends: list[tuple[float, int, int, int, Live]] = []  # end, index, restarts, entry, job
+        self._entries = count()
         self.power_w = self.meter.awake_w  # once every pause is over
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
         self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
         self._observed: set[str] = set()
         self._out_of_order = False
+        self.world = World(instance.faults)
+        self.failures: list[Failure] = []
+        self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
         """Return when the next job arrives."""
@@ -58,14 +66,18 @@ class ClusterState:
     def next_end_s(self) -> float:
         """Return when the next running job completes if nothing changes."""
         while self._ends:
-            end_s, _, version, live = self._ends[0]
+            end_s, _, version, _, live = self._ends[0]
             if live.end_s == end_s and live.state.restarts == version:
                 return end_s
             heapq.heappop(self._ends)
         return float("inf")
 
-    def advance(self, now_s: float) -> tuple[int, int]:
-        """Move the time on: complete jobs, then admit those submitted. Returns how many of each."""
+    def advance(self, now_s: float) -> tuple[int, int, int]:
+        """Move the time on: jobs end, things break and are repaired, then jobs are submitted.
+
+        Returns how many jobs completed and were submitted, and how often something broke or came
+        back that changes what can run.
+        """
         if self.pacer is not None:
             self.pacer.advance(now_s, self._live())
         for tally in (self.cost, self.carbon):
@@ -78,8 +90,10 @@ class ClusterState:
                 self._end_waking(node)
         completed = 0
         while self.next_end_s() <= now_s:
-            self._complete(heapq.heappop(self._ends)[3])
+            self._end(heapq.heappop(self._ends)[4])
             completed += 1
+        broke = sum(self._happen(event) for event in self.world.until(now_s))
+        self._settle()
         submitted = 0
         while self.next_submit_s() <= now_s:
             live = Live.submit(self.submitted, self.instance.jobs[self.submitted], self.instance)
@@ -87,40 +101,124 @@ class ClusterState:
             self.waiting[live.job.id] = live.state
             self.submitted += 1
             submitted += 1
-        return completed, submitted
+        if self._out_of_order:
+            self._sort()
+        return completed, submitted, broke
 
-    def _complete(self, live: Live) -> None:
-        job_id, end_s = live.job.id, live.end_s
-        self._let_go(live, end_s, complete=True)
-        self.ledger.release(job_id)
-        del self.running[job_id], self.lives[job_id]
-        self.outcomes[live.index] = live.outcome(end_s)
+    def _end(self, live: Live) -> None:
+        """End a job that is complete, or has failed for good; one that may try again waits."""
+        retries, end_s = self.instance.faults.retries, live.end_s
+        if live.fails:
+            dead = retries is not None and live.failed >= retries
+            self._fail(live, end_s, None)
+            if not dead:
+                return
+            del self.waiting[live.job.id]
+        else:
+            self._close(live, live.release(end_s, complete=True))
+            self.ledger.release(live.job.id)
+            del self.running[live.job.id]
+        del self.lives[live.job.id]
+        self.outcomes[live.index] = live.outcome(end_s, failed=live.fails)
         self.completed += 1
 
-    def snapshot(self, length_s: float) -> Round:
-        """Return the round to decide now."""
-        for job_id in self._observed:
-            live = self.lives[job_id]
-            if live.next_stage_s <= self.now_s:
-                live.observe(self.now_s)
-                self.running[job_id] = live.state
+    def _fail(self, live: Live, now_s: float, node: int | None) -> None:
+        """Stop a job by a failure, of a node or (None) its own; it waits with what is saved."""
+        segment, failure = live.fail(now_s, node, live.job.costs or self.instance.costs)
+        self._close(live, segment)
+        self.failures.append(failure)
+        self._wait(live)
+        self.ledger.release(live.job.id)
+
+    def _happen(self, event: Event) -> bool:
+        """Carry out what happens to a node; tell whether it changes what can run."""
+        node, fault, world = event.node, event.fault, self.world
+        if isinstance(fault, Straggler):
+            world.speed[node] = fault.speed
+            if event.kind == "at speed":
+                del world.speed[node]
+            for live in self._on(node):
+                held = live.state.allocation
+                assert held is not None
+                live.change_speed(event.time_s, self.rates, world.speed_of(held))
+                self._expect(live)
+            return False
+        if event.kind == "drains":
+            world.draining.add(node)
+            return False
+        if event.kind == "repaired":
+            world.draining.discard(node)
+            self._come_back(node)
+            return True
+        for live in self._on(node):
+            if fault.notice_s is None:
+                self._fail(live, event.time_s, node)
+            else:
+                self._stop(live.job.id)
+                self.ledger.release(live.job.id)
+        if node not in world.off:
+            self._go_off(node)
+        return True
+
+    def _on(self, node: int) -> list[Live]:
+        """Return the jobs that hold GPUs of a node."""
+        held = self.held().items()
+        return [self.lives[i] for i, a in held if any(n == node for n, _ in a.placement)]
+
+    def _go_off(self, node: int) -> None:
+        """Let a node without jobs draw nothing."""
+        if node in self.asleep:
+            self._end_sleep(node)
+        if node in self.waking:
+            self._end_waking(node)
+        self.ready_s[node] = self.now_s
+        self.world.off[node] = self.now_s
+        self.power_w -= self.meter.idle_w(node)
+
+    def _come_back(self, node: int) -> None:
+        """Let a node that was off draw power, and run jobs, again."""
+        self.meter.off(node, self.world.off.pop(node), self.now_s)
+        self.power_w += self.meter.idle_w(node)
+
+    def _settle(self) -> None:
+        """Switch drained nodes off that no job holds any more; show which GPUs can be used."""
+        world = self.world
+        if not world.draining and not world.off and not self.cluster.out:
+            return
+        used = {node for a in self.held().values() for node, _ in a.placement}
+        for node in sorted(world.draining - world.off.keys() - used):
+            self._go_off(node)
+        out = world.out(self.topology.node_gpus.tolist(), self.held().values())
+        if out == self.cluster.out:
+            return
+        whole = self.instance.cluster
+        self.cluster = msgspec.structs.replace(whole, out=out) if out else whole
+        self.ledger = Ledger(self.cluster)
+        self.ledger.accept(Plan(allocations=self.held(), asleep=tuple(sorted(self.asleep))))
+
+    def snapshot(self, length_s: float, ahead_s: float = 0.0) -> Round:
+        """Return the round to decide now, with the limits of some time ahead."""
+        if not self.world.silent(self.now_s):
+            self._measure()
         for job_id in [*self.pinned]:
             if self.lives[job_id].unpin(self.now_s):
                 del self.pinned[job_id]
                 self.running[job_id] = self.lives[job_id].state
         instance, budget = self.instance, self.instance.budget
         cap = budget.power_cap_w
-        cap_w = None if cap is None else cap.at(self.now_s)
+        then_s = self.now_s + ahead_s
+        cap_w = None if cap is None else cap.at(then_s)
         waking_w = sum(self.meter.wake_w[node] for node in self.waking)
         energy_j = sustained_w = banked_j = None
         if self.pacer is not None:
-            spending = self.pacer.spending(self.now_s, self._bound_j(), self._live())
+            bound_j = self._bound_j() + self.power_w * ahead_s
+            spending = self.pacer.spending(then_s, bound_j, self._live())
             energy_j, sustained_w, banked_j = spending
         return Round(
             name=instance.name,
             now_s=self.now_s,
             length_s=length_s,
-            cluster=instance.cluster,
+            cluster=self.cluster,
             profiles=instance.profiles,
             waiting=tuple(self.waiting.values()),
             running=tuple(self.running.values()),
@@ -135,6 +233,20 @@ class ClusterState:
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
             carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
         )
+
+    def _measure(self) -> None:
+        """Measure what has changed of the running jobs, and show what was measured long enough ago.
+
+        Reports are late by the same time each; nothing new is measured while one is on its way.
+        """
+        late_s = self.world.faults.report_s
+        for job_id in self._observed:
+            live = self.lives[job_id]
+            if live.report is None and live.next_stage_s <= self.now_s:
+                live.observe(self.now_s)
+            if live.report is not None and live.report[0] + late_s <= self.now_s:
+                live.show()
+                self.running[job_id] = live.state
 
     def _bound_j(self) -> float:
         """Return the energy that is used by now, or bound to be by nodes that still wake."""
@@ -182,13 +294,47 @@ class ClusterState:
             live = self.lives[job_id]
             held = live.state.allocation
             assert held is not None
-            running.append((self.meter.extra_w(held.option), live.resume_s))
+            running.append((self.meter.extra_w(held.option, live.truth.power), live.resume_s))
         waking = [(node, *times) for node, times in self.waking.items()]
-        return self.meter.used_j(time_s, running, self.asleep.items(), waking)
+        off = self.world.off.items()
+        return self.meter.used_j(time_s, running, self.asleep.items(), waking, off)
 
     def held(self) -> dict[str, Allocation]:
         """Return what every running job holds."""
         return {i: s.allocation for i, s in self.running.items() if s.allocation is not None}
+
+    def still(self, plan: Plan) -> Plan:
+        """Return a plan for an earlier round without what can no longer be done.
+
+        Jobs that have ended are left out. One that finds too few GPUs in service where it is to go
+        stays where it runs if nobody else has come there, or waits.
+        """
+        left: list[int] = self.cluster.topology.node_gpus.tolist()
+
+        def take(allocation: Allocation) -> bool:
+            if any(left[node] < gpus for node, gpus in allocation.placement):
+                return False
+            for node, gpus in allocation.placement:
+                left[node] -= gpus
+            return True
+
+        held, kept = self.held(), dict[str, Allocation]()
+        wanted = {i: a for i, a in plan.allocations.items() if i in self.lives}
+        for job_id, allocation in wanted.items():
+            now = held.get(job_id)
+            if now is not None and now.goes_on(allocation) and take(now):
+                kept[job_id] = now
+        for job_id, allocation in wanted.items():
+            if job_id not in kept:
+                for choice in (allocation, held.get(job_id)):
+                    if choice is not None and take(choice):
+                        kept[job_id] = choice
+                        break
+        used = {node for a in kept.values() for node, _ in a.placement}
+        asleep = plan.asleep
+        if asleep is not None:
+            asleep = tuple(n for n in asleep if n not in self.world.off and n not in used)
+        return msgspec.structs.replace(plan, allocations=kept, asleep=asleep)
 
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""
@@ -204,44 +350,56 @@ class ClusterState:
             self._stop(job_id)
         moved = [job_id for job_id in change.held if job_id in self.running]
         for job_id in moved:
-            self._let_go(self.lives[job_id], self.now_s, complete=False)
+            live = self.lives[job_id]
+            self._close(live, live.release(self.now_s, complete=False))
         if change.asleep or self.asleep:
             self._set_asleep(set(change.asleep))
         for job_id, allocation in change.held.items():
             self._hold(job_id, allocation)
         if self._out_of_order:
             self._sort()
+        self._settle()
         return len(change.held) - len(moved), len(change.stopped), len(moved)
 
     def _stop(self, job_id: str) -> None:
+        """Stop a job in good order: it waits, and has lost nothing."""
         live = self.lives[job_id]
-        self._let_go(live, self.now_s, complete=False)
-        del self.running[job_id]
-        self.waiting[job_id] = live.state
+        self._close(live, live.release(self.now_s, complete=False))
+        self._wait(live)
+
+    def _wait(self, live: Live) -> None:
+        del self.running[live.job.id]
+        self.waiting[live.job.id] = live.state
         self._out_of_order = True
 
     def _hold(self, job_id: str, allocation: Allocation) -> None:
         live = self.lives[job_id]
         ready_s = max(self.ready_s[node] for node, _ in allocation.placement)
         costs = live.job.costs or self.instance.costs
-        live.hold(self.now_s, allocation, self.rates, ready_s, costs)
+        speed = self.world.speed_of(allocation)
+        live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed)
         if live.pinned:
             self.pinned[job_id] = None
         if self.waiting.pop(job_id, None) is not None and self.running:
             last = next(reversed(self.running))
             self._out_of_order |= self.lives[last].index > live.index
         self.running[job_id] = live.state
-        self.power_w += self.meter.extra_w(allocation.option)
-        heapq.heappush(self._ends, (live.end_s, live.index, live.state.restarts, live))
-        if live.curve is not None or live.learning is not None:
+        self.power_w += self.meter.extra_w(allocation.option, live.truth.power)
+        self._expect(live)
+        uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers
+        if live.curve is not None or live.learning is not None or uneven:
             self._observed.add(job_id)
 
-    def _let_go(self, live: Live, now_s: float, *, complete: bool) -> None:
-        """End a job's segment, in its own record and on the meter."""
-        segment = live.release(now_s, complete=complete)
+    def _expect(self, live: Live) -> None:
+        """Note when a running job ends if nothing changes."""
+        entry = live.end_s, live.index, live.state.restarts, next(self._entries), live
+        heapq.heappush(self._ends, entry)
+
+    def _close(self, live: Live, segment: Segment) -> None:
+        """Enter a job's finished segment on the meter."""
         self.pinned.pop(live.job.id, None)
-        self.meter.segment(segment)
-        self.power_w -= self.meter.extra_w(segment.option)
+        self.meter.segment(segment, live.truth.power)
+        self.power_w -= self.meter.extra_w(segment.option, live.truth.power)
         self._observed.discard(live.job.id)
 
     def _set_asleep(self, target: set[int]) -> None:
@@ -276,7 +434,9 @@ class ClusterState:
         self._out_of_order = False
 
     def close(self) -> tuple[JobOutcome, ...]:
-        """End the sleeps and wake-ups that are open and return every job's history."""
+        """End sleeps, wake-ups and times off that are open and return every job's history."""
+        for node in sorted(self.world.off):
+            self._come_back(node)
         for node in sorted(self.asleep):
             self._end_sleep(node)
         for node in sorted(self.waking):

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from records import record
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.timeline import energy, flatten
+from ronda.instances.check.timeline import energy, flatten, with_off_times
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job, Option, Truth
@@ -175,8 +175,9 @@ def of(job_id, *segments, end_s=None, **fields):
     return replace(SCHEDULE, jobs=tuple((outcomes | {job_id: changed}).values()))
 
 
-def metered(schedule, **fields):
+def metered(schedule, instance=INSTANCE, **fields):
     """Return a schedule that claims its true energy."""
     changed = replace(schedule, **fields)
-    exact = energy(flatten(changed), CLUSTER.topology, changed.end_s)
+    flat, _ = with_off_times(flatten(instance, changed), instance.faults, changed.end_s)
+    exact = energy(flat, CLUSTER.topology, changed.end_s)
     return replace(changed, energy=exact)

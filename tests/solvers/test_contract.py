@@ -1,5 +1,6 @@
 """One behaviour suite over all policies: what anyone may expect of `policy.plan(round)`."""
 
+from collections import Counter
 from functools import cache
 
 import msgspec
@@ -15,7 +16,17 @@ from ronda.solvers.contract import Capability, Deadline, Policy
 from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
 from ronda.solvers.solve import solve
 
-ROUNDS = ("asleep", "balanced", "loose", "must run", "several pools", "structured", "tight")
+ROUNDS = (
+    "asleep",
+    "balanced",
+    "loose",
+    "must run",
+    "several pools",
+    "structured",
+    "tight",
+    "nodes out",
+    "a pool out",
+)
 
 
 def all_asleep():
@@ -47,11 +58,36 @@ def round_of(name):
         shape = {"types": 2, "pods": 2, "racks": 2, "deadlines": 0.5, "gangs": 0.2, "error": 1.0}
         structure = generate.Structure(restart_s=300.0, **shape)
         return generate.round(14, 128, "balanced", 4, structure)
+    if name == "nodes out":
+        return without(generate.round(20, 64, "balanced", 7), {0: 8, 3: 8, 5: 3})
+    if name == "a pool out":
+        round_ = generate.round(14, 64, "balanced", 4, generate.Structure(types=2))
+        topology = round_.cluster.topology
+        own = (node for node, pool in enumerate(topology.node_pool.tolist()) if pool == 0)
+        return without(round_, {node: int(topology.node_gpus[node]) for node in own})
     if name == "must run":
         tiny = map(generate.tiny_round, range(100))
         return next(r for r in tiny if any(not s.job.preemptible for s in r.running))
     jobs, seed = {"loose": (12, 1), "balanced": (24, 2), "tight": (24, 3)}[name]
     return generate.round(jobs=jobs, severity=name, seed=seed)
+
+
+def without(round_, out):
+    """Return a round with GPUs out of service, by node; jobs that held any of them wait."""
+    used = Counter()
+    running, waiting = [], list(round_.waiting)
+    for state in round_.running:
+        placement = state.allocation.placement
+        size = round_.cluster.topology.node_gpus
+        if all(used[n] + gpus <= size[n] - out.get(n, 0) for n, gpus in placement):
+            used.update(dict(placement))
+            running.append(state)
+        else:
+            waiting.append(msgspec.structs.replace(state, allocation=None, pause_s=None))
+    cluster = msgspec.structs.replace(round_.cluster, out=tuple(sorted(out.items())))
+    waiting.sort(key=lambda state: state.job.submit_s)
+    changed = {"running": tuple(running), "waiting": tuple(waiting), "cluster": cluster}
+    return msgspec.structs.replace(round_, **changed)
 
 
 def capable(capability):

@@ -22,6 +22,7 @@ from hand_schedule import (
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check import answer as check_module
 from ronda.instances.check.answer import check
+from ronda.instances.faults import Faults, Outage
 from ronda.instances.job import Costs, Truth
 from ronda.instances.profile import Memory
 
@@ -56,6 +57,13 @@ def racks(**caps):
     """Return the instance with other rack caps and no budget."""
     changed = tuple(replace(r, power_cap_w=caps.get(r.name)) for r in CLUSTER.racks)
     return replace(INSTANCE, cluster=replace(CLUSTER, racks=changed), budget=Budget())
+
+
+def outage(node, start_s, end_s, notice_s=None):
+    """Return the instance with an outage, and the schedule with the energy that it then takes."""
+    fault = Outage(node=node, start_s=start_s, end_s=end_s, notice_s=notice_s)
+    instance = replace(INSTANCE, faults=Faults(outages=(fault,)))
+    return instance, metered(SCHEDULE, instance)
 
 
 JOBS = SCHEDULE.jobs
@@ -126,6 +134,11 @@ BROKEN = {
         INSTANCE,
         replace(SCHEDULE, energy=replace(ENERGY, paused_j=741.0, busy_j=17_199.0)),
     ),
+    "out": outage(1, 12, 14),
+    "sleep, out of service": outage(2, 5, 7),
+    "drain": outage(1, 70, 75, notice_s=45),  # at 25 s it is empty, at 30 s it has a job
+    "failure": (job("short", truth=Truth(work=5, failures=(2.0,))), SCHEDULE),
+    "failure, not recorded": outage(1, 20, 25),
     "pool": (INSTANCE, of("short", but(SHORT, ((3, 1),)))),
     "partition": (INSTANCE, of("short", but(SHORT, ((3, 1),), pool=1))),
     "options": (job("short", gpu_types=("Z",)), SCHEDULE),

@@ -1,6 +1,6 @@
 """``ronda instances generate``: seeded rounds and horizons of any size, severity and structure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ronda.instances import generate
         "ronda instances generate round --pods 2 --racks 2 --gangs 0.1 --out gangs.json",
         "ronda instances generate horizon --jobs 1000 --gpus 128 --seed 7 --out year.json.zst",
         "ronda instances generate horizon --types 2 --deadlines 0.5 --error 1 --out mixed.json",
+        "ronda instances generate horizon --node-failures 1 --job-failures 0.4 --out breaks.json",
         "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
     ),
 )
@@ -30,7 +31,7 @@ def command() -> None:
     Three kinds of parameters, independent of each other. Size: --jobs, --gpus. Severity: how hard
     the limits on GPUs, watts and joules bind. Structure: what the machine room and the jobs are
     like, plain by default (one rack, one pool, no deadline, a restart costs 30 s); turn one
-    parameter at a time to see what a policy makes of it.
+    parameter at a time to see what a policy makes of it. A horizon can have faults as well.
     """
 
 
@@ -57,16 +58,44 @@ _STRUCTURE = (
     ("error", float, "How wrong estimates are: sd of log(estimate/truth); 0: sizes are known."),
 )
 
+_BREAKAGE = (
+    ("node_failures", float, "Failures of a node a day; jobs lose what no checkpoint saved."),
+    ("repair_s", float, "Mean seconds until a failed node is back."),
+    ("drains", float, "Times a day that a node is drained for maintenance."),
+    ("drain_s", float, "Seconds that maintenance takes."),
+    ("notice_s", float, "Seconds ahead that it is known; no job starts there any more."),
+    ("job_failures", float, "Mean number of times that a job fails by itself."),
+    ("retries", int, "How often it may start again after that."),
+    ("checkpoint_s", float, "Seconds of progress between checkpoints."),
+    ("stragglers", float, "Share of the time that a node is slow."),
+    ("slow_s", float, "Mean seconds that it stays slow."),
+    ("slowest", float, "Its least speed; the speed is uniform from there to 1."),
+    ("speed_error", float, "How wrong profiles are on speed: sd of log(true/profile)."),
+    ("power_error", float, "Likewise on watts."),
+    ("silences", float, "Share of the time in which reports of progress are lost."),
+    ("silence_s", float, "Mean seconds of such a time."),
+    ("report_s", float, "Seconds that a report of progress is late."),
+    ("decision_s", float, "Seconds until a decision takes effect."),
+)
 
-def _structure(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the structure to a command."""
-    for name, kind, text in reversed(_STRUCTURE):
-        default = getattr(generate.Structure(), name)
-        option = click.option(
-            f"--{name.replace('_', '-')}", type=kind, default=default, show_default=True, help=text
-        )
-        function = option(function)
-    return function
+
+def _fields(
+    record: object, rows: Sequence[tuple[str, type, str]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds an option for each field of a record to a command."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name, kind, text in reversed(rows):
+            flag, default = f"--{name.replace('_', '-')}", getattr(record, name)
+            option = click.option(flag, type=kind, default=default, show_default=True, help=text)
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_structure = _fields(generate.Structure(), _STRUCTURE)
+_breakage = _fields(generate.Breakage(), _BREAKAGE)
 
 
 @command.command(name="round", cls=Taught)
@@ -99,6 +128,7 @@ def round_(
 @click.option("--gpus", type=click.IntRange(1), default=64, show_default=True, help="In all.")
 @_severity
 @_structure
+@_breakage
 @_seed
 @file_option
 @force_option
@@ -111,12 +141,16 @@ def horizon(
     out: Path,
     force: bool,
     as_json: bool,
-    **structure: Any,
+    **given: Any,
 ) -> None:
-    """Generate an instance: elastic and rigid jobs that arrive at random."""
+    """Generate an instance: elastic and rigid jobs that arrive at random.
+
+    By default nothing breaks; what does is drawn ahead and listed in the file.
+    """
     refuse_existing(out, force=force)
-    shape = generate.Structure(**structure)
-    written(generate.horizon(jobs, gpus, severity, seed, shape), out, as_json=as_json)
+    breakage = generate.Breakage(**{name: given.pop(name) for name, *_ in _BREAKAGE})
+    sound = generate.horizon(jobs, gpus, severity, seed, generate.Structure(**given))
+    written(generate.broken(sound, breakage, seed), out, as_json=as_json)
 
 
 @command.command(name="ones", cls=Taught)

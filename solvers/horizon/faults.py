@@ -1,0 +1,95 @@
+"""What breaks while an instance is driven: which nodes are out of service or slow, and when next.
+
+The driver's alone: rounds show the GPUs that are out of service (`Cluster.out`) and what has been
+measured, no more.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from ronda.instances.faults import Faults, Outage, Straggler
+from ronda.instances.job import Allocation
+
+Kind = Literal["repaired", "at speed", "drains", "out", "slow"]
+ORDER: tuple[Kind, ...] = ("repaired", "at speed", "drains", "out", "slow")
+"""In which order what happens at the same time happens."""
+
+
+class Event(NamedTuple):
+    """Something happens to a node."""
+
+    time_s: float
+    rank: int  # of the kind, in `ORDER`
+    node: int
+    fault: Outage | Straggler
+
+    @property
+    def kind(self) -> Kind:
+        """What happens."""
+        return ORDER[self.rank]
+
+
+class World:
+    """The faults of an instance as time goes by.
+
+    `off` are the nodes that are off, by the time since when; `draining` those that give nothing
+    away any more.
+    """
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.off: dict[int, float] = {}
+        self.draining: set[int] = set()
+        self.speed: dict[int, float] = {}
+        events = [event for fault in faults.outages for event in _outage(fault)]
+        events += [event for fault in faults.stragglers for event in _straggler(fault)]
+        self._events = sorted(events, key=lambda e: e[:3])
+        self._next = 0
+
+    @property
+    def next_s(self) -> float:
+        """When something happens to a node next."""
+        left = self._next < len(self._events)
+        return self._events[self._next].time_s if left else float("inf")
+
+    def until(self, now_s: float) -> Iterable[Event]:
+        """Yield what has happened by now, in order, and pass on."""
+        while self.next_s <= now_s:
+            self._next += 1
+            yield self._events[self._next - 1]
+
+    def silent(self, now_s: float) -> bool:
+        """Tell whether nothing is measured now."""
+        return any(start_s <= now_s < end_s for start_s, end_s in self.faults.silences)
+
+    def speed_of(self, allocation: Allocation) -> float:
+        """Return the speed of a job now as a fraction of the usual: that of its slowest node."""
+        if not self.speed:
+            return 1.0
+        return min(self.speed.get(node, 1.0) for node, _ in allocation.placement)
+
+    def out(
+        self, node_gpus: Sequence[int], held: Iterable[Allocation]
+    ) -> tuple[tuple[int, int], ...]:
+        """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+        left = dict.fromkeys(self.draining - self.off.keys(), 0)
+        for allocation in held if left else ():
+            for node, gpus in allocation.placement:
+                if node in left:
+                    left[node] += gpus
+        gone = {node: node_gpus[node] - left.get(node, 0) for node in {*self.off, *left}}
+        return tuple(sorted((node, gpus) for node, gpus in gone.items() if gpus))
+
+
+def _outage(fault: Outage) -> Iterable[Event]:
+    """Yield what an outage does when."""
+    if fault.notice_s is not None:
+        yield Event(fault.known_s, ORDER.index("drains"), fault.node, fault)
+    yield Event(fault.start_s, ORDER.index("out"), fault.node, fault)
+    yield Event(fault.end_s, ORDER.index("repaired"), fault.node, fault)
+
+
+def _straggler(fault: Straggler) -> Iterable[Event]:
+    """Yield what a straggler does when."""
+    yield Event(fault.start_s, ORDER.index("slow"), fault.node, fault)
+    yield Event(fault.end_s, ORDER.index("at speed"), fault.node, fault)
