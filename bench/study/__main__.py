@@ -28,7 +28,9 @@ STUDIES = {
 }
 """Name of each study and what it asks; its module has the name with underscores."""
 
-ELSEWHERE = {"fuzz": "ronda.bench.soak.fuzz", "interrupts": "ronda.bench.soak.interrupts"}
+ELSEWHERE = {
+    name: f"ronda.bench.soak.{name}" for name in ("deadlines", "faults", "fuzz", "interrupts")
+}
 """The modules of studies that have a room with others of their kind."""
 
 

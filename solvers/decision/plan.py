@@ -31,9 +31,15 @@ LATE_S, LATE = 0.03, 0.03
 """Seconds, and share of the limit, by which placing may be late before the choice is given up."""
 
 
-def late_s(deadline: Deadline) -> float:
-    """Return the seconds after the deadline when placing ends: the choice is there already."""
-    return 0.0 if deadline.limit_s is None else max(LATE_S, LATE * deadline.limit_s)
+def _late_s(deadline: Deadline, table: OptionTable) -> float:
+    """Return the seconds after the deadline when placing ends: the choice is there already.
+
+    A choice that comes late (HiGHS looks at its clock now and then) has the time kept for placing.
+    """
+    if deadline.limit_s is None:
+        return 0.0
+    late_s = max(LATE_S, LATE * deadline.limit_s)
+    return max(late_s, deadline.elapsed() - deadline.limit_s + 2 * reserve_s(table))
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -87,7 +93,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
-    with ending(deadline.end + late_s(deadline)):
+    with ending(deadline.end + _late_s(deadline, question.table)):
         placed = choice.realised or realise(
             question.round,
             question.table,

@@ -168,7 +168,7 @@ def test_deadline_is_honoured(made, processor_time):
     solve(round_of("loose"), made)  # imports are not what is tested here
     deadline = Deadline(1.0)
     plan = solve(round_, made, deadline=deadline)
-    assert deadline.elapsed() < 1.3
+    assert deadline.elapsed() < 1.5
     assert plan.stop is not StopReason.TIME_LIMIT or len(plan.allocations) >= len(round_.held)
     assert check(round_, plan) == []
 

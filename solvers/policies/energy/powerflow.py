@@ -164,7 +164,7 @@ class PowerflowPrices(MarginalGreedy):
     def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the priority of each step at the two prices."""
         table, bounds = case.outlook.table, case.limits
-        cost = table.gpus / bounds.capacity[table.pool]
+        cost = table.gpus / np.maximum(bounds.capacity[table.pool], 1.0)
         watts = _watts_with_hosts(table, bounds)
         if watts.any() and bounds.capacity[-1] > 0:
             cost = cost + watts / bounds.capacity[-1]

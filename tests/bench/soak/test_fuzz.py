@@ -9,7 +9,7 @@ import pytest
 import ronda
 from ronda.bench.soak import fuzz, mutate
 from ronda.bench.study.__main__ import main
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, RondaError
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def attempt(tmp_path):
     [
         (InputError("a", "b", "c"), "refused", ""),
         (InputError("a", "b\nc", "d"), "wrong", "characters"),
-        (InputError("a", "b" * 4000, "d"), "wrong", "characters"),
+        (RondaError("b" * 4000), "wrong", "characters"),
         (KeyError("lost"), "wrong", "KeyError"),
         (SystemExit(1), "wrong", "SystemExit"),
     ],

@@ -1,6 +1,6 @@
 """The study of faults, on an instance of seconds."""
 
-from ronda.bench.study import faults
+from ronda.bench.soak import faults
 from ronda.bench.study.harness import Folder
 from ronda.instances import generate
 from ronda.instances.faults import Faults

@@ -6,7 +6,7 @@ or one kind alone.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 FIGURES = ("mean_jct_s", "lost_gpu_h", "energy_mj")
 
 
-@cache
+@lru_cache(maxsize=16)
 def world(kind: str, seed: int) -> Instance:
     """Return the instance with the faults of a kind and seed."""
     if kind not in KINDS:

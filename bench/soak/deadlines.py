@@ -12,7 +12,7 @@ for lack of time, or has a plan that breaks a rule.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +39,7 @@ WARM = 64
 CLOCKS = ("wall", "processor")
 
 
-@cache
+@lru_cache(maxsize=64)
 def warm(policy: str, seed: int) -> None:
     """Let a policy decide a small round."""
     solve(generate.round(WARM, None, "tight", seed), policy)

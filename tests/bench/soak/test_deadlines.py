@@ -2,7 +2,7 @@
 
 import pytest
 
-from ronda.bench.study import deadlines
+from ronda.bench.soak import deadlines
 from ronda.bench.study.__main__ import main
 from ronda.formulations import clock
 from ronda.solvers import contract
