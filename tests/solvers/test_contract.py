@@ -185,7 +185,7 @@ class Watch:
         return 0.0 if self.looks >= 0 else float("inf")
 
 
-@pytest.mark.parametrize("looks", [0, 1, 2, 5, 10, 20, 50, 150])
+@pytest.mark.parametrize("looks", [0, 2, 10, 50])
 def test_cut_at_any_moment_no_fewer_jobs_run_than_before(made, looks, monkeypatch):
     """Time is over at some checkpoint of building: what runs keeps running, and more may start."""
     round_ = round_of("tight")

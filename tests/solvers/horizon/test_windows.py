@@ -14,7 +14,7 @@ from ronda.solvers.horizon.driver import run
 POLICIES = ("fifo", "srtf", "tiresias", "race-to-idle", "pollux-like", "powerflow", "prices")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     policy=st.sampled_from(POLICIES),
     lengths=st.lists(st.tuples(st.integers(0, 400), st.integers(5, 200)), min_size=1, max_size=5),
