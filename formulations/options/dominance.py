@@ -45,8 +45,9 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     An option is beaten by one of its group that is worth at least as much and costs no more of
     anything; of equal ones the first is kept.
 
-    One pass for each level, a set of costs of all resources but the one with most different costs:
-    among the options at or below the level, better ones first, what is the least cost so far?
+    In order of group, value and costs, an option is beaten only by one before it: each pass
+    compares all with those so many places before, as far as groups reach. Once half of them are
+    beaten, the others are compared anew without these.
 
     Parameters
     ----------
@@ -58,30 +59,20 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
         (R, K) what each uses of every resource.
     """
     checkpoint()
-    order = np.lexsort((*costs[::-1], -value, group))  # who beats an option comes before it
-    if not len(order):
-        return np.ones(0, dtype=bool)
-    checkpoint()
-    distinct = [np.unique(cost) for cost in costs]
-    ranks = np.array([d.searchsorted(c) for d, c in zip(distinct, costs, strict=True)])[:, order]
-    sizes = [len(different) for different in distinct]
-    widest = sizes.index(max(sizes))
-    cost, others = ranks[widest], np.delete(ranks, widest, axis=0)
-    level, levels = np.zeros(len(order), dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for rank in others:
-        both = level * len(order) + rank
-        _, levels, level = np.unique(both, return_index=True, return_inverse=True)
-    # Every group lies below all those before, so that what is least so far begins again with it.
-    key, depth = group[order], np.zeros(len(order), dtype=np.int64)
-    np.cumsum(key[1:] != key[:-1], out=depth[1:])
-    depth *= -(sizes[widest] + 1)
-    kept = np.ones(len(order), dtype=bool)
-    for at in levels:  # the first option of each
+    left = np.lexsort((*costs[::-1], -value, group))
+    key, cost, beaten, before = group[left], costs[:, left], np.zeros(len(left), dtype=bool), 1
+    while before < len(left):
         checkpoint()
-        within = (others <= others[:, at, None]).all(axis=0)
-        least = np.minimum.accumulate(np.where(within, cost, sizes[widest]) + depth)
-        own = np.flatnonzero(level[1:] == level[at]) + 1
-        kept[own] = cost[own] + depth[own] < least[own - 1]
-    result = np.empty_like(kept)
-    result[order] = kept
+        beats = key[before:] == key[:-before]
+        if not beats.any():
+            break
+        for each in cost:
+            beats &= each[:-before] <= each[before:]
+        beaten[before:] |= beats
+        before += 1
+        if 2 * np.count_nonzero(beaten) > len(left):
+            left, key, cost, before = left[~beaten], key[~beaten], cost[:, ~beaten], 1
+            beaten = np.zeros(len(left), dtype=bool)
+    result = np.zeros(len(group), dtype=bool)
+    result[left[~beaten]] = True
     return result
