@@ -150,6 +150,10 @@ class Topology:
         """(N,) power in watts of each node awake with every GPU idle; a new array."""
         return np.asarray(self.host_idle_w + self.node_gpus * self.gpu_idle_w)
 
+    def in_service(self, pool: int) -> NDArray[np.bool_]:
+        """(N,) which nodes of a pool have GPUs in service."""
+        return np.asarray((self.node_pool == pool) & (self.node_gpus > 0))
+
     @property
     def waking_w(self) -> NDArray[np.float64]:
         """(N,) watts on top while each node wakes; 0 where waking takes no time."""

@@ -1,7 +1,6 @@
 """What the allocation model of a round is made from: the options that matter, nodes and limits."""
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from ronda.formulations.options.table import RACK, OptionTable
 from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
-
-TOGETHER = 50_000
-"""Options that are compared together: more do not stay in the cache, and take long at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ def make_case(
         group = 3 * group + reach(table, rows)
     elif positions:
         group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
-    rows = rows[_unbeaten(table.job[rows], group, values[rows], np.array(costs))]
+    rows = rows[unbeaten(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)
@@ -168,14 +164,6 @@ def make_case(
         rows = rows[of]
     case = replace(case_of(round, table, rows), rack=rack, value=values[rows], joint=joint)
     return replace(case, racks=racks, most_rack_kw=_most_rack_kw(case)) if racks else case
-
-
-def _unbeaten(job: Rows, group: Rows, value: Floats, costs: Floats) -> Mask:
-    """Return `unbeaten` (n,), worked out for some jobs after others: groups are within a job."""
-    cuts = job.searchsorted(job[TOGETHER::TOGETHER]) if len(job) else np.empty(0, dtype=np.int64)
-    parts = [slice(a, b) for a, b in pairwise([0, *np.unique(cuts).tolist(), len(job)])]
-    kept = [unbeaten(group[part], value[part], costs[:, part]) for part in parts]
-    return np.concatenate(kept)
 
 
 def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:

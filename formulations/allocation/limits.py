@@ -73,7 +73,7 @@ def node_steps_w(round: Round, pool: int) -> Floats:
     draw what waking takes besides.
     """
     t = round.cluster.topology
-    own = (t.node_pool == pool) & (t.node_gpus > 0)
+    own = t.in_service(pool)
     if not own.any():
         return np.zeros(1)
     sizes, saves = t.node_gpus[own], np.maximum(t.awake_w - t.sleep_w, 0.0)[own]

@@ -44,7 +44,7 @@ def settle(genes: Genes, case: Case, losses: Floats) -> Genes:
 def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMoves:
     """Return what one pool's moves are estimated from."""
     table, topology = case.table, case.round.cluster.topology
-    nodes = np.flatnonzero((topology.node_pool == pool) & (topology.node_gpus > 0))
+    nodes = np.flatnonzero(topology.in_service(pool))
     position = {int(node): i for i, node in enumerate(nodes)}
     whole = table.pools[pool].gpus_per_node
     gpus = np.append(np.where(case.pool == pool, case.gpus, 0), 0)

@@ -296,9 +296,8 @@ def free_lists(cluster: Cluster) -> list[FreeList]:
 
 def _members(topology: Topology, pool: int) -> NDArray[np.intp]:
     """Return the nodes of a pool that are in service, ascending; all of it if none is."""
-    own = topology.node_pool == pool
-    up = np.flatnonzero(own & (topology.node_gpus > 0))
-    return up if len(up) else np.flatnonzero(own)
+    up = np.flatnonzero(topology.in_service(pool))
+    return up if len(up) else np.flatnonzero(topology.node_pool == pool)
 
 
 def _kinds(cluster: Cluster, nodes: NDArray[np.intp]) -> list[int]:

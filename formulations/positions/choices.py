@@ -79,9 +79,7 @@ def _pieces(case: Case, stay: Mask) -> Ways:
     whole, rest = np.divmod(case.gpus, largest)
     mixed = np.zeros(len(whole), dtype=bool)
     for p, pool in enumerate(topology.pools):
-        sizes = np.sort(topology.node_gpus[(topology.node_pool == p) & (topology.node_gpus > 0)])[
-            ::-1
-        ]
+        sizes = np.sort(topology.node_gpus[topology.in_service(p)])[::-1]
         if (sizes == pool.gpus_per_node).all():
             continue
         own = np.flatnonzero((case.pool == p) & (whole > 0))
