@@ -1,13 +1,53 @@
-"""The clock that building looks at: a long loop ends when the time of its decision is over.
+"""The clock of a decision: how long it may take, and where building looks whether that is over.
 
-A policy says when (`ending`); what it builds on the way, options, cases, genomes, placements, asks
-at every step of a loop that grows with the jobs (`checkpoint`). Without an end nothing happens.
+A policy says when building ends (`ending`); what it builds on the way, options, cases, genomes,
+placements, asks at every step of a loop that grows with the jobs (`checkpoint`). Without an end
+nothing happens.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from ronda.instances.errors import InputError
+
+
+class Deadline:
+    """The time that one decision may take: building, solving and extraction together.
+
+    `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
+    """
+
+    def __init__(self, limit_s: float | None = None, *, started: float | None = None) -> None:
+        if limit_s is not None and not limit_s > 0:
+            raise InputError("time limit", f"{limit_s:g} s", "more than 0 s")
+        self.limit_s = limit_s
+        self.started = time.perf_counter() if started is None else started
+
+    @property
+    def end(self) -> float:
+        """When it ends, in ``time.perf_counter()``; infinite without a limit."""
+        return float("inf") if self.limit_s is None else self.started + self.limit_s
+
+    def elapsed(self) -> float:
+        """Return the seconds since entry."""
+        return time.perf_counter() - self.started
+
+    def left(self) -> float:
+        """Return the seconds that are left (infinite without a limit, never below 0)."""
+        return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
+
+    def sooner(self, seconds: float) -> "Deadline":
+        """Return a deadline of the same entry that ends `seconds` before this one."""
+        if self.limit_s is None:
+            return self
+        return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
+
+    def over(self) -> bool:
+        """Tell whether the time is used up."""
+        return self.left() <= 0
+
 
 _END: ContextVar[float] = ContextVar("ronda.end", default=float("inf"))
 

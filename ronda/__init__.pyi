@@ -1,3 +1,4 @@
+from .formulations.clock import Deadline
 from .instances.check.answer import check
 from .instances.cluster import Cluster, GpuType, NodeGroup
 from .instances.files.catalogue import load
@@ -9,7 +10,7 @@ from .instances.plan import Plan
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
-from .solvers.contract import Deadline, Policy
+from .solvers.contract import Policy
 from .solvers.horizon.driver import run
 from .solvers.registry import policy
 from .solvers.solve import solve

@@ -1,48 +1,11 @@
 """The contract between the host of a round and the policy that decides it."""
 
-import time
 from enum import Flag, auto
 from typing import Protocol, runtime_checkable
 
-from ronda.instances.errors import InputError
+from ronda.formulations.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-
-
-class Deadline:
-    """The time that one decision may take: building, solving and extraction together.
-
-    `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
-    """
-
-    def __init__(self, limit_s: float | None = None, *, started: float | None = None) -> None:
-        if limit_s is not None and not limit_s > 0:
-            raise InputError("time limit", f"{limit_s:g} s", "more than 0 s")
-        self.limit_s = limit_s
-        self.started = time.perf_counter() if started is None else started
-
-    @property
-    def end(self) -> float:
-        """When it ends, in ``time.perf_counter()``; infinite without a limit."""
-        return float("inf") if self.limit_s is None else self.started + self.limit_s
-
-    def elapsed(self) -> float:
-        """Return the seconds since entry."""
-        return time.perf_counter() - self.started
-
-    def left(self) -> float:
-        """Return the seconds that are left (infinite without a limit, never below 0)."""
-        return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
-
-    def sooner(self, seconds: float) -> "Deadline":
-        """Return a deadline of the same entry that ends `seconds` before this one."""
-        if self.limit_s is None:
-            return self
-        return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
-
-    def over(self) -> bool:
-        """Tell whether the time is used up."""
-        return self.left() <= 0
 
 
 class Capability(Flag):

@@ -1,10 +1,11 @@
 """Decide one round."""
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import Ledger
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.contract import Policy
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import policy as make_policy
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
 
 
 @dataclass(frozen=True, slots=True)

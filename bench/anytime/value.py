@@ -11,7 +11,7 @@ from ronda.formulations.options.table import SPANS, OptionTable, rows_of
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 
 
 def plan_value(round: Round, plan: Plan, objective: str) -> float:

@@ -19,6 +19,7 @@ import msgspec
 
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Case, Request
+from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError
 from ronda.instances.files.catalogue import load
@@ -27,7 +28,6 @@ from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
-from ronda.solvers.contract import Deadline
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 

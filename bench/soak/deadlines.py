@@ -21,13 +21,13 @@ import pandas as pd
 
 from ronda.bench.study.harness import Folder, markdown, numbers, option, policies, study
 from ronda.formulations import clock as checkpoints
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers import contract
-from ronda.solvers.contract import Deadline
 from ronda.solvers.solve import solve
 
 LATE, LATE_S = 0.05, 0.05

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.bench.speed.cases import tell, timed
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.policies.optimising.prices import Prices

@@ -18,11 +18,11 @@ from ronda.bench.speed.cases import timed
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import genes
 from ronda.instances import generate
 from ronda.solvers import stopping
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.genetic.engine import evolve, own_random
 from ronda.solvers.policies.optimising.genetic import Genetic, even_prices
 from ronda.solvers.prices.engine import first_answer

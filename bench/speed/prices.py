@@ -19,11 +19,11 @@ from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable, normalise
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 
@@ -76,7 +76,7 @@ def measure_monolithic(problem: Separable, gap: float, limit_s: float, seed: int
     """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
     # Pyomo is loaded here: the engine's peak of memory is read without it.
     from ronda.formulations.allocation.pyomo_model import answer, build_separable
-    from ronda.solvers.exact.model import solve
+    from ronda.solvers.exact.highs import solve
 
     tell(f"prices: {problem.jobs:,} jobs: monolithic model, at most {limit_s:g} s ...")
     (scaled, units), scale_s, scale_cpu_s = timed(lambda: normalise(problem))

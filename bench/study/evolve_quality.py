@@ -32,6 +32,7 @@ from ronda.bench.study.harness import (
 )
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import Genes, genes_of, move_losses, settle
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import rows_of
@@ -42,8 +43,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers import registry
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 
 ROUNDING = 1e-7
 """Relative tolerance of the linear program, added to the bound."""

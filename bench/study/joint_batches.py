@@ -27,6 +27,7 @@ from ronda.bench.study.harness import (
     study,
     words,
 )
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
@@ -37,9 +38,9 @@ from ronda.instances.metrics import summarise
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers import registry
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
+from ronda.solvers.decision.plan import Optimising
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.optimising.base import Optimising
 
 BATCHES = ("fastest", "joint")
 COLUMNS = ["job", "pool", "gpus", "span", "width", "clock", "batch", "rate", "power_w", "current"]

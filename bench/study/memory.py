@@ -18,12 +18,12 @@ import psutil
 from msgspec.structs import replace
 
 from ronda.bench.study.harness import Folder, markdown, option, policies, study
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.registry import policy as policy_of
 
 FIRST = 5000

@@ -31,16 +31,15 @@ from ronda.bench.figures.style import box, colour, new_figure, save, tidy
 from ronda.bench.study.harness import Folder, limit, markdown, numbers, seeds, study
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
-from ronda.formulations.options.dominance import unbeaten
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import OptionTable, unbeaten
 from ronda.instances import generate
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.greedy.marginal import Ladder, climb, ladder, priced, relative
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search

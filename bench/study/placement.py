@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
 from ronda.bench.study.harness import Folder, limit, markdown, numbers, option, seeds, study
 from ronda.formulations.allocation.case import make_case
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
@@ -40,7 +41,6 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile
 from ronda.instances.round import Round
 from ronda.instances.traces.fabric import read_hosts
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
 from ronda.solvers.prices.search import Search

@@ -26,15 +26,15 @@ from numpy.typing import ArrayLike
 
 from ronda.bench.study.harness import Folder, limit, markdown, seeds, study, words
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import genes_of
 from ronda.formulations.ones.genome import IDLE, counts
 from ronda.instances.arrays import Floats, Ints
 from ronda.solvers import stopping
-from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic.engine import Settings, evolve
 from ronda.solvers.ones.tick import Tick, generation
+from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
 
 SIZES = ((64, 40), (64, 80), (256, 300))

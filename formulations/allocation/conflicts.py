@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
-from ronda.formulations.allocation.row import Row
-from ronda.formulations.allocation.rows import gpus, power, rack_power, separable
+from ronda.formulations.allocation.rows import Row, gpus, power, rack_power, separable
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import awake_for, least_awake
 from ronda.instances.arrays import Rows

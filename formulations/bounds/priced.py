@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.bounds.ascent import Ascent, Resource
 from ronda.formulations.bounds.needs import Alike, Needs
-from ronda.formulations.options.dominance import unbeaten
+from ronda.formulations.options.table import unbeaten
 from ronda.instances.arrays import Floats
 
 CELLS = 300_000

@@ -7,7 +7,7 @@ from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
-from ronda.formulations.placement.repack import pack
+from ronda.formulations.placement.packing import pack
 from ronda.formulations.watts import RackPower, capped
 from ronda.instances.job import Allocation, JobState, Option, same_nodes
 from ronda.instances.round import Round

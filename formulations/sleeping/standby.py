@@ -9,16 +9,20 @@ the mean value of a GPU in use. At a price p for a watt, with `saved` the watts 
 asleep, the break-even time is ``T = w ((awake + wake) + G v / p) / saved``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.energy import left_w, seconds_left
 from ronda.formulations.models.power import extra_gpu_w, extra_w
-from ronda.formulations.watts import RackPower, capped, idle_w
+from ronda.formulations.watts import RackPower, capped, idle_w, may_sleep
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+
+IDLE = "idle_since"
+"""Key, in a plan's details: since when nodes that are awake have had no job."""
 
 
 def break_even_s(round: Round, gpu_per_watt: float) -> Floats:
@@ -97,3 +101,39 @@ def spare_of(round: Round, plan: Plan) -> float:
     watts = np.array([extra_w(round, option) for option in options.values()])
     seconds = np.array([seconds_left(round, states[job], o) for job, o in options.items()])
     return left_w(round, idle_w(round, plan.asleep), watts, seconds)
+
+
+def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
+    """Return the plan with the nodes asleep that no job uses, but those that idle for not long yet.
+
+    Nodes sleep only where power or energy is limited, and sleeping saves some. What GPUs of a
+    waking node do not earn is not known here, so waking costs what it draws.
+    """
+    if not may_sleep(round):
+        return plan
+    topology = round.cluster.topology
+    used = {node for held in plan.allocations.values() for node, _ in held.placement}
+    saves = topology.awake_w > topology.sleep_w
+    able = {*np.flatnonzero(saves).tolist(), *round.asleep}
+    unused = tuple(sorted(able - used))
+    resting, since = replace(plan, asleep=unused), idle_since(initial)
+    none = [0] * len(topology.pools)
+    asleep = stand_by(round, resting, none, since, break_even_s(round, 0.0))
+    idle = still_idle(round, plan, asleep or (), initial)
+    return replace(plan, asleep=asleep, details=plan.details | {IDLE: idle})
+
+
+def idle_since(initial: Plan | None) -> dict[int, float]:
+    """Return since when nodes were idle under the previous plan."""
+    before = {} if initial is None else initial.details.get(IDLE, {})
+    return {int(node): float(when) for node, when in before.items()}
+
+
+def still_idle(
+    round: Round, plan: Plan, asleep: Collection[int], initial: Plan | None
+) -> dict[str, float]:
+    """Return since when nodes idle that are awake without a job, for a plan's details."""
+    since = idle_since(initial)
+    used = {node for held in plan.allocations.values() for node, _ in held.placement}
+    idle = set(range(len(round.cluster.topology.node_pool))) - used - set(asleep)
+    return {str(node): since.get(node, round.now_s) for node in sorted(idle)}

@@ -58,7 +58,7 @@ def allocation_model(round: Round, spec: str) -> Any:
     """Return the Pyomo model that ``--policy milp(...)`` stands for."""
     from ronda.formulations.allocation.pyomo_model import build
     from ronda.instances.rules.validate import validate
-    from ronda.solvers.decision.question import Question
+    from ronda.solvers.decision.plan import Question
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
 

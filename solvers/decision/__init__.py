@@ -5,8 +5,7 @@ explanation. The engines are in `ronda.solvers.exact`, `ronda.solvers.prices` an
 `ronda.solvers.genetic`.
 """
 
-from ronda.solvers.decision.plan import Choice, price_of_a_watt, reserve_s, to_plan
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt, reserve_s, to_plan
 
 __all__ = [
     "Choice",

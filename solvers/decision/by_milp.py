@@ -23,8 +23,8 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
+from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _core(losses: Floats, size: int) -> tuple[Mask, float]:
 
 def solved(model: Any, best: Choice, search: Search, began: float) -> tuple["Outcome", Choice]:
     """Solve a model; return what came of it, and the choice with what that took since `began`."""
-    from ronda.solvers.exact.model import solve
+    from ronda.solvers.exact.highs import solve
 
     deadline = search.deadline
     outcome = solve(

@@ -20,7 +20,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import JOINT
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""

@@ -1,22 +1,63 @@
-"""The options chosen for a round, however they were found, and the plan that they make."""
+"""A question about a round, the options chosen, however they were found, and the plan they make."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
-from ronda.formulations.clock import ending
+from ronda.formulations.clock import Deadline, ending
+from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.question import Question
+from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import Realised, realise
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.versions import versions
+
+
+class Question(msgspec.Struct, frozen=True, eq=False):
+    """A round with its options and their values: the same for policies, models and explanations."""
+
+    round: Round
+    objective: str
+    table: OptionTable
+    values: Floats  # (K,) what the options are worth
+    policy: str = ""  # it, `packages` and `seed` go into the plan's record
+    packages: tuple[str, ...] = ()
+    seed: int = 0
+    options_s: float = 0.0  # seconds since entry when the options and values were there
+
+    @classmethod
+    def of(
+        cls,
+        round: Round,
+        objective: str,
+        *,
+        elastic: bool = True,
+        parameters: Mapping[str, float] | None = None,
+        policy: str = "",
+        packages: tuple[str, ...] = (),
+        seed: int = 0,
+        deadline: Deadline | None = None,
+    ) -> "Question":
+        """Build the options of a round and what they are worth, by the objective's parameters.
+
+        Watts matter among options if the objective minds them or the round limits them.
+        """
+        table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
+        worth = values(round, table, objective, **(parameters or {}))
+        options_s = deadline.elapsed() if deadline else 0.0
+        return cls(round, objective, table, worth, policy, ("ronda", *packages), seed, options_s)
+
 
 RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
 """Seconds kept for placing the answer: measured 2 ms and 20 microseconds a job on one slow core."""
@@ -168,3 +209,64 @@ def _record(
         versions={package: known[package] for package in question.packages},
         message=choice.message,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimising(ABC):
+    """Build the options of a round and their values, choose, and place the choice on nodes.
+
+    What the choice cannot realise on nodes is left out, and the plan's objective and gap are
+    those of what is placed.
+    """
+
+    name: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
+    capabilities: ClassVar[Capability] = OPTIMISING
+
+    objective: str = "rank"
+    gap: float = 1e-4
+    elastic: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense."""
+        if not 0 <= self.gap < 1:
+            raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
+        minds_power(self.objective)  # refuses an unknown objective
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The objective's parameters, where they are not its own defaults."""
+        return {}
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round."""
+        return self.answer(self.question(round, deadline, seed), deadline, initial)
+
+    def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
+        """Build the options of a round and what they are worth."""
+        return Question.of(
+            round,
+            self.objective,
+            policy=self.name,
+            packages=self.packages,
+            seed=seed,
+            deadline=deadline,
+            elastic=self.elastic,
+            parameters=self.parameters,
+        )
+
+    def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
+        """Choose among the options of a question, and place the choice."""
+        choice = self.choose(question, deadline, initial)
+        return self.finish(question, choice, to_plan(question, choice, deadline), initial)
+
+    def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
+        """Return the plan as it is carried out; by default as it is."""
+        return plan
+
+    @abstractmethod
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose every job's option."""

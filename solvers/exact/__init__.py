@@ -2,5 +2,5 @@
 
 Here stand the linear form of a model, solving with a start and a deadline, export, and named
 conflicts. What the models say is in `ronda.formulations.allocation`. All modules load HiGHS or
-Pyomo, so import by module path: ``model`` (`solve`, `export`), ``infeasible`` (`conflicts`).
+Pyomo, so import by module path: ``highs`` (`solve`, `export`), ``infeasible`` (`conflicts`).
 """

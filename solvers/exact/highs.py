@@ -1,21 +1,109 @@
-"""HiGHS on a model given as arrays: warm start, deadline, incumbent trace, bound.
+"""Any Pyomo model through HiGHS: solve with a start and a deadline, and export.
 
-The arrays go to HiGHS directly, because Pyomo's own interfaces have no incumbent callback and
-redirect the process's output. One thread always: two solves in two threads of one process can
-block each other indefinitely, so nothing here may be called from two threads.
+The Pyomo model stays the formulation of record; HiGHS gets its arrays directly (`LinearForm`),
+because Pyomo's own interfaces have no incumbent callback and redirect the process's output. One
+thread always: two solves in two threads of one process can block each other indefinitely, so
+nothing here may be called from two threads.
 """
 
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
+from pyomo.common.enums import maximize
+from pyomo.common.errors import InvalidConstraintError, InvalidExpressionError
+from pyomo.core.base.objective import Objective
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from ronda.instances.arrays import Floats
+from ronda.formulations.clock import Deadline
+from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.linear_form import LinearForm
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x (n,), some x integer.
+
+    ``columns`` and ``rows`` are the Pyomo variables and constraints in the order of the arrays.
+    Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
+    """
+
+    columns: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    maximize: bool
+    cost: Floats
+    offset: float
+    lower: Floats
+    upper: Floats
+    integer: Mask
+    start: NDArray[np.int32]
+    index: NDArray[np.int32]
+    value: Floats
+    row_lower: Floats
+    row_upper: Floats
+
+    def objective(self, x: Floats) -> float:
+        """Return the objective of a point."""
+        return float(self.cost @ x + self.offset)
+
+
+def linear_form(model: Any) -> LinearForm:
+    """Read a Pyomo model with linear constraints and one linear objective.
+
+    Fixed variables count as constants. Variables that appear nowhere are left out; a constraint
+    with two different limits has two rows. InputError if an expression is not linear, a variable is
+    neither continuous nor integer, or there is not exactly one active objective.
+    """
+    goals = list(model.component_data_objects(Objective, active=True, descend_into=True))
+    if len(goals) != 1:
+        raise InputError(f"model {model.name}", f"{len(goals)} objectives", "exactly one")
+    try:
+        read = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except (InvalidConstraintError, InvalidExpressionError) as error:
+        raise InputError(f"model {model.name}", str(error), "linear expressions") from error
+    kinds = np.array([row.bound_type for row in read.rows], dtype=int)  # 1: ≤, -1: ≥, 0: =
+    rhs, matrix = np.asarray(read.rhs, dtype=float), read.A.tocsr()
+    lower, upper, integer = _domains(read.columns)
+    return LinearForm(
+        columns=tuple(read.columns),
+        rows=tuple(row.constraint for row in read.rows),
+        maximize=goals[0].sense == maximize,
+        cost=read.c.toarray()[0],
+        offset=float(read.c_offset[0]),
+        lower=lower,
+        upper=upper,
+        integer=integer,
+        start=matrix.indptr,
+        index=matrix.indices,
+        value=matrix.data,
+        row_lower=np.where(kinds <= 0, rhs, -np.inf),
+        row_upper=np.where(kinds >= 0, rhs, np.inf),
+    )
+
+
+def _domains(variables: Sequence[Any]) -> tuple[Floats, Floats, Mask]:
+    """Return bounds and integrality of variables."""
+    lower, upper, integer = [], [], []
+    for variable in variables:
+        low, high = variable.bounds
+        step = variable.domain.get_interval()[2]
+        if step not in (0, 1):
+            raise InputError(
+                f"model: {variable.name}", "a domain of other steps", "reals or integers"
+            )
+        lower.append(-np.inf if low is None else low)
+        upper.append(np.inf if high is None else high)
+        integer.append(step == 1)
+    bounds = np.array(lower, dtype=float), np.array(upper, dtype=float)
+    return *bounds, np.array(integer, dtype=bool)
+
 
 PROOF_GAP = 1e-9
 """Gaps below this are rounding: the solution is the optimum, not one within the gap asked for."""
@@ -53,7 +141,7 @@ def solve_form(
     start: Floats | None = None,
     reserve_s: float = 0.0,
 ) -> Outcome:
-    """Solve a model given as arrays; as `ronda.solvers.exact.model.solve`, but nothing is loaded.
+    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve`, but nothing is loaded.
 
     `start` (n,) may be NaN for continuous variables; with an integer one NaN it does not count.
     """
@@ -175,3 +263,83 @@ def _read(
 def _nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) -> Outcome:
     size = len(form.columns), len(form.rows)
     return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)
+
+
+SUFFIXES = (".lp", ".mps")
+
+_NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
+
+
+def solve(
+    model: Any,
+    *,
+    deadline: Deadline | None = None,
+    gap: float = 1e-4,
+    seed: int = 0,
+    reserve_s: float = 0.0,
+) -> Outcome:
+    """Solve a Pyomo model and load the solution into its variables.
+
+    Values that the variables have beforehand are the warm start, if all integer ones have one.
+    Without a solution they are left as they are. The same model, seed and start give the same
+    solution, unless the clock cut the search. InputError if the model is not linear.
+
+    Parameters
+    ----------
+    deadline
+        By when to return; None: no limit.
+    gap
+        Relative gap between solution and bound at which to stop.
+    reserve_s
+        Seconds that must be left when HiGHS returns.
+    """
+    form = linear_form(model)
+    start = np.array([np.nan if c.value is None else c.value for c in form.columns], dtype=float)
+    outcome = solve_form(
+        form, deadline=deadline, gap=gap, seed=seed, start=start, reserve_s=reserve_s
+    )
+    if outcome.x is not None:
+        for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
+            variable.set_value(number, skip_validation=True)
+    return outcome
+
+
+def export(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
+
+    Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
+    ``(...)`` and other special characters ``_``. InputError if the suffix is another one, the model
+    is not linear, or the file cannot be written.
+    """
+    target = Path(path)
+    if target.suffix not in SUFFIXES:
+        raise InputError(str(path), f"suffix {target.suffix!r}", " or ".join(SUFFIXES))
+    form = linear_form(model)
+    plain = target.suffix == ".lp"
+    columns, rows = ([one.name for one in many] for many in (form.columns, form.rows))
+    highs = highs_of(form, names=(_names(columns, plain=plain), _names(rows, plain=plain)))
+    draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        if not target.parent.is_dir():
+            raise InputError(str(path), "no such folder", "a folder that exists")
+        if highs.writeModel(str(draft)) == highspy.HighsStatus.kError or not draft.exists():
+            raise InputError(str(path), "a file that cannot be written", "a folder to write in")
+        draft.replace(target)
+    except OSError as error:
+        raise InputError(str(path), str(error.strerror), "a file that can be written") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _names(names: list[str], *, plain: bool) -> list[str]:
+    """Return the names as a file can hold them, still all different."""
+    taken: set[str] = set()
+    written = []
+    for number, name in enumerate(names):
+        new = _NOT_IN_LP.sub("_", name.replace("[", "(").replace("]", ")")) if plain else name
+        new = "_".join(new.split())
+        if new in taken:
+            new = f"{new}~{number}"
+        taken.add(new)
+        written.append(new)
+    return written

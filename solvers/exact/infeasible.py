@@ -8,11 +8,10 @@ import highspy
 import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict, shortages
+from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.highs import highs_of, solve_form
-from ronda.solvers.exact.linear_form import LinearForm, linear_form
+from ronda.solvers.exact.highs import LinearForm, highs_of, linear_form, solve_form
 
 
 def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:

@@ -14,12 +14,12 @@ from deap import tools
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Mask, Rows
+from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.fill import (
     ROUNDING,
     needed_blocks,
     spend,
 )
-from ronda.solvers.prices.jobs import Jobs
 
 CHANGED = 2
 """Jobs that a mutation changes."""

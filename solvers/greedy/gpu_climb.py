@@ -19,12 +19,11 @@ from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList
 from ronda.formulations.placement.orders import most_free
 from ronda.formulations.placement.placer import Placed, place
-from ronda.formulations.sleeping.standby import spare_of
+from ronda.formulations.sleeping.standby import rest, spare_of
 from ronda.formulations.watts import awake_for, base_w, by_pool, capped, may_sleep, node_classes
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
 
 ROUNDING = 1e-9

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ronda.formulations.clock import OutOfTimeError, ending
+from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.watts import keeps_limits
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.contract import Policy
 from ronda.solvers.greedy.room import Room
 
 RESERVE_S, RESERVE_PER_JOB_S, MOST_RESERVED = 0.002, 2e-5, 0.1

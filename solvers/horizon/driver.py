@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Cadence, Instance
@@ -20,7 +21,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
-from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import Change, Decision, Header, Journal

@@ -15,13 +15,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
-from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.greedy.in_time import fill
 from ronda.solvers.horizon.fallback import Relief, fallback
 

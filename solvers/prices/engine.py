@@ -1,17 +1,18 @@
 """The price engine: certified near-optimal answers to separable rounds.
 
 1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D.
-2. Let all jobs take their best option at these prices, except for a small core of jobs whose
-   alternatives cost next to nothing; a MILP decides the core (`ronda.solvers.prices.core`).
-3. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
-   the core until the best plan is within the gap that was asked for, or proven optimal
-   (`ronda.solvers.prices.core_search`).
-4. Where the dual takes half a block (half a node that may sleep), the numbers of blocks are
-   branched on before that, with a dual for each part (`ronda.solvers.prices.blocks`).
+2. Where the dual takes half a block (half a node that may sleep), its bound is above what any plan
+   is worth by up to half a node's worth: far more than what undecided jobs cost. So the range of
+   such a block is cut in two, and each part has a dual of its own: branch and bound.
+3. Let all jobs take their best option at these prices, except for a small core of jobs whose
+   alternatives cost next to nothing, which is decided exactly (`ronda.solvers.prices.core`).
+4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
+   the core until the best plan is within the gap that was asked for, or proven optimal.
 """
 
+import heapq
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,12 +21,43 @@ from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.prices.answer import Answer
-from ronda.solvers.prices.blocks import WholeBlocks
-from ronda.solvers.prices.dual import Dual, bound_at, solve_dual
+from ronda.solvers.prices.core import ALONE, CoreSearch
+from ronda.solvers.prices.dual import Dual, Jobs, bound_at, solve_dual
 from ronda.solvers.prices.fill import fill, is_feasible
-from ronda.solvers.prices.jobs import Jobs
 from ronda.solvers.prices.search import Search
+
+DUAL_GAP = "dual_gap"
+"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to a separable problem."""
+
+    chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
+    blocks: Floats | None  # (B,) how many of each block
+    objective: float | None
+    bound: float  # no answer is worth more
+    dual: Dual  # the prices and the bound that they alone prove
+    stop: StopReason
+    search: str = ALONE  # what decided the jobs that prices leave open
+    cores: int = 0  # how many were decided
+    columns: int = 0  # options in the largest core
+    nodes: int = 0  # search-tree nodes in all
+
+    @property
+    def gap(self) -> float | None:
+        """``(bound - objective) / |bound|``."""
+        return None if self.objective is None else _relative(self.bound, self.objective)
+
+    @property
+    def dual_gap(self) -> float | None:
+        """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
+        return None if self.objective is None else _relative(self.dual.bound, self.objective)
+
+
+def _relative(bound: float, objective: float) -> float:
+    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
 
 
 def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
@@ -95,20 +127,20 @@ def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs,
     return own, units, jobs, solve_dual(own, jobs, search, start=start)
 
 
-Part = tuple[Ints | None, Floats | None]
+_Found = tuple[Ints | None, Floats | None]
 """A choice and counts of blocks, if there is one."""
 
 
-def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> Part:
+def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
     """Return the greedy fill at the dual's prices; nothing if that is not feasible."""
     chosen, blocks = fill(problem, jobs, dual.prices)
     return (chosen, blocks) if is_feasible(problem, chosen, blocks) else (None, None)
 
 
-def _best_of(problem: Separable, *answers: Part) -> Part:
+def _best_of(problem: Separable, *answers: _Found) -> _Found:
     """Return the answer of most value; the first of equals, nothing if all are nothing."""
 
-    def worth(answer: Part) -> float:
+    def worth(answer: _Found) -> float:
         chosen, blocks = answer
         if chosen is None or blocks is None:
             return -np.inf
@@ -127,3 +159,152 @@ def _in_units(found: Answer, problem: Separable, units: Units) -> Answer:
         bound = max(bound, objective)
     dual = replace(found.dual, prices=prices, bound=certified)
     return replace(found, objective=objective, bound=bound, dual=dual)
+
+
+OPEN = 1e-6
+"""A block is worth its price to this precision, as a share of the largest value (or price): the
+dual cannot tell how many to take."""
+
+FEW_JOBS = 12
+"""Up to this many jobs all answers are weighed together, blocks among them: duals of many parts
+would be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
+
+MOST_PARTS = 200
+"""Parts after which ranges are not cut any more: the search decides such blocks as well."""
+
+
+@dataclass(order=True, slots=True)
+class _Part:
+    """Ranges of the blocks that are not decided yet; the one of the best bound comes first.
+
+    `problem` counts blocks from `low` on, which are worth `offset`.
+    """
+
+    key: float
+    number: int
+    problem: Separable = field(compare=False)
+    dual: Dual = field(compare=False)
+    low: Floats = field(compare=False)
+    offset: float = field(compare=False)
+
+
+class WholeBlocks:
+    """Branch and bound on the counts of blocks, with a `CoreSearch` for each part that needs one.
+
+    The problem is normalised. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
+    """
+
+    def __init__(self, problem: Separable, jobs: Jobs, dual: Dual, search: Search) -> None:
+        self.jobs, self.search = jobs, search
+        self.chosen: Ints | None = None
+        self.blocks: Floats | None = None
+        self.objective = -np.inf
+        self.bound = dual.bound
+        self.cores = self.columns = self.nodes = 0
+        self.decided_by = ALONE
+        self._number = 0
+        self._parts: list[_Part] = []
+        self._add(problem, dual, np.zeros_like(problem.block_count), 0.0)
+
+    def run(self) -> StopReason:
+        """Search part after part until the gap is certified or the time over."""
+        closed = -np.inf  # best bound of parts that were searched
+        while self._parts:
+            part = self._parts[0]
+            if self._certified(max(closed, -part.key)):
+                break
+            heapq.heappop(self._parts)
+            block = self._undecided(part)
+            if block is not None and not self.search.deadline.over():
+                self._cut(part, block)
+                continue
+            if block is not None:  # no time to cut: as many as the jobs ask for
+                blocks = part.dual.blocks.copy()
+                blocks[block] = self._asked(part, block)
+                part = replace(part, dual=replace(part.dual, blocks=blocks))
+            stop, bound = self._search(part)
+            closed = max(closed, bound)
+            if stop is StopReason.TIME_LIMIT:
+                rest = max((-p.key for p in self._parts), default=-np.inf)
+                self.bound = max(closed, rest)
+                return stop
+        if self.chosen is None:
+            return StopReason.INFEASIBLE
+        rest = -self._parts[0].key if self._parts else -np.inf
+        self.bound = max(closed, rest, self.objective)
+        return StopReason.GAP if self._certified(self.bound) else StopReason.COMPLETE
+
+    def _certified(self, bound: float) -> bool:
+        return bound - self.objective <= self.search.gap * abs(bound)
+
+    def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
+        self._number += 1
+        part = _Part(-(dual.bound + offset), self._number, problem, dual, low, offset)
+        heapq.heappush(self._parts, part)
+
+    def _undecided(self, part: _Part) -> int | None:
+        """Return the block with the widest range of those that the dual does not decide."""
+        problem, prices = part.problem, part.dual.prices
+        few = problem.jobs <= FEW_JOBS
+        if few or self._number > MOST_PARTS or not problem.block_integer.any():
+            return None
+        cost = prices[:, None] * problem.block_use
+        gain = np.abs(problem.block_value - cost.sum(axis=0))
+        size = np.maximum(np.abs(cost).max(axis=0, initial=0.0), np.abs(problem.block_value))
+        free = problem.block_integer & (problem.block_count > 0) & (size > 0)
+        free &= gain <= OPEN * size
+        if not free.any():
+            return None
+        return int(np.argmax(np.where(free, problem.block_count, 0.0)))
+
+    def _cut(self, part: _Part, block: int) -> None:
+        """Cut the range of a block below and above the number that the jobs ask for."""
+        problem = part.problem
+        at = self._asked(part, block)
+        least = np.zeros_like(problem.block_count)
+        least[block] = at + 1.0
+        fewer, more = problem.block_count.copy(), problem.block_count - least
+        fewer[block] = at
+        self._open(part, replace(problem, block_count=fewer), np.zeros_like(least))
+        room = problem.capacity - problem.block_use @ least
+        self._open(part, replace(problem, capacity=room, block_count=more), least)
+
+    def _asked(self, part: _Part, block: int) -> float:
+        """Return how many whole blocks, below the most, the jobs ask for at the dual's prices."""
+        problem, prices = part.problem, part.dual.prices
+        others = part.dual.blocks.copy()
+        others[block] = 0.0
+        used = self.jobs.reply(prices).use + problem.block_use @ others - problem.capacity
+        given = -problem.block_use[:, block]
+        rows = np.flatnonzero((given > 0) & (prices > 0))
+        asked = float((used[rows] / given[rows]).max()) if len(rows) else 0.0
+        return float(np.clip(np.floor(asked), 0.0, problem.block_count[block] - 1.0))
+
+    def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
+        """Open a part of a part, unless its dual shows that it does not matter."""
+        offset = part.offset + float(problem.block_value @ least)
+        dual = solve_dual(problem, self.jobs, self.search, known=part.dual.replies)
+        dual = replace(dual, bound=min(dual.bound, -part.key - offset))
+        self._add(problem, dual, part.low + least, offset)
+
+    def _search(self, part: _Part) -> tuple[StopReason, float]:
+        """Search a part; returns why that stopped and the part's bound."""
+        first = part.number == 1
+        core = CoreSearch(
+            part.problem,
+            self.jobs,
+            part.dual,
+            self.search if first else replace(self.search, within=0.0),
+            known=self.objective - part.offset,
+            offset=part.offset,
+        )
+        stop = core.run()
+        self.cores += core.cores
+        self.columns = max(self.columns, core.columns)
+        self.nodes += core.nodes
+        if core.chosen is not None and core.blocks is not None:
+            self.chosen, self.blocks = core.chosen, core.blocks + part.low
+            self.objective, self.decided_by = core.objective + part.offset, core.decided_by
+        if stop is StopReason.INFEASIBLE:
+            return stop, -np.inf
+        return stop, core.bound + part.offset

@@ -10,7 +10,7 @@ import numpy as np
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats, Ints, Rows
-from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.dual import Jobs
 
 ROUNDING = 1e-9
 """Excess over a capacity, and gain, that are taken for rounding."""

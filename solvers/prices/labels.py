@@ -20,8 +20,7 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
-from ronda.solvers.prices.answer import Decided
-from ronda.solvers.prices.jobs import Losses
+from ronda.solvers.prices.dual import Losses
 
 MOST_LABELS = 60_000
 """Labels in all after which the search is given up: about 30 ms."""
@@ -31,6 +30,22 @@ MOST_BLOCKS = 200
 
 ROUNDING = 1e-9
 """Excess over a capacity that is taken for rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What came of deciding the open jobs together.
+
+    No answer among those weighed falls short of the dual bound by less than `least` (infinite if
+    there is none); `proven` if all of them were weighed, or the target reached.
+    """
+
+    chosen: Ints | None  # (J,) option of every job; None without an answer
+    blocks: Floats | None  # (B,) count of every block; None without an answer
+    least: float
+    proven: bool
+    columns: int  # options that were open
+    nodes: int  # search-tree nodes or labels
 
 
 @dataclass(frozen=True, slots=True)

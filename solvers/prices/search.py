@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
-from ronda.solvers.contract import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers import contract
 
 
 def make_instance(jobs, *, nodes=1, gpus_per_node=4, **fields):
@@ -157,5 +156,4 @@ class ProcessorTime:
 @pytest.fixture
 def processor_time(monkeypatch):
     """Let deadlines count this thread's processor time: test machines are busy."""
-    monkeypatch.setattr(contract, "time", ProcessorTime)
     monkeypatch.setattr(clock, "time", ProcessorTime)

@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from ronda.formulations import clock
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline, Policy
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
 from ronda.solvers.solve import solve
 
@@ -188,9 +189,9 @@ class Watch:
 @pytest.mark.parametrize("looks", [0, 2, 10, 50])
 def test_cut_at_any_moment_no_fewer_jobs_run_than_before(made, looks, monkeypatch):
     """Time is over at some checkpoint of building: what runs keeps running, and more may start."""
-    round_ = round_of("tight")
+    round_, deadline = round_of("tight"), Deadline(1e6)
     monkeypatch.setattr(clock, "time", Watch(looks))
-    plan = made.plan(round_, deadline=Deadline(1e6), seed=0)
+    plan = made.plan(round_, deadline=deadline, seed=0)
     assert check(round_, plan) == []
     if clock.time.looks < 0:
         assert len(plan.allocations) >= len(round_.held)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
-from ronda.solvers.contract import Deadline
 
 
 def status(**fields):

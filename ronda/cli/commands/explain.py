@@ -22,7 +22,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, tell
-    from ronda.solvers.contract import Deadline
+    from ronda.formulations.clock import Deadline
 
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)

@@ -31,7 +31,7 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
 
-    from ronda.solvers.exact.model import export
+    from ronda.solvers.exact.highs import export
 
     model = allocation_model(round_, policy)
     export(model, out)

@@ -18,12 +18,12 @@ from ronda.cli.options import (
     time_limit_option,
 )
 from ronda.cli.output import display, emit, facts, note, refuse_existing, table, tell_json
+from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.solve import solve
 
 if TYPE_CHECKING:

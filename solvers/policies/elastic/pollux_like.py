@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.build import build
 from ronda.formulations.options.ladders import Homes, Ladder
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked

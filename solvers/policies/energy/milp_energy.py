@@ -6,16 +6,14 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.waking import Ready, ready
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.thrift import worth_of_a_gpu, worth_of_a_watt
-from ronda.formulations.sleeping.standby import break_even_s, stand_by
+from ronda.formulations.sleeping.standby import IDLE, break_even_s, idle_since, stand_by, still_idle
 from ronda.formulations.watts import may_sleep
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.plan import Choice, price_of_a_watt
-from ronda.solvers.decision.question import Question
-from ronda.solvers.greedy.resting import IDLE, idle_since, still_idle
+from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt
 from ronda.solvers.policies.optimising.prices import Prices
 
 WAKING, STANDBY = "waking", "gpu_per_watt"

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import minds_power, values_of
 from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
@@ -20,7 +21,7 @@ from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import Ladder, admit, climb, ladder, priced, relative

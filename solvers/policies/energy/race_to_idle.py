@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.options.application import remaining_s
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room, start_in_order
 

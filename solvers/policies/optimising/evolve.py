@@ -7,15 +7,13 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
-from ronda.formulations.clock import OutOfTimeError
+from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.genes import Genes, move_losses, settle, table_rows
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import Plan, SolutionStatus
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.plan import Choice, price_of_a_watt, reserve_s
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import Outcome, Settings
 from ronda.solvers.policies.optimising.genetic import Genetic, Task

@@ -10,22 +10,18 @@ from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import OutOfTimeError, ending
+from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.genes import Genes, genes, genome_of, table_rows
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.solvers import stopping
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice, reserve_s
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
 from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
-from ronda.solvers.policies.optimising.base import Optimising
-from ronda.solvers.prices.answer import Answer
-from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.engine import Answer, first_answer
 from ronda.solvers.prices.search import Search
 
 

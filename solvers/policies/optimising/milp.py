@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.decision.plan import Choice, reserve_s
-from ronda.solvers.decision.question import Question
-from ronda.solvers.policies.optimising.base import Optimising
+from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
 from ronda.solvers.prices.search import Search
 
 PLACEMENTS = ("aggregate", "exact")

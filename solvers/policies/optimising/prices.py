@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.allocation.waking import Ready
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.plan import Choice, reserve_s
-from ronda.solvers.decision.question import Question
-from ronda.solvers.policies.optimising.base import Optimising
-from ronda.solvers.prices.answer import DUAL_GAP
+from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
+from ronda.solvers.prices.engine import DUAL_GAP
 from ronda.solvers.prices.search import Search
 
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ronda.formulations.clock import Deadline
+from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
 

@@ -5,12 +5,13 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from ronda.formulations.clock import Deadline
+from ronda.formulations.sleeping.standby import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.resting import rest
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 

@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.ones import IDLE
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.ones.board import Board, boards, remember
 from ronda.solvers.ones.deploy import account, affordable, update

@@ -12,12 +12,12 @@ from ronda.bench.anytime.value import plan_value
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.worker import Limits
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.solve import solve
 
 LIMITS = Limits(timeout_s=60.0, memory_mib=2048.0)

@@ -8,8 +8,8 @@ from ronda.bench.soak import endure
 from ronda.bench.soak.endure import Lived, growth
 from ronda.bench.soak.mischief import KINDS, Mischief, turns
 from ronda.bench.soak.world import day
+from ronda.formulations.clock import Deadline
 from ronda.instances import generate
-from ronda.solvers.contract import Deadline
 
 
 def test_days_are_those_of_their_seed_and_differ():

@@ -11,7 +11,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.genes import genes
 from ronda.instances import generate
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.genetic.engine import own_random
 from ronda.solvers.genetic.operators import draw
 

@@ -15,7 +15,7 @@ from ronda.bench.study.one_round import (
 from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 

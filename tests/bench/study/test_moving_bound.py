@@ -8,9 +8,9 @@ from ronda.bench.study.evolve_quality import bound_with_moves, settled
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import genes_of, move_losses, settle
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.policies.optimising.evolve import Evolve
 
 

@@ -19,7 +19,7 @@ from ronda.bench.study.sruf import (
     shortest_first,
     snapshot,
 )
-from ronda.solvers.contract import Deadline
+from ronda.formulations.clock import Deadline
 
 INF = np.inf
 

@@ -13,7 +13,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.highs import solve
 
 IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 

@@ -14,10 +14,9 @@ from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_s
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import tiny_round
-from ronda.solvers.exact.linear_form import linear_form
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.highs import linear_form, solve
+from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.jobs import Jobs
 
 
 def random_values(table, seed):

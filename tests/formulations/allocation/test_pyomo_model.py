@@ -5,7 +5,7 @@ import pytest
 
 from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.highs import solve
 
 
 def problem_of(jobs, capacity, *, must=None, blocks=(), names=None):

@@ -12,7 +12,7 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Capability
 from ronda.solvers.decision.explain_job import Reason, explain_jobs
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import POLICIES, policy
 from ronda.solvers.solve import solve
 

@@ -14,7 +14,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.exact.model import solve
+from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 

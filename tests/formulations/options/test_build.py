@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
-from ronda.formulations.options import grid
 from ronda.formulations.options.application import pool_shapes
-from ronda.formulations.options.build import build
-from ronda.formulations.options.dominance import undominated
-from ronda.formulations.options.grid import TOGETHER
-from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
+from ronda.formulations.options.build import TOGETHER, build
+from ronda.formulations.options.table import CLUSTER, NODE, RACK, option, undominated
 from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
@@ -461,7 +458,7 @@ def test_requests_one_by_one_have_the_rows_of_requests_together(monkeypatch):
     round_ = generate.round(60, severity="tight", seed=3)
     tables = []
     for few in (0, 60, 60):  # together, one by one, from memory
-        monkeypatch.setattr(grid, "FEW", few)
+        monkeypatch.setattr("ronda.formulations.options.build.FEW", few)
         tables.append(build(round_))
     for name in ("start", "gpus", "clock", "batch", "rate", "power_w"):
         together, single, known = (getattr(table, name) for table in tables)

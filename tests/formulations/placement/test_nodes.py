@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.bit_sets import bits, bits_of
-from ronda.formulations.placement.nodes import PoolRequest, pool_nodes
-from ronda.formulations.placement.repack import pack
-from ronda.formulations.placement.soft_blocks import fewest
+from ronda.formulations.placement.nodes import PoolRequest, fewest, pool_nodes
+from ronda.formulations.placement.packing import pack
 from ronda.formulations.placement.whole_nodes import easiest_to_empty, mixed_nodes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 

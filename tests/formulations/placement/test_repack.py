@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from ronda.formulations.placement import repack
 from ronda.formulations.placement.nodes import PoolNodes, PoolRequest
-from ronda.formulations.placement.packing import Packing
+from ronda.formulations.placement.packing import Packing, pack
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 
@@ -44,7 +43,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 
     Of the bisection 6, 9, 7, 8 only 6, 7 and 8 are tried; all 12, and 9, would be in vain.
     """
-    packing = repack.pack(pool(8), [PoolRequest(order=k, gpus=5) for k in range(12)])
+    packing = pack(pool(8), [PoolRequest(order=k, gpus=5) for k in range(12)])
     assert tried == [6, 7, 8]
     assert sorted(packing.at) == list(range(8))
 
@@ -52,7 +51,7 @@ def test_lists_beyond_the_bound_are_not_tried(tried):
 def test_sizes_that_divide_each_other_are_tried_at_once(tried):
     """1 | 2 | 4 | 8: whatever GPUs suffice for is placed by the first attempt."""
     gpus = [8, 4, 2, 1, 1, 16]
-    packing = repack.pack(pool(4), [PoolRequest(order=k, gpus=n) for k, n in enumerate(gpus)])
+    packing = pack(pool(4), [PoolRequest(order=k, gpus=n) for k, n in enumerate(gpus)])
     assert tried == [6]
     assert len(packing.at) == 6
 
@@ -75,10 +74,13 @@ def asked(draw):
 @given(asked())
 def test_the_bound_changes_no_plan(requests):
     """The plan is the same as if every list of the bisection had been tried."""
-    quick = repack.pack(pool(4), requests)
+    quick = pack(pool(4), requests)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repack, "at_most", lambda requests, nodes, whole: len(requests))
-        assert repack.pack(pool(4), requests).at == quick.at
+        patch.setattr(
+            "ronda.formulations.placement.packing.at_most",
+            lambda requests, nodes, whole: len(requests),
+        )
+        assert pack(pool(4), requests).at == quick.at
 
 
 @st.composite
@@ -104,7 +106,7 @@ def from_scratch(nodes, requests):
             "run",
             lambda self, asked, scratch=False: scratch and run(self, asked, scratch=1),
         )
-        return repack.pack(nodes, requests)
+        return pack(nodes, requests)
 
 
 @given(fragmented())

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
 from ronda.formulations.allocation.case import make_case
+from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
@@ -17,7 +18,6 @@ from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Opti
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile, rigid_profile
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
 from ronda.solvers.decision.explain_job import explain_jobs

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.racks import first_fit
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
@@ -18,7 +19,6 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.optimising.milp import Milp

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.highs import solve_form
+from ronda.solvers.exact.highs import export, linear_form, solve, solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
-from ronda.solvers.exact.linear_form import linear_form
-from ronda.solvers.exact.model import export, solve
 
 
 def knapsack(values, sizes, room):

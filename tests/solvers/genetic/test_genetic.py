@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import genes, genes_of
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
-from ronda.solvers.contract import Deadline
 from ronda.solvers.genetic import operators
 from ronda.solvers.genetic.engine import Settings, evolve, own_random, toolbox
 from ronda.solvers.prices.engine import first_answer

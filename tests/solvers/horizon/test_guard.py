@@ -7,12 +7,13 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.watts import may_sleep
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.contract import Capability, Deadline
+from ronda.solvers.contract import Capability
 from ronda.solvers.horizon import guard
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.fifo import Fifo

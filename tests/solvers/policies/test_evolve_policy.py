@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from ronda.bench.study.evolve_quality import settled, worth_of
+from ronda.formulations.clock import Deadline
 from ronda.formulations.genes.neighbourhood import move_losses
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.decision.question import Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.policies.optimising.evolve import Evolve
 from ronda.solvers.policies.optimising.genetic import Genetic
 from ronda.solvers.registry import policy as by_name

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import option
@@ -16,7 +17,7 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.contract import Policy
 from ronda.solvers.policies.optimising.genetic import Genetic
 from ronda.solvers.registry import policy as by_name
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows
@@ -21,7 +22,7 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline, Policy
+from ronda.solvers.contract import Policy
 from ronda.solvers.decision import by_milp as allocate
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.prices import engine

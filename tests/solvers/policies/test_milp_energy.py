@@ -8,6 +8,7 @@ import pytest
 
 from ronda.bench.runs.variant import Variant, reference_w
 from ronda.formulations.allocation.limits import limits
+from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
@@ -18,7 +19,6 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.contract import Deadline
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.energy.milp_energy import IDLE, WAKING, MilpEnergy
 from ronda.solvers.policies.optimising.prices import Prices

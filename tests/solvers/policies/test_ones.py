@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from ronda.bench.runs.single import measure
+from ronda.formulations.clock import Deadline
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.options.application import Application, pool_shapes
 from ronda.instances import generate
@@ -19,7 +20,6 @@ from ronda.instances.rules.validate import problems
 from ronda.instances.traces.ones import ones_workload
 from ronda.instances.traces.ones_models import LONGHORN_NODE
 from ronda.instances.traces.rigid import make_cluster
-from ronda.solvers.contract import Deadline
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.ones.board import Board, Ways, allocation, boards

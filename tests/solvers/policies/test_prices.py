@@ -8,9 +8,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 

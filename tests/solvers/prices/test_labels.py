@@ -7,8 +7,7 @@ import pytest
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.solvers.prices import labels
-from ronda.solvers.prices.dual import bound_at
-from ronda.solvers.prices.jobs import Jobs
+from ronda.solvers.prices.dual import Jobs, bound_at
 from ronda.solvers.prices.labels import best_within
 
 

@@ -5,10 +5,9 @@ import pytest
 
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
-from ronda.solvers.contract import Deadline
-from ronda.solvers.exact.model import solve
-from ronda.solvers.prices import blocks as whole_blocks
+from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 
@@ -84,7 +83,7 @@ def test_few_jobs_are_weighed_with_the_nodes(monkeypatch):
     for seed in range(10):
         problem = random_problem(seed)
         branched = solve_separable(problem, Search(gap=0.02))
-        monkeypatch.setattr(whole_blocks, "FEW_JOBS", 100)
+        monkeypatch.setattr("ronda.solvers.prices.engine.FEW_JOBS", 100)
         whole = solve_separable(problem, Search(gap=1e-9))
         monkeypatch.undo()
         assert branched.objective <= whole.objective * (1 + 1e-9)
