@@ -1,10 +1,15 @@
 """Instances that tests of several folders share."""
 
 import os
+from threading import Lock
 
 import pytest
 from hypothesis import settings
 
+from ronda.bench.runs import compare, runner
+from ronda.bench.runs.results import Status
+from ronda.bench.runs.specs import Request
+from ronda.bench.runs.worker import Answer, result_of
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
@@ -60,3 +65,21 @@ def two_nodes():
         ),
         costs=Costs(restart_s=5.0),
     )
+
+
+@pytest.fixture
+def runs_here(monkeypatch):
+    """Carry out the runs of comparisons in this process, one by one: to start one takes a second.
+
+    For tests that ask what becomes of the results; limits do not hold.
+    """
+    alone = Lock()  # HiGHS must not be called from two threads
+
+    def carry_out(case, answer, limits, log, **watch):
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        with alone:
+            metrics = runner.execute(Request(case=case, answer=str(answer)))
+        return result_of(case, limits, Answer(Status.OK, metrics=metrics))
+
+    monkeypatch.setattr(compare, "carry_out", carry_out)
+    monkeypatch.setattr(runner, "say", lambda message: None)  # nobody listens on stdout

@@ -7,6 +7,7 @@ import distributed  # noqa: F401  (so that no test pays for its import)
 import pytest
 
 from ronda.bench.runs import cluster
+from ronda.instances.errors import InputError
 
 
 def summary(done):
@@ -18,15 +19,37 @@ def summary(done):
     return told["statuses"], means or instance["curves"]
 
 
+@pytest.fixture(scope="module")
+def address():
+    """Return the address of a scheduler with a worker."""
+    with cluster.connect(workers=1) as client:
+        yield client.scheduler.address
+
+
 @pytest.mark.parametrize("command", ["compare", "frontier --budgets 1"])
-def test_workers_give_the_same_results(command, folder, ronda):
-    """An empty address stands for workers that are started here."""
-    words = (*command.split(), "two-nodes.json", "--policies", "srtf", "--no-figures")
-    here = ronda(*words, "--out", "here", "--json")
-    there = ronda(*words, "--out", "there", "--json", "--dask", "", "--jobs", 1)
+def test_workers_give_the_same_results(command, address, folder, ronda, runs_here):
+    """Those of runs in this process; a second time nothing runs."""
+    words = (*command.split(), "two-nodes.json", "--policies", "srtf", "--no-figures", "--json")
+    here = ronda(*words, "--out", "here")
+    there = ronda(*words, "--out", "there", "--dask", address)
     assert summary(here) == summary(there)
-    again = ronda(*words, "--out", "there", "--dask", "local", "--jobs", 1)
+    again = ronda(*words, "--out", "there", "--dask", address)
     assert "1 of 1 runs are in there already" in again.stderr
+
+
+@pytest.mark.parametrize("words", ["", "local"])
+def test_without_an_address_workers_are_started_here(words, folder, ronda, monkeypatch):
+    """As many as runs side by side."""
+    asked = []
+
+    def connect(address, workers):
+        asked.append((address, workers))
+        raise InputError("workers", "enough", "no more")
+
+    monkeypatch.setattr(cluster, "connect", connect)
+    done = ronda("compare", "two-nodes.json", "--policies", "fifo", "--jobs", 3, "--dask", words)
+    assert done.exit_code == 2
+    assert asked == [("local", 3)]
 
 
 @pytest.mark.parametrize("command", ["compare", "frontier"])

@@ -6,7 +6,7 @@ from ronda.bench.runs import Layout
 from ronda.instances.files.json import write
 
 
-def test_a_name_that_is_a_path_writes_only_into_the_folder(folder, ronda, two_nodes):
+def test_a_name_that_is_a_path_writes_only_into_the_folder(folder, ronda, two_nodes, runs_here):
     """The figures of an instance that is called like a file elsewhere leave that file alone."""
     victim = folder / "victim" / "gantt.csv"
     victim.parent.mkdir()

@@ -148,7 +148,7 @@ def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
     assert without_times(resumed) == without_times(whole)
 
 
-def test_compare_end_to_end(folder, ronda):
+def test_compare_end_to_end(folder, ronda, runs_here):
     """Two instances, two policies, seeds: lines, table, figures, and JSON at the end."""
     words = [
         "compare",
@@ -178,7 +178,7 @@ def test_compare_end_to_end(folder, ronda):
             assert (folder / "out" / "figures" / "two-nodes" / f"{name}.{suffix}").stat().st_size
 
 
-def test_compare_runs_only_what_is_missing(folder, ronda):
+def test_compare_runs_only_what_is_missing(folder, ronda, runs_here):
     """The second time nothing runs; a further policy runs alone; both tables are whole."""
     words = ["compare", "two-nodes.json", "--out", "out", "--no-figures", "--policies"]
     assert ronda(*words, "fifo").exit_code == 0

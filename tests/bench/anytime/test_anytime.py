@@ -1,4 +1,4 @@
-"""Quality against time: gaps and integrals by hand, values of foreign plans, runs in processes."""
+"""Quality against time: gaps and integrals by hand, values of foreign plans, whole runs."""
 
 import msgspec
 import numpy as np
@@ -173,8 +173,8 @@ def test_two_rounds_of_one_name_are_refused(small):
         anytime.cases({"a": small, "b": other}, ("fifo",), (0,), objective="rank", time_limit_s=1.0)
 
 
-def test_runs_in_processes_make_traces_a_table_and_a_figure(small, tmp_path):
-    """Runs in processes make traces a table and a figure."""
+def test_runs_make_traces_a_table_and_a_figure(small, tmp_path, runs_here):
+    """Runs make traces a table and a figure."""
     source = tmp_path / "small.json"
     write(small, source)
     todo = anytime.cases(

@@ -39,7 +39,7 @@ def test_results_schedules_and_progress(todo, tmp_path):
     assert {case.policy for case, share, result in news if result is not None} == {"fifo", "srtf"}
 
 
-def test_what_is_there_is_not_run_again(todo, tmp_path):
+def test_what_is_there_is_not_run_again(todo, tmp_path, runs_here):
     """A second comparison finds all; one whose schedule was lost runs again."""
     Comparison(tmp_path, LIMITS, 1).run(todo)
     again = Comparison(tmp_path, LIMITS, 1)
@@ -68,7 +68,7 @@ def test_memory_limit(todo, tmp_path):
     assert json.loads(lines[0])["memory_mib"] == 5.0
 
 
-def test_labels_are_those_of_the_question(todo, tmp_path):
+def test_labels_are_those_of_the_question(todo, tmp_path, runs_here):
     """A result found under another spelling of the policy is shown as asked for now."""
     import msgspec
 

@@ -41,7 +41,7 @@ def test_table_by_hand():
 
 
 @pytest.mark.slow
-def test_from_runs_to_pictures_and_nothing_runs_twice(tmp_path, capsys):
+def test_from_runs_to_pictures_and_nothing_runs_twice(tmp_path, capsys, runs_here):
     """The command on two tiny workloads; the second time every run is there already."""
     arguments = [
         "ones-claim",
