@@ -1,5 +1,6 @@
 """Whatever is wrong with the input: one line on stderr, exit code 2, nothing written."""
 
+import json
 import os
 import stat
 import subprocess
@@ -139,23 +140,29 @@ WITHOUT_PRIVILEGE = """
 import ctypes, os, sys
 for capability in (1, 2):
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-start = "from ronda.cli import main; main()"
-os.execv(sys.executable, [sys.executable, "-c", start, *sys.argv[1:]])
+os.execv(sys.executable, [sys.executable, "-c", *sys.argv[1:]])
 """
 
+ONE_BY_ONE = """
+import json, sys
+from click.testing import CliRunner
+from ronda.cli.app import cli
+for words in sys.argv[1:]:
+    done = CliRunner().invoke(cli, words.split(), prog_name="ronda")
+    print(json.dumps((words, done.exit_code, done.stderr)))
+"""
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "solve round.json --policy fifo --out locked/plan.json",
-        "run two-nodes.json --policy fifo --out locked/run",
-        "compare two-nodes.json --policies fifo --out locked/results",
-        "instances generate round --out locked/new.json",
-        "run two-nodes.json --policy fifo --out locked",
-        "run secret.json --policy fifo",
-    ],
+FORBIDDEN = (
+    "solve round.json --policy fifo --out locked/plan.json",
+    "run two-nodes.json --policy fifo --out locked/run",
+    "compare two-nodes.json --policies fifo --out locked/results",
+    "instances generate round --out locked/new.json",
+    "run two-nodes.json --policy fifo --out locked",
+    "run secret.json --policy fifo",
 )
-def test_no_permission(words, bad):
+
+
+def test_no_permission(bad):
     """What may not be read or written is told before any work."""
     locked, secret = bad / "locked", bad / "secret.json"
     locked.mkdir()
@@ -164,9 +171,12 @@ def test_no_permission(words, bad):
     secret.chmod(0)
     if os.geteuid() == 0 and not sys.platform.startswith("linux"):
         pytest.skip("root may write anywhere")
-    command = [sys.executable, "-c", WITHOUT_PRIVILEGE, *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=bad, check=False)
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert "permission" in done.stderr
+    command = [sys.executable, "-c", WITHOUT_PRIVILEGE, ONE_BY_ONE, *FORBIDDEN]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=bad, check=True)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [words for words, _, _ in told] == list(FORBIDDEN)
+    for words, code, said in told:
+        assert code == 2, (words, said)
+        assert len(said.splitlines()) == 1, (words, said)
+        assert "permission" in said, words
     assert os.listdir(locked) == []

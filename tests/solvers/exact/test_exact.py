@@ -187,7 +187,7 @@ def test_warm_start_is_the_first_incumbent():
 
 def test_same_seed_same_solution():
     """Two runs with one seed take the same way, to the last incumbent."""
-    first, second = (solve(hard(items=50, rows=5), gap=2e-3, seed=3) for _ in range(2))
+    first, second = (solve(hard(items=50, rows=5), gap=4e-3, seed=3) for _ in range(2))
     assert first.x.tolist() == second.x.tolist()
     assert first.nodes == second.nodes
     assert [w for _, w in first.incumbents] == [w for _, w in second.incumbents]
@@ -282,13 +282,13 @@ def test_many_solves_do_not_pile_up():
     form = linear_form(knapsack(list(range(1, 30)), list(range(2, 31)), 100))
 
     def resident():
-        for _ in range(100):
+        for _ in range(50):
             solve_form(form, gap=0)
         return psutil.Process().memory_info().rss
 
     resident()
     before = resident()
-    assert resident() - before < 4 << 20
+    assert resident() - before < 2 << 20
 
 
 def test_translation_is_fast():

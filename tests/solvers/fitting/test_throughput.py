@@ -102,7 +102,8 @@ def test_measured_synchronisation_tells_the_parts_apart():
 def test_same_seed_same_fit():
     """A fit is a function of table and seed, which chooses the parts that are left out."""
     table = steps(batches=(32, 64, 128, 256), noise=0.02)
-    first, again, other = (fit_measured(table, seed=seed)[0] for seed in (3, 3, 4))
+    known = {"gamma": 2.0}
+    first, again, other = (fit_measured(table, known, seed=seed)[0] for seed in (3, 3, 4))
     assert first == again
     assert first.errors.held_out_mape != other.errors.held_out_mape
     assert first.throughput == other.throughput
@@ -124,16 +125,16 @@ def test_a_wrong_row_does_not_bend_the_fit():
     table = steps(noise=0.01)
     step_s = table.rows.step_s.to_numpy().copy()
     step_s[7] *= 3.0
-    (fit,) = fit_measured(changed(table, step_s=step_s))
+    (fit,) = fit_measured(changed(table, step_s=step_s), {"gamma": 2.0})
     assert message(fit, "outlier").startswith(f"row {table.rows.row[7]}:")
-    clean = fit_throughput(table, {}).model
+    clean = fit_throughput(table, {"gamma": 2.0}).model
     ratio = seconds(fit.throughput, table.rows) / seconds(clean, table.rows)
     assert np.abs(np.delete(ratio, 7) - 1.0).max() < 0.05
 
 
 def test_errors_are_what_the_residuals_say():
     """MAPE, maximum and held-out error follow from the rows that the report lists."""
-    (fit,) = fit_measured(steps(noise=0.03))
+    (fit,) = fit_measured(steps(noise=0.03), {"gamma": 2.0, "phi": 0.7})
     off = [abs(r.fitted / r.measured - 1.0) for r in fit.residuals]
     assert fit.errors.mape == pytest.approx(np.mean(off))
     assert fit.errors.largest == pytest.approx(max(off))
@@ -147,8 +148,9 @@ def test_a_held_out_row_has_no_say():
     table = steps(noise=0.02)
     step_s = table.rows.step_s.to_numpy().copy()
     step_s[5] *= 1.5
+    known = {"gamma": 2.0, "phi": 0.7}
     first, second = (
-        fit_measured(t)[0].residuals[5] for t in (table, changed(table, step_s=step_s))
+        fit_measured(t, known)[0].residuals[5] for t in (table, changed(table, step_s=step_s))
     )
     assert second.held_out == pytest.approx(first.held_out, rel=1e-12)
     assert second.fitted != pytest.approx(first.fitted, rel=1e-6)
@@ -206,7 +208,7 @@ def test_overlap_needs_two_computing_times_at_one_size():
 def test_parameters_that_hardly_matter_are_weak():
     """Where synchronising hides behind computing, noisy rows say little of it: a warning."""
     slow = Parametric(alpha_c_s=1.0, beta_c_s=0.01, alpha_r_s=0.01, alpha_n_s=0.02, gamma=4.0)
-    (fit,) = fit_measured(steps(model=slow, noise=0.01))
+    (fit,) = fit_measured(steps(model=slow, noise=0.01), {"gamma": 4.0})
     assert "weak" in codes(fit)
     states = {p.name: p for p in fit.parameters}
     assert states["alpha_c_s"].std_error < 0.1 * states["alpha_c_s"].value

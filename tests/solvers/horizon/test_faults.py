@@ -233,6 +233,12 @@ def all_at_once(jobs, seed):
     return generate.broken(replace(plain, jobs=short, curves={}), EVERYTHING, seed)
 
 
+@cache
+def least_jct_s(jobs, seed):
+    """Return the bound on the mean JCT of such an instance, whoever schedules it."""
+    return bounds(all_at_once(jobs, seed)).mean_jct_s
+
+
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_every_policy_comes_through(name):
     """No plan breaks a rule, nor does the schedule; jobs end, and failed as they had to."""
@@ -245,7 +251,7 @@ def test_every_policy_comes_through(name):
     dead = [len(job.truth.failures) > 1 for job in given.jobs]
     assert [outcome.failed for outcome in schedule.jobs] == dead
     if Capability.ELASTIC not in made.capabilities:
-        assert bounds(given).mean_jct_s <= summarise(given, schedule)["mean_jct_s"]
+        assert least_jct_s(5, 2) <= summarise(given, schedule)["mean_jct_s"]
 
 
 @settings(max_examples=15, deadline=None)

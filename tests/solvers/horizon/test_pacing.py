@@ -97,7 +97,7 @@ def test_demand_spends_in_proportion_to_the_jobs_that_wait_for_it(make_clocked):
     jobs=st.lists(
         st.tuples(st.integers(0, 300), st.integers(1, 4), st.integers(5, 150)),
         min_size=1,
-        max_size=8,
+        max_size=5,
     ),
     policy=st.sampled_from(["fifo", "srtf(teardown_s=0)", "prices"]),
     pacing=st.sampled_from(["even", "series", "price", "carbon", "demand"]),

@@ -1,5 +1,7 @@
 """The genetic policy: valid plans, honest bounds, parameters, deadlines, sleeping nodes."""
 
+from functools import cache
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -221,6 +223,20 @@ def test_returns_in_time(processor_time):
     assert times[-1] <= plan.record.total_s
 
 
+def trace(**changed):
+    """Return the evaluations and incumbents of a search with some other parameters."""
+    round_ = generate.round(jobs=40, gpus=32, severity="tight", seed=2)
+    usual = {"generations": 10, "stagnation": 10, "population": 16, "gap": 1e-9}
+    record = decide(round_, Genetic(**(usual | changed))).record
+    return record.nodes, [worth for _, worth in record.incumbents]
+
+
+@cache
+def usual_trace():
+    """Return what the usual parameters lead to."""
+    return trace()
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -237,16 +253,12 @@ def test_returns_in_time(processor_time):
 )
 def test_every_parameter_matters(other):
     """Another value of any parameter leads to another search."""
-    round_ = generate.round(jobs=40, gpus=32, severity="tight", seed=2)
-    usual = {"generations": 10, "stagnation": 10, "population": 16, "gap": 1e-9}
+    assert trace(**other) != usual_trace()
 
-    def trace(**changed):
-        made = Genetic(**(usual | changed))
-        record = decide(round_, made).record
-        return record.nodes, [worth for _, worth in record.incumbents]
 
-    assert trace() == trace()
-    assert trace(**other) != trace()
+def test_the_same_parameters_lead_to_the_same_search():
+    """Its evaluations and incumbents are the same."""
+    assert trace() == usual_trace()
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_it_waits_while_a_job_pauses(schedule):
 
 def test_artifact_and_intended_differ():
     """The slips change the schedule; both are valid."""
-    instance = small(8)
+    instance = small(5)
     intended = run(instance, "ones", seed=1, time_limit_s=None)
     artifact = run(instance, "ones(variant=artifact)", seed=1, time_limit_s=None)
     assert artifact.jobs != intended.jobs

@@ -103,7 +103,7 @@ def test_optimum_and_status_equal_monolithic_highs(first):
         assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all(), seed
 
 
-@pytest.mark.parametrize("jobs", [64, 256, 1024, 5000])
+@pytest.mark.parametrize("jobs", [64, 1024, 5000])
 def test_gap_is_certified_by_the_prices(jobs):
     """The bound that the prices prove, recomputed by hand, is the engine's."""
     problem = reference(jobs)
@@ -145,9 +145,9 @@ def test_same_seed_same_plan_and_warm_start_saves_evaluations():
 
 
 def test_short_deadline_returns_a_feasible_plan_with_a_true_bound():
-    """A millisecond is not enough to converge: what comes back is feasible and bounded."""
-    problem = reference(20000)
-    answer = solve_separable(problem, Search(deadline=Deadline(1e-3)))
+    """0.1 ms is not enough to converge: what comes back is feasible and bounded."""
+    problem = reference(5000)
+    answer = solve_separable(problem, Search(deadline=Deadline(1e-4)))
     assert answer.stop is StopReason.TIME_LIMIT
     assert answer.chosen is not None
     assert (problem.excess(answer.chosen, answer.blocks) <= 1e-6).all()
