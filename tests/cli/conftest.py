@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from ronda.bench.frontier.bound import bound_steps
 from ronda.cli.app import cli
 from ronda.instances import generate
 from ronda.instances.files.json import write
@@ -26,3 +27,9 @@ def ronda(monkeypatch):
         return CliRunner().invoke(cli, [str(word) for word in words], prog_name="ronda", **options)
 
     return call
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Compute the clairvoyant frontier at 3 energies: each takes a tenth of a second."""
+    monkeypatch.setattr(bound_steps, "__defaults__", (None, 3))

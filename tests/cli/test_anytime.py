@@ -3,7 +3,7 @@
 import json
 
 
-def test_curves_of_a_round_in_one_command(ronda, folder):
+def test_curves_of_a_round_in_one_command(ronda, folder, runs_here):
     """Curves of a round in one command."""
     words = ("anytime", "round.json", "--policies", "fifo", "--time-limit", "20")
     first = ronda(*words, "--out", "curves", "--json")

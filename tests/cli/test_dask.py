@@ -27,7 +27,7 @@ def address():
 
 
 @pytest.mark.parametrize("command", ["compare", "frontier --budgets 1"])
-def test_workers_give_the_same_results(command, address, folder, ronda, runs_here):
+def test_workers_give_the_same_results(command, address, folder, ronda, runs_here, few_steps):
     """Those of runs in this process; a second time nothing runs."""
     words = (*command.split(), "two-nodes.json", "--policies", "srtf", "--no-figures", "--json")
     here = ronda(*words, "--out", "here")

@@ -20,7 +20,7 @@ def lines(folder):
     return [json.loads(x) for x in (folder / "out" / "results.jsonl").read_text().splitlines()]
 
 
-def test_end_to_end_and_later_additions(folder, ronda, runs_here):
+def test_end_to_end_and_later_additions(folder, ronda, runs_here, few_steps):
     """A budget of 340 W bears 60 W beside idling: job a, 100 W, waits until joules are saved.
 
     680 W (all GPUs busy) bear everything. Policies, budgets and changes added later come to what
@@ -62,7 +62,7 @@ def test_end_to_end_and_later_additions(folder, ronda, runs_here):
         assert (folder / "out" / "figures" / "two-nodes" / name).stat().st_size
 
 
-def test_targets_and_prices_are_shown(folder, ronda, runs_here):
+def test_targets_and_prices_are_shown(folder, ronda, runs_here, few_steps):
     """The tables for people name ratios and, for policies with prices, what more is worth."""
     words = ("--policies", "fifo,prices", "--budgets", "1.3", "--vary", "nodes=1", "--no-figures")
     done = ronda(*WORDS, *words)
@@ -72,7 +72,7 @@ def test_targets_and_prices_are_shown(folder, ronda, runs_here):
     assert "results, table and figures: out" in done.stdout
 
 
-def test_a_killed_sweep_goes_on(folder, ronda):
+def test_a_killed_sweep_goes_on(folder, ronda, runs_here, few_steps):
     """After SIGKILL the runs that ended are kept, and the same command does the others."""
     files.write(generate.horizon(600, 64, "tight", 3), folder / "long.json")
     words = [

@@ -133,7 +133,7 @@ def test_units_do_not_change_the_plan(scale, what):
 
 def test_same_seed_same_plan_and_warm_start_saves_evaluations():
     """Prices of the same problem as a start: fewer evaluations, certified as well."""
-    problem = reference(512)
+    problem = reference(256)
     first = solve_separable(problem, Search(seed=3))
     again = solve_separable(problem, Search(seed=3))
     assert (first.chosen == again.chosen).all()
