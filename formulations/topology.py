@@ -51,17 +51,19 @@ def cluster_tree(cluster: Cluster) -> "nx.DiGraph[Place]":
 
 @per_record(maxsize=8)
 def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Return by rack its own name and those of all racks that hold it, from the inside out."""
-    import networkx as nx
+    """Return by rack its own name and those of all racks that hold it, from the inside out.
 
-    tree = cluster_tree(cluster)
-    racks = tree.subgraph([place for place in tree if place[0] != "node"])
-    paths = nx.single_source_shortest_path(racks, ROOT)
-    return {
-        str(place[1]): tuple(str(name) for _, name in reversed(path[1:]))
-        for place, path in paths.items()
-        if place != ROOT
-    }
+    Decisions ask this: networkx, which takes half a second to load, is not needed to walk up.
+    """
+    parents: dict[str | None, str | None] = {rack.name: rack.parent for rack in cluster.racks}
+    found = {}
+    for name in (*(rack.name for rack in cluster.racks), *cluster.topology.racks):
+        path, above = [name], parents.get(name)
+        while above is not None:
+            path.append(above)
+            above = parents[above]
+        found[name] = tuple(path)
+    return found
 
 
 def rack_of(cluster: Cluster, node: int) -> str:

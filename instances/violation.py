@@ -13,6 +13,9 @@ ACCOUNTING = 1e-9
 SECOND = 1e-6
 """Tolerance of differences between times, in seconds."""
 
+LONGEST_S = 2.0**33
+"""How long a run may last, some 270 years: up to there floats lie closer than `SECOND`."""
+
 
 class Violation(Record, frozen=True):
     """One way in which a plan or a schedule breaks a rule.

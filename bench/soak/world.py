@@ -1,6 +1,8 @@
 """A random day of a small cluster: arrivals, nodes that may sleep, limits that drop, wrong guesses.
 
-Limits never fall below what keeps every awake node and one job going: no day is hopeless.
+On half of the days things break: nodes fail, are drained or slow, jobs fail, profiles are wrong,
+reports are late. Limits never fall below what keeps every awake node and one job going: no day is
+hopeless.
 """
 
 import numpy as np
@@ -9,7 +11,7 @@ from msgspec.structs import replace
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.cluster import Cluster
-from ronda.instances.generate import Structure
+from ronda.instances.generate import Breakage, Structure, broken
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Job
 
@@ -18,6 +20,22 @@ JOBS, GPUS = (4, 16), (24, 32)
 
 WIDEST = 8
 """Most GPUs of a job: what it draws must fit beside an idle cluster."""
+
+BREAKAGE = Breakage(
+    node_failures=3.0,
+    repair_s=1800.0,
+    drains=3.0,
+    drain_s=1800.0,
+    notice_s=900.0,
+    job_failures=0.5,
+    checkpoint_s=600.0,
+    stragglers=0.1,
+    speed_error=0.3,
+    power_error=0.1,
+    silences=0.1,
+    report_s=60.0,
+)
+"""What breaks on half of the days, which last some hours."""
 
 
 def day(seed: int) -> Instance:
@@ -33,7 +51,7 @@ def day(seed: int) -> Instance:
     jobs, gpus = int(rng.integers(JOBS[0], JOBS[1] + 1)), int(rng.choice(GPUS))
     made = generate.horizon(jobs, gpus, "loose", seed, structure)
     end_s = made.jobs[-1].submit_s + 1.0
-    return replace(
+    whole = replace(
         made,
         name=f"day-{seed}",
         cluster=_sleepy(made.cluster) if rng.random() < 0.5 else made.cluster,
@@ -41,6 +59,7 @@ def day(seed: int) -> Instance:
         budget=_budget(rng, made.cluster, end_s),
         cadence=Cadence(period_s=float(rng.choice([600.0, 3600.0]))),
     )
+    return broken(whole, BREAKAGE, seed) if rng.random() < 0.5 else whole
 
 
 def _sleepy(cluster: Cluster) -> Cluster:

@@ -82,11 +82,18 @@ class Case:
 
 
 def lasts_s(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) for how long options draw their power; infinite for jobs of unknown size."""
+    """Return (K,) for how long options draw their power; infinite for jobs of unknown size.
+
+    A running job that was measured to be slower than its profile goes on for longer.
+    """
     checkpoint()
     left = [state.remaining_at(round.now_s) for state in table.jobs]
     work = np.array([np.inf if each is None else each for each in left], dtype=float)
-    return np.asarray(work[table.job] / table.rate)
+    rate, running = table.rate.copy(), np.flatnonzero(table.current)
+    held = [table.jobs[j].allocation for j in table.job[running].tolist()]
+    claimed = [np.inf if each is None else each.option.rate for each in held]
+    rate[running] = np.minimum(rate[running], np.array(claimed, dtype=float))
+    return np.asarray(work[table.job] / rate)
 
 
 def charged_w(round: Round, table: OptionTable) -> Floats:

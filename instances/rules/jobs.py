@@ -13,9 +13,10 @@ from ronda.instances.rules.cluster import owners
 from ronda.instances.rules.problem import Problem, one_of, show
 from ronda.instances.rules.profile import batch_problems
 from ronda.instances.rules.sizes import too_many
+from ronda.instances.violation import LONGEST_S
 
-LAST_S = 1e11
-"""The latest submission, some 3,000 years: a float still tells tens of microseconds apart there."""
+LAST_S = LONGEST_S / 2
+"""The latest submission."""
 
 Places = Callable[[int], str]
 """Where job k stands, such as ``jobs[3]``."""
@@ -49,7 +50,9 @@ def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
     submit = np.array([j.submit_s for j in jobs], dtype=float)
     for k in np.flatnonzero(submit > LAST_S)[:1]:
         place = at(places, int(k), ".submit_s", jobs[k])
-        yield Problem(place, f"{submit[k]:g}", f"at most {LAST_S:g}: later, no second is exact")
+        yield Problem(
+            place, f"{submit[k]:g}", f"at most {LAST_S:g}: later, no microsecond is exact"
+        )
     for k in np.flatnonzero(np.diff(submit) < 0)[:1] + 1:
         found = f"{submit[k]:g} after a job submitted at {submit[k - 1]:g}"
         expected = "jobs in order of submission: sort them by submit_s"

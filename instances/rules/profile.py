@@ -46,6 +46,7 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
                 yield Problem(at, found, "one of them above 0")
             if isinstance(model, Parametric):
                 yield from _across_racks(model, at)
+        yield from _busy_below_idle(profile, cluster, place)
 
 
 def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:
@@ -62,6 +63,19 @@ def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Probl
                 found = f"{batch:g}, up to {batch / smallest:.3g} passes of those measured"
                 expected = f"at most {MOST_PASSES} passes; min_local_batch rules out small ones"
                 yield Problem(place, f"{found} on {show(name)}", expected)
+
+
+def _busy_below_idle(profile: Profile, cluster: Cluster, place: str) -> Iterator[Problem]:
+    """Check that a GPU draws no less busy than idle: plans count a job that pauses as busy."""
+    for gpu_type in cluster.gpu_types:
+        curve = profile.power.get(gpu_type.name)
+        if curve is None:
+            continue
+        busy_w = curve.computing_w(min(gpu_type.clocks, default=1.0))
+        least_w = busy_w if curve.sync_w is None else min(busy_w, curve.sync_w)
+        if least_w < gpu_type.idle_w:
+            expected = f"at least {gpu_type.idle_w:g} W, which the GPU draws idle"
+            yield Problem(join(f"{place}.power", gpu_type.name), f"{least_w:g} W", expected)
 
 
 def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:

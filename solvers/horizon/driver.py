@@ -21,6 +21,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
+from ronda.instances.violation import LONGEST_S
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
@@ -177,6 +178,11 @@ class Driver:
                 f"{self.policy.name} leaves {len(state.waiting)} jobs waiting for ever, "
                 f"{first!r} first, though nothing else runs or will arrive: the job may be too "
                 "large for the power or energy budget at the configuration that the policy uses"
+            )
+        if now_s > LONGEST_S:
+            raise RondaError(
+                f"{self.policy.name}: the run goes beyond {LONGEST_S:.3g} s, where no microsecond "
+                "is exact: a job has too much work for its speed, or a pause is too long"
             )
         return now_s
 

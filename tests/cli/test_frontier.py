@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from hostile import HOSTILE, assert_kept_inside, rename
 from ronda.instances import generate
 from ronda.instances.files import json as files
 
@@ -63,13 +64,19 @@ def test_end_to_end_and_later_additions(folder, ronda, runs_here, few_steps):
 
 
 def test_targets_and_prices_are_shown(folder, ronda, runs_here, few_steps):
-    """The tables for people name ratios and, for policies with prices, what more is worth."""
+    """The tables for people name ratios and, for policies with prices, what more is worth.
+
+    Nothing that the name of the instance says leaves the folder.
+    """
+    rename(folder / "two-nodes.json", HOSTILE)
     words = ("--policies", "fifo,prices", "--budgets", "1.3", "--vary", "nodes=1", "--no-figures")
     done = ronda(*WORDS, *words)
     assert done.exit_code == 0, done.output
     for words in ("at equal energy", "one more is worth", "nodes +1, budget ×1.3", "best"):
         assert words in done.stdout
     assert "results, table and figures: out" in done.stdout
+    assert "x\\x1b[31m\\u202e" in done.stdout
+    assert_kept_inside(folder, {"two-nodes.json", "round.json", "out"}, done.stdout)
 
 
 def test_a_killed_sweep_goes_on(folder, ronda, runs_here, few_steps):

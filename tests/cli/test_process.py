@@ -60,6 +60,14 @@ def test_where_ctrl_c_is_ignored_it_stays_so(folder):
     assert done.returncode == 0
 
 
+def test_an_interrupt_after_the_last_line_changes_nothing(folder):
+    """What the command did is done, and its exit code says so while Python shuts down."""
+    code = "import atexit, os, signal; "
+    code += "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); " + MAIN
+    done = python("--version", code=code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def closing(*numbers):
     """Return what closes streams before a program starts."""
     return lambda: [os.close(number) for number in numbers]

@@ -43,7 +43,7 @@ ROWS = 40
 @round_argument
 @policy_option
 @time_limit_option(
-    60.0, "For all of it: reading, building, solving, answering. The clock is already running."
+    60.0, "For all of it: start-up, reading, building, solving, answering. The clock is running."
 )
 @seed_option
 @click.option(

@@ -13,13 +13,15 @@ from ronda.instances import generate
 
 
 def test_days_are_those_of_their_seed_and_differ():
-    """Some have nodes that sleep, some a cap that drops, some an energy budget."""
+    """Some have nodes that sleep, some a cap that drops, some an energy budget, some break."""
     days = [day(seed) for seed in range(12)]
     assert days[3] == day(3)
     assert len({each.cluster.gpus for each in days}) > 1
     assert any(group.wake_s for each in days for group in each.cluster.node_groups)
     assert any(each.budget.power_cap_w for each in days)
     assert any(each.budget.energy for each in days)
+    assert {bool(each.faults.outages) for each in days} == {True, False}
+    assert any(job.truth.throughput != 1.0 for each in days for job in each.jobs)
 
 
 def test_mischief_comes_in_turn():

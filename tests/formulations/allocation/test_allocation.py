@@ -3,14 +3,17 @@
 import msgspec
 import numpy as np
 import pyomo.environ as pyo
+import pytest
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
 from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts import awake_for, may_sleep, node_classes
+from ronda.instances.check.plan import ending
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
+from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.solvers.exact.highs import solve
@@ -191,3 +194,20 @@ def test_shortages_are_said_in_words_with_numbers():
     (found,) = shortages(make_case(idle, table := build_options(idle), np.ones(len(table))))
     assert found.constraints == ("energy_window",)
     assert "without any job" in found.message
+
+
+def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():
+    """At half its rate, 100 s of work take 200 s of power: what the checker counts as well."""
+    round_ = make_round([4, 1], nodes=1, must=[(0, 0)], window_s=400.0, energy_j=1e6)
+    (state,) = round_.running
+    job = msgspec.structs.replace(state.job, estimate=Estimate(work=100.0))
+    option = msgspec.structs.replace(state.allocation.option, rate=0.5)
+    held = msgspec.structs.replace(state.allocation, option=option)
+    slow = msgspec.structs.replace(state, job=job, allocation=held)
+    round_ = msgspec.structs.replace(round_, running=(slow,))
+    table = build_options(round_)
+    assert lasts_s(round_, table)[table.current].tolist() == [200.0]
+    # 4 x 200 W above idle for half of the window
+    assert charged_w(round_, table)[table.current].tolist() == [pytest.approx(400.0)]
+    idle_w = [IDLE_W]
+    assert ending(round_, Plan(allocations=round_.held), idle_w) == [(200.0, 800.0)]

@@ -39,7 +39,7 @@ TEXTS = {
     ),
     "after the end of time": (
         json.dumps(INSTANCE | {"jobs": [INSTANCE["jobs"][0] | {"submit_s": 1e17}]}),
-        "at most 1e+11",
+        "at most 4.29497e+09",
     ),
     "base batch": (
         json.dumps(

@@ -32,6 +32,18 @@ INSTANCES = {
         "-1",
         ">= 0",
     ),
+    "busy below idle": (
+        put("profiles", "net", "power", {"A": {"a_w": 40, "b_w": 19}}),  # 49.5 W at clock 0.5
+        "profiles.net.power.A",
+        "49.5 W",
+        "50 W, which the GPU draws idle",
+    ),
+    "synchronising below idle": (
+        put("profiles", "net", "power", {"A": {"a_w": 60, "sync_w": 45}}),
+        "profiles.net.power.A",
+        "45 W",
+        "at least 50 W",
+    ),
     "local batches": (
         lambda d: d["profiles"]["net"].update(min_local_batch=9, max_local_batch=8),
         "profiles.net.min_local_batch",

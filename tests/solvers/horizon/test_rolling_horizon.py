@@ -93,6 +93,16 @@ def test_job_that_no_budget_can_ever_run_is_reported(make_instance):
         run(instance, "fifo")
 
 
+@pytest.mark.parametrize(
+    ("work", "costs"), [(1e19, Costs()), (100, Costs(start_s=1e19))], ids=["work", "pause"]
+)
+def test_a_run_that_outlives_the_digits_of_its_clock_ends_with_an_error(make_instance, work, costs):
+    """At 1e19 s the next float is 2,048 s later: b would do its 50 s of work in no time."""
+    instance = make_instance([("a", 0, 4, work), ("b", 10, 4, 50)], costs=costs)
+    with pytest.raises(RondaError, match="beyond"):
+        run(instance, "fifo")
+
+
 def test_cadence_by_period_only_starts_jobs_at_ticks(make_instance):
     """A job submitted at 10 s starts at the tick at 60 s."""
     instance = make_instance([("a", 10, 1, 5)], cadence=Cadence(period_s=60.0, on_event=False))
