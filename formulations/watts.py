@@ -165,6 +165,18 @@ def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
     return counts
 
 
+def most_awake(classes: Sequence[NodeClass], nodes: Sequence[int]) -> list[int]:
+    """Return how many nodes of each class may be awake if a number of each pool (P,) may.
+
+    Nodes that save least asleep, per GPU, come first.
+    """
+    counts, left = [0] * len(classes), list(nodes)
+    for c in _by_saving(classes):
+        counts[c] = min(classes[c].count, left[classes[c].pool])
+        left[classes[c].pool] -= counts[c]
+    return counts
+
+
 def least_awake(classes: Sequence[NodeClass], gpus: Sequence[int]) -> Floats:
     """Return (C,) nodes awake, in fractions, that hold GPUs of each pool (P,) at least power."""
     counts, left = np.zeros(len(classes)), list(gpus)

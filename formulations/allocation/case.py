@@ -36,6 +36,8 @@ class Case:
     else -1. ``sleeps`` tells whether the model may put nodes to sleep, ``most_rack_kw`` the
     kilowatts that jobs can add at most by pool and rack, of those with a cap (``racks``). With
     ``waking`` options now and after waking have a variable each; None: waking takes no time.
+    ``awake`` (P,) are the most nodes of each pool that may be awake, where they may sleep; None:
+    all.
     """
 
     round: Round
@@ -49,6 +51,7 @@ class Case:
     most_rack_kw: dict[tuple[str, str], float] = field(default_factory=dict)
     joint: bool = False
     waking: Waking | None = None
+    awake: tuple[int, ...] | None = None
 
     @property
     def scale(self) -> float:
@@ -132,6 +135,7 @@ def make_case(
     *,
     joint: bool = False,
     positions: bool = False,
+    awake: tuple[int, ...] | None = None,
 ) -> Case:
     """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
 
@@ -140,7 +144,7 @@ def make_case(
     that must run stay in any case. With `joint`, racks are chosen with the options: those of span
     ``rack`` get a variable for each rack (`ronda.formulations.allocation.racks`), and are compared
     only with their like. So they are with `positions`, where what runs is compared with nothing:
-    it needs no other nodes (`ronda.formulations.positions`).
+    it needs no other nodes (`ronda.formulations.positions`). `awake` is as in `Case`.
     """
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)
@@ -168,7 +172,9 @@ def make_case(
     if joint:
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
-    case = replace(case_of(round, table, rows), rack=rack, value=values[rows], joint=joint)
+    case = replace(
+        case_of(round, table, rows), rack=rack, value=values[rows], joint=joint, awake=awake
+    )
     return replace(case, racks=racks, most_rack_kw=_most_rack_kw(case)) if racks else case
 
 

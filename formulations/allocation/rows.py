@@ -41,6 +41,7 @@ from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.dual_feasible import node_shares, tightening
+from ronda.formulations.watts import most_awake
 from ronda.instances.arrays import Floats, Rows
 
 PowerAt = tuple[str, str]
@@ -249,6 +250,8 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
         blocks = [*(nodes if case.sleeps else ()), *(row.racks.get(pair, 0.0) for pair in most_kw)]
         if capacity < 0 or max(blocks, default=0.0) > 0 or (row.use > 0).any():
             rows.append((row, capacity, blocks))
+    if case.awake is not None:
+        counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values()])
     shape = len(rows), len(case.rows)
     return Separable(

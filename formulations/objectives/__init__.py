@@ -6,13 +6,12 @@ and ageing. What a round's limits are is in `ronda.formulations.allocation`.
 
 from ronda.formulations.objectives.forms import minds_power, values
 from ronda.formulations.objectives.outlook import Outlook, horizon_s
-from ronda.formulations.objectives.thrift import worth_of_a_gpu, worth_of_a_watt
+from ronda.formulations.objectives.thrift import worth_of_a_watt
 
 __all__ = [
     "Outlook",
     "horizon_s",
     "minds_power",
     "values",
-    "worth_of_a_gpu",
     "worth_of_a_watt",
 ]

@@ -214,6 +214,8 @@ OBJECTIVES: Mapping[str, Form] = {
     "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
     "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
-    "thrifty-rank": Form(thrifty_rank, {"thrift": (0.3, 0.0, 1.0)}, minds_power=True),
+    "thrifty-rank": Form(
+        thrifty_rank, {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0)}, minds_power=True
+    ),
 }
 """All objectives by name."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
@@ -57,11 +58,14 @@ def horizon_s(round: Round) -> float:
 
     Ten rounds, 600 s, or two restarts, whichever is the longest: where restarts take long, jobs
     change less often. (With restarts of 600 s on pollux-1, an expected 600 s keep jobs from ever
-    growing and triple the mean JCT; two restarts are the best of one to twenty there.)
+    growing and triple the mean JCT; two restarts are the best of one to twenty there.) Half of that
+    where nodes may sleep: what they leave and take back changes more often, and a pause wastes
+    energy as well.
     """
     costs = round.costs
     restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
-    return max(10.0 * round.length_s, 600.0, 2.0 * restart_s)
+    longest_s = max(10.0 * round.length_s, 600.0, 2.0 * restart_s)
+    return 0.5 * longest_s if may_sleep(round) else longest_s
 
 
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:

@@ -11,8 +11,11 @@ from ronda.instances.arrays import Floats, Rows
 LEAST = 0.01
 """Share of its rank value that even the most wasteful option keeps."""
 
+LEAST_RATE = 1e-12
+"""Share of its rate that is left of an option whose pause lasts as long as it is used."""
 
-def thrifty_rank(o: Outlook, thrift: float) -> Floats:
+
+def thrifty_rank(o: Outlook, thrift: float, hosts: float) -> Floats:
     """Return ``rank value (1 - thrift e_k / e_min)`` with e the energy for a unit of work.
 
     That is the rank value of the rate less a price for watts, ``thrift`` times what the job's most
@@ -22,18 +25,24 @@ def thrifty_rank(o: Outlook, thrift: float) -> Floats:
     itself; this one counts when it does not, and energy is saved for later. At 0 only the budget
     limits energy; at 1 no job gets more than its most frugal option.
 
-    The energy is a lower bound: each of the G GPUs of a node that is allocated replaces an idle one
-    and keeps at least a G-th of the node awake (`least_held_w`).
+    The work is what is left of the rate by the pause of a change, in which GPUs are held and hosts
+    draw power as well. The energy is a lower bound: each of the G GPUs of a node that is allocated
+    replaces an idle one and keeps at least a G-th of the node awake (`least_held_w`). A job
+    is charged the share `hosts` of that, 0 where nodes are awake whatever it does; e_min is the
+    energy with all of it.
     """
     values = rank_values(o)
     if o.round.watts is None:
         return values
     t = o.table
-    idle = np.array([pool.gpu_type.idle_w for pool in t.pools])
-    each = least_held_w(o.round.cluster.topology) - idle
-    energy = np.maximum(t.power_w + t.gpus * each[t.pool], 0.0) / t.rate
-    least = o.by_row(o.over_jobs(np.minimum, energy))
-    ratio = energy / np.where(least > 0, least, 1.0)
+    held_w = t.gpus * least_held_w(o.round.cluster.topology)[t.pool]
+    rate = np.maximum(o.rate, LEAST_RATE * t.rate)
+
+    def energy(share: float) -> Floats:
+        return np.maximum(t.extra_w + share * held_w, 0.0) / rate
+
+    least = o.by_row(o.over_jobs(np.minimum, energy(1.0)))
+    ratio = energy(hosts) / np.where(least > 0, least, 1.0)
     return np.asarray(values * np.maximum(1.0 - thrift * ratio, LEAST * (1.0 - thrift)))
 
 
@@ -46,10 +55,3 @@ def worth_of_a_watt(table: OptionTable, values: Floats, chosen: Rows) -> float:
     rows = chosen[chosen >= 0]
     drawn_w = float(table.power_w[rows].sum())
     return float(values[rows].sum()) / drawn_w if drawn_w > 0 else 0.0
-
-
-def worth_of_a_gpu(table: OptionTable, values: Floats, chosen: Rows) -> float:
-    """Return what a GPU earns on average under (J,) chosen rows; 0 if none is used."""
-    rows = chosen[chosen >= 0]
-    gpus = float(table.gpus[rows].sum())
-    return float(values[rows].sum()) / gpus if gpus > 0 else 0.0

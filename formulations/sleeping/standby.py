@@ -3,13 +3,17 @@
 Idling costs power by the second, sleeping costs a wake-up later (rent or buy: Karlin, Manasse,
 Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988). A node that idles until
 idling has cost as much as the wake-up, and sleeps then, never costs more than twice what one with
-foresight does. The price of a wake-up is ours: what the node draws for the w seconds in which it
-cannot run jobs, ``(awake + wake) w``, and what its G GPUs do not earn meanwhile, ``G v w`` with v
-the mean value of a GPU in use. At a price p for a watt, with `saved` the watts that a node saves
-asleep, the break-even time is ``T = w ((awake + wake) + G v / p) / saved``.
+foresight does. The price of a wake-up is what the node draws for the w seconds in which it cannot
+run jobs. With `saved` the watts that it saves asleep, the break-even time is
+``T = w (awake + wake) / saved``.
+
+A policy that puts a price on watts may have more nodes awake than pay for themselves: for these the
+same time runs from when they came to be too many (`standing`). Until then their power is spent
+anyway, and jobs may use them for what their GPUs draw besides.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,16 +28,54 @@ from ronda.instances.round import Round
 IDLE = "idle_since"
 """Key, in a plan's details: since when nodes that are awake have had no job."""
 
+SURPLUS = "surplus_since"
+"""Key, in a plan's details: since when, by pool, nodes are awake that do not pay for themselves."""
 
-def break_even_s(round: Round, gpu_per_watt: float) -> Floats:
-    """Return (N,) for how long each node idles before it sleeps.
 
-    `gpu_per_watt` is what a GPU in use earns, over the price of a watt: watts.
-    """
+def break_even_s(round: Round) -> Floats:
+    """Return (N,) for how long each node idles before it sleeps."""
     t = round.cluster.topology
     saved_w = t.awake_w - t.sleep_w
-    cost_j = t.wake_s * (t.awake_w + t.wake_w + t.node_gpus * gpu_per_watt)
+    cost_j = t.wake_s * (t.awake_w + t.wake_w)
     return np.where(saved_w > 0, cost_j / np.where(saved_w > 0, saved_w, 1.0), np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How many nodes of each pool are awake under a plan, more than pay for themselves.
+
+    ``awake`` (P,) counts those that do as well; ``since`` says, by pool, since when the others do
+    not, and ``left_s`` for how much longer the last of them stands by: 0 if there is none.
+    """
+
+    awake: tuple[int, ...]
+    since: dict[str, list[float]]
+    left_s: float
+
+
+def standing(round: Round, needed: Sequence[int], initial: Plan | None) -> Standing:
+    """Return how many nodes stay awake if `needed` (P,) pay for themselves.
+
+    Of the nodes that are awake now the others stand by for the least break-even time of their pool
+    from when they came to be too many. Those that came last are needed again first.
+    """
+    t, now_s = round.cluster.topology, round.now_s
+    there = t.node_gpus > 0
+    limit_s = np.full(len(t.pools), np.inf)
+    np.minimum.at(limit_s, t.node_pool[there], break_even_s(round)[there])
+    there[list(round.asleep)] = False
+    awake = np.bincount(t.node_pool[there], minlength=len(t.pools)).tolist()
+    before = {} if initial is None else initial.details.get(SURPLUS, {})
+    counts, since, left_s = [], {}, 0.0
+    for p, pool in enumerate(t.pools):
+        more = max(0, awake[p] - needed[p])
+        own = [*map(float, before.get(pool.name, ()))][:more]
+        own += [now_s] * (more - len(own))
+        left = [float(limit_s[p]) - (now_s - when) for when in own]
+        left_s = max(left_s, *left, 0.0)
+        counts.append(needed[p] + sum(1 for each in left if each > 0))
+        since[pool.name] = own
+    return Standing(tuple(counts), since, left_s)
 
 
 def stand_by(
@@ -106,8 +148,7 @@ def spare_of(round: Round, plan: Plan) -> float:
 def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     """Return the plan with the nodes asleep that no job uses, but those that idle for not long yet.
 
-    Nodes sleep only where power or energy is limited, and sleeping saves some. What GPUs of a
-    waking node do not earn is not known here, so waking costs what it draws.
+    Nodes sleep only where power or energy is limited, and sleeping saves some.
     """
     if not may_sleep(round):
         return plan
@@ -118,7 +159,7 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     unused = tuple(sorted(able - used))
     resting, since = replace(plan, asleep=unused), idle_since(initial)
     none = [0] * len(topology.pools)
-    asleep = stand_by(round, resting, none, since, break_even_s(round, 0.0))
+    asleep = stand_by(round, resting, none, since, break_even_s(round))
     idle = still_idle(round, plan, asleep or (), initial)
     return replace(plan, asleep=asleep, details=plan.details | {IDLE: idle})
 

@@ -41,6 +41,7 @@ def allocate_by_prices(
     *,
     joint: bool = False,
     ready: Ready | None = None,
+    awake: tuple[int, ...] | None = None,
 ) -> Choice:
     """Choose every job's option by the price engine.
 
@@ -56,8 +57,10 @@ def allocate_by_prices(
     ready
         The nodes that can run jobs now, if options compete for them and may wait for others to
         wake. None: as if waking took no time.
+    awake
+        (P,) the most nodes of each pool that may be awake, where they may sleep; None: all.
     """
-    case = make_case(round, table, values)
+    case = make_case(round, table, values, awake=awake)
     if ready is not None:
         case = with_waking(case, ready)
     conflicts = shortages(case)
@@ -71,7 +74,8 @@ def allocate_by_prices(
     if racks is not None:
         return replace(loose, racks=racks, details=loose.details | {JOINT: True})
     try:
-        tied = _choose(make_case(round, table, values, joint=True), values, search)
+        case = make_case(round, table, values, joint=True, awake=awake)
+        tied = _choose(case, values, search)
     except OutOfTimeError:
         return loose
     if tied.status is SolutionStatus.NONE:  # no time

@@ -20,7 +20,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import JOINT
-from ronda.solvers.decision.plan import Question
+from ronda.solvers.decision.plan import PARAMETERS, Question
 
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
@@ -124,7 +124,8 @@ def explain_jobs(
             "--explain", f"no choice by prices ({plan.status.value})", "a plan that was weighed"
         )
     objective = str(plan.details["objective"])
-    question = Question.of(round, objective, elastic=elastic, parameters=parameters)
+    own = {**(parameters or {}), **plan.details.get(PARAMETERS, {})}
+    question = Question.of(round, objective, elastic=elastic, parameters=own)
     asked = [known.index(job) for job in jobs]
     scales = _Scales.of(round, plan, question.table, question.values, asked)
     return [scales.explain(j, objective) for j in asked]

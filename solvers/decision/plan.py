@@ -83,6 +83,10 @@ def _late_s(deadline: Deadline, table: OptionTable) -> float:
     return max(late_s, deadline.elapsed() - deadline.limit_s + 2 * reserve_s(table))
 
 
+PARAMETERS = "parameters"
+"""Key, in a plan's details: parameters of the objective that only this round has."""
+
+
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The options chosen for a round, however they were found.
 

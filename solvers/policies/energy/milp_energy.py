@@ -3,22 +3,25 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.waking import Ready, ready
-from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.thrift import worth_of_a_gpu, worth_of_a_watt
-from ronda.formulations.sleeping.standby import IDLE, break_even_s, idle_since, stand_by, still_idle
-from ronda.formulations.watts import may_sleep
+from ronda.formulations.clock import Deadline, OutOfTimeError
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.objectives.thrift import worth_of_a_watt
+from ronda.formulations.sleeping.standby import SURPLUS, Standing, stand_by, standing
+from ronda.formulations.watts import awake_for, by_pool, may_sleep, node_classes
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
-from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt
+from ronda.solvers.decision.plan import PARAMETERS, Choice, Question
 from ronda.solvers.policies.optimising.prices import Prices
 
-WAKING, STANDBY = "waking", "gpu_per_watt"
-"""Keys, in a plan's details: when nodes that were woken are ready, and what a GPU earned over the
-price of a watt (see `standby`)."""
+WAKING = "waking"
+"""Key, in a plan's details: when nodes that were woken are ready."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +43,10 @@ class MilpEnergy(Prices):
 
     **Waking.** A node that is woken draws its power from the order on, in the model for the whole
     window. Options compete for the nodes that are ready, or wait until others have woken
-    (`ronda.formulations.allocation.waking`); a running job goes on until then. Idle nodes stay
-    awake until idling has cost as much as waking them would
-    (`ronda.formulations.sleeping.standby`), if there is power for them.
+    (`ronda.formulations.allocation.waking`); a running job goes on until then. Nodes that no longer
+    pay for themselves stay awake until they have cost as much as waking them would
+    (`ronda.formulations.sleeping.standby`), if there is power for them. Until then jobs may use
+    them for what their GPUs draw: the options are chosen again with hosts that cost nothing.
 
     Parameters
     ----------
@@ -82,38 +86,71 @@ class MilpEnergy(Prices):
         return ready(round, frozenset(waking(round, initial))) if may_sleep(round) else None
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose; a watt that idle nodes draw costs as much as one that jobs draw."""
-        choice = super().choose(question, deadline, initial)
+        """Choose; a watt that idle nodes draw costs as much as one that jobs draw.
+
+        Where more nodes are awake than pay for themselves, choose again among these, with hosts
+        that cost nothing.
+        """
+        choice = self.allocate(question, deadline, initial)
         earned = question.values if choice.worth is None else choice.worth
         watt = self.thrift * worth_of_a_watt(question.table, earned, choice.chosen)
-        gpu = worth_of_a_gpu(question.table, earned, choice.chosen)
-        price = max(watt, price_of_a_watt(question.round, choice.prices))
-        ratio = None if initial is None else initial.details.get(STANDBY)
-        if gpu > 0 and price > 0:
-            ratio = gpu / price
-        return replace(choice, watt_value=watt, details=choice.details | {STANDBY: ratio})
+        choice = replace(choice, watt_value=watt)
+        if choice.status is SolutionStatus.NONE or not may_sleep(question.round):
+            return choice
+        stands = standing(question.round, needed(question, choice), initial)
+        if stands.left_s > 0 and self.parameters:
+            choice = self._with_standing(question, stands, deadline, initial) or choice
+        return replace(choice, awake=stands.awake, details=choice.details | {SURPLUS: stands.since})
+
+    def _with_standing(
+        self, question: Question, stands: Standing, deadline: Deadline, initial: Plan | None
+    ) -> Choice | None:
+        """Choose among nodes whose hosts draw power whatever runs; None for lack of time.
+
+        What is chosen lasts as long as the nodes do.
+        """
+        round = question.round
+        lasts_s = min(horizon_s(round), stands.left_s)
+        parameters = self.parameters | {"hosts": 0.0, "horizon_s": lasts_s}
+        try:
+            worth = values(round, question.table, question.objective, **parameters)
+            asked = replace(question, values=worth)
+            choice = self.allocate(asked, deadline, initial, stands.awake)
+        except OutOfTimeError:
+            return None
+        if choice.status is SolutionStatus.NONE:
+            return None
+        return replace(
+            choice,
+            worth=worth if choice.worth is None else choice.worth,
+            details=choice.details | {PARAMETERS: parameters},
+        )
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
-        """Let idle nodes stay awake while that is cheaper than to wake them again."""
+        """Let nodes stay awake while that is cheaper than to wake them again."""
         round = question.round
         if not may_sleep(round):
             return plan
-        since = idle_since(initial)
-        needed = choice.awake or [0] * len(round.cluster.topology.pools)
-        ratio = choice.details.get(STANDBY)
-        asleep = plan.asleep
-        if ratio is not None:
-            asleep = stand_by(round, plan, needed, since, break_even_s(round, ratio))
+        nodes = len(round.cluster.topology.node_pool)
+        least = choice.awake or [0] * len(round.cluster.topology.pools)
+        asleep = stand_by(round, plan, least, {}, np.zeros(nodes))
         sleeping = set(round.asleep if asleep is None else asleep)
         woken = set(round.asleep) - sleeping
         ready_s = {n: s for n, s in waking(round, initial).items() if n not in sleeping}
         wake_s = round.cluster.topology.wake_s
         ready_s |= {n: round.now_s + float(wake_s[n]) for n in woken if wake_s[n] > 0}
-        details = plan.details | {
-            IDLE: still_idle(round, plan, sleeping, initial),
-            WAKING: {str(n): s for n, s in sorted(ready_s.items())},
-        }
-        return replace(plan, asleep=asleep, details=details)
+        known = {WAKING: {str(n): s for n, s in sorted(ready_s.items())}}
+        return replace(plan, asleep=asleep, details=plan.details | known)
+
+
+def needed(question: Question, choice: Choice) -> list[int]:
+    """Return how many nodes of each pool (P,) a choice keeps awake."""
+    if choice.awake is not None:
+        return list(choice.awake)
+    round, table = question.round, question.table
+    classes = node_classes(round.cluster, round.asleep)
+    gpus = gpus_by_pool(table, choice.chosen[choice.chosen >= 0])
+    return by_pool(classes, awake_for(classes, gpus), len(table.pools))
 
 
 def waking(round: Round, initial: Plan | None) -> dict[int, float]:

@@ -49,6 +49,16 @@ class Prices(Optimising):
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by prices, beginning with those of the last plan."""
+        return self.allocate(question, deadline, initial)
+
+    def allocate(
+        self,
+        question: Question,
+        deadline: Deadline,
+        initial: Plan | None,
+        awake: tuple[int, ...] | None = None,
+    ) -> Choice:
+        """Choose by prices with at most so many nodes of each pool awake (P,); None: all."""
         return allocate_by_prices(
             question.round,
             question.table,
@@ -63,6 +73,7 @@ class Prices(Optimising):
             ),
             joint=self.joint,
             ready=self.ready(question.round, initial),
+            awake=awake,
         )
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:

@@ -7,7 +7,7 @@ import pytest
 
 from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
 from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.pyomo_model import build, chosen_rows
+from ronda.formulations.allocation.pyomo_model import build, build_case, chosen_rows
 from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts import awake_for, may_sleep, node_classes
 from ronda.instances.check.plan import ending
@@ -147,6 +147,17 @@ def test_without_a_power_limit_no_node_sleeps():
     round_ = make_round([8], sleep_w=SLEEP_W)
     table = build_options(round_)
     assert not hasattr(build(round_, table, np.ones(len(table))), "awake")
+
+
+@pytest.mark.parametrize(("nodes", "worth"), [(None, 9.0), ((2,), 9.0), ((1,), 5.0), ((0,), 0.0)])
+def test_so_many_nodes_may_be_awake(nodes, worth):
+    """Three jobs of a node each, worth 5, 4 and 1, have two nodes, or as many as are said."""
+    round_ = make_round([8, 8, 8], sleep_w=SLEEP_W, power_cap_w=1e5)
+    table = build_options(round_)
+    values = np.array([5.0, 4.0, 1.0])
+    model = build_case(make_case(round_, table, values, awake=nodes))
+    solve(model, gap=0.0)
+    assert sum(values[k] for k in chosen_rows(model) if k >= 0) == worth
 
 
 def test_racks_limit_their_subtree():

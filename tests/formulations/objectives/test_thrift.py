@@ -1,5 +1,6 @@
 """The thrifty rank by hand."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -67,6 +68,28 @@ def test_energy_beyond_need_costs():
         {(1, 1.0): 0.4, (1, 0.5): 0.2, (2, 1.0): 0.25, (2, 0.5): 0.4 * LEAST}
     )
     assert np.array_equal(values(round_, table, "thrifty-rank", thrift=0.0), plain)
+
+
+def test_hosts_that_are_awake_anyway_cost_nothing():
+    """A unit costs 100 J of one GPU, 200 / 1.6 = 125 J of two, and 120 J with the host."""
+    round_ = one_job()
+    table = build(round_, prune=False, mind_power=True)
+    plain = values(round_, table, "rank")
+    share = values(round_, table, "thrifty-rank", thrift=0.6, hosts=0.0) / plain
+    by = dict(zip(zip(table.gpus.tolist(), table.clock.tolist(), strict=True), share, strict=True))
+    assert by[1, 1.0] == pytest.approx(1 - 0.6 * 100 / 120)
+    assert by[2, 1.0] == pytest.approx(1 - 0.6 * 125 / 120)
+
+
+def test_a_pause_wastes_energy():
+    """A change that costs a tenth of the progress costs a ninth more energy for the rest."""
+    round_ = one_job()
+    table = build(round_, prune=False, mind_power=True)
+    seen = outlook(round_, table, horizon_s(round_))
+    paused = msgspec.structs.replace(seen, rate=np.where(table.gpus == 2, 0.9, 1.0) * seen.rate)
+    share = values_of(paused, "thrifty-rank") / values_of(paused, "rank")
+    by = dict(zip(zip(table.gpus.tolist(), table.clock.tolist(), strict=True), share, strict=True))
+    assert by[2, 1.0] == pytest.approx(1 - 0.3 * (150 / 0.9) / 120)
 
 
 def test_without_a_limit_it_is_rank():

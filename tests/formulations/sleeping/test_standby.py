@@ -4,7 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.sleeping.standby import break_even_s, spare_of, stand_by
+from ronda.formulations.sleeping.standby import (
+    SURPLUS,
+    break_even_s,
+    spare_of,
+    stand_by,
+    standing,
+)
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -36,18 +42,32 @@ def sleeping(*nodes):
 
 
 def test_break_even_time():
-    """A GPU earns what 100 W cost: 300 s (190 + 4 × 100) W = 177 kJ; idling costs 180 W: 983 s.
-
-    Without earnings only the 57 kJ of waking count, 317 s.
-    """
-    assert break_even_s(three_nodes(), 100.0) == pytest.approx([2950 / 3] * 3)
-    assert break_even_s(three_nodes(), 0.0) == pytest.approx([950 / 3] * 3)
+    """Waking draws 190 W for 300 s, 57 kJ; idling costs 180 W more than sleep: 317 s."""
+    assert break_even_s(three_nodes()) == pytest.approx([950 / 3] * 3)
 
 
 def test_a_node_that_saves_nothing_never_sleeps():
     """Asleep it would draw as much as idle."""
     group = msgspec.structs.replace(GROUP, sleep_w=190.0)
-    assert np.isinf(break_even_s(three_nodes(group=group), 0.0)).all()
+    assert np.isinf(break_even_s(three_nodes(group=group))).all()
+
+
+def test_nodes_that_do_not_pay_stand_by_for_the_break_even_time():
+    """One of three nodes pays: the others stand by for 317 s from when that was so.
+
+    Those that came last are needed again first; what sleeps neither pays nor stands by.
+    """
+    round_, pool = three_nodes(), "default/G"
+    first = standing(round_, [1], None)
+    assert (first.awake, first.since) == ((3,), {pool: [1000.0, 1000.0]})
+    assert first.left_s == pytest.approx(950 / 3)
+    before = Plan(policy="p", allocations={}, details={SURPLUS: {pool: [600.0, 900.0]}})
+    one = standing(round_, [1], before)
+    assert (one.awake, one.left_s) == ((2,), pytest.approx(950 / 3 - 100.0))
+    assert standing(round_, [2], before).since == {pool: [600.0]}
+    assert standing(round_, [2], before).left_s == 0.0
+    asleep = standing(three_nodes(asleep=(2,)), [1], before)
+    assert (asleep.awake, asleep.since) == ((1,), {pool: [600.0]})
 
 
 def test_nodes_idle_until_then():

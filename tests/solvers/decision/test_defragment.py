@@ -57,10 +57,10 @@ def half_full(power_cap_w=10_000.0):
 
 
 def realised(round, watt_value):
-    """Return what becomes of both jobs keeping their options, worth 3 each and 0.5 as no stop."""
+    """Return what becomes of both jobs keeping their options, worth 3 each and 1 as no stop."""
     table = build(round)
     rows = np.flatnonzero(table.current)
-    return realise(round, table, np.full(len(table), 3.5), rows, watt_value=watt_value)
+    return realise(round, table, np.full(len(table), 4.0), rows, watt_value=watt_value)
 
 
 def test_idle_watts_of_a_cluster():
@@ -102,19 +102,19 @@ def test_waking_watts_count_against_the_limit():
 
 
 def test_loss_of_a_move_is_the_share_of_the_pause():
-    """H = min(100 s + 1,000 s, 600 s) = 600 s; of 3.5 a stop loses 0.5, as a move: 3 * 100/600."""
+    """H = min(100 s + 1,000 s, 300 s) = 300 s; of 4 a stop loses 1, as a move: 3 * 100/300."""
     round = half_full()
     table = build(round)
     rows = np.flatnonzero(table.current)
-    value = np.full(len(table), 3.5)
-    assert loss_of_moves(round, table, value, rows, ("a",)) == pytest.approx(0.5)
-    assert loss_of_moves(round, table, value, rows, ("a", "b")) == pytest.approx(1.0)
+    value = np.full(len(table), 4.0)
+    assert loss_of_moves(round, table, value, rows, ("a",)) == pytest.approx(1.0)
+    assert loss_of_moves(round, table, value, rows, ("a", "b")) == pytest.approx(2.0)
     assert loss_of_moves(round, table, value, rows, ()) == 0
 
 
-@pytest.mark.parametrize(("watt_value", "moved"), [(0.5 / 481, 0), (0.5 / 479, 1)])
+@pytest.mark.parametrize(("watt_value", "moved"), [(1 / 481, 0), (1 / 479, 1)])
 def test_jobs_move_together_when_the_watts_are_worth_it(watt_value, moved):
-    """One move empties a node, which saves 480 W; it pays from 0.5/480 a watt on."""
+    """One move empties a node, which saves 480 W; it pays from 1/480 a watt on."""
     found = realised(half_full(), watt_value)
     assert len(found.moved) == moved
     assert len(found.asleep) == moved

@@ -19,8 +19,9 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
+from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.energy.milp_energy import IDLE, WAKING, MilpEnergy
+from ronda.solvers.policies.energy.milp_energy import WAKING, MilpEnergy
 from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
@@ -123,13 +124,14 @@ def test_more_energy_never_hurts(seed):
     assert found[-1] > found[0]
 
 
-def waits_for_a_node():
+def waits_for_a_node(step_s=0.5):
     """Return a round: a long job on the node of 2 GPUs that is awake; another one sleeps.
 
-    4 GPUs are twice as fast as 2. A node draws 60 W idle, a busy GPU 100 W, waking takes 100 s.
+    4 GPUs are twice as fast as 2 with half a second a step. A node draws 60 W idle, a busy GPU
+    100 W, waking takes 100 s.
     """
     table = Tabular(
-        gpus=(2, 4), nodes=(1, 2), local_batch=(2.0, 1.0), step_s=(1.0, 0.5), sync_s=(0.0, 0.0)
+        gpus=(2, 4), nodes=(1, 2), local_batch=(2.0, 1.0), step_s=(1.0, step_s), sync_s=(0.0, 0.0)
     )
     curve = PowerCurve(a_w=20.0, b_w=80.0)
     profile = Profile(name="p", base_batch=4.0, throughput={"G": table}, power={"G": curve})
@@ -206,22 +208,39 @@ def test_watts_of_waking_are_counted_before_the_choice(name):
 
 
 def test_an_idle_node_sleeps_at_break_even():
-    """A rigid job of 2 GPUs leaves node 1 idle. At half power a watt is worth what 200 W earn.
-
-    v the job's value: a GPU earns v/2 and a watt costs 0.5 v/200, so a GPU is worth 200 W. Waking
-    costs 100 s (60 + 2 × 200) W = 46 kJ, idling 60 W: the node idles for 767 s.
-    """
+    """A rigid job of 2 GPUs leaves node 1 idle: for 100 s, as waking and idling draw 60 W each."""
     policy_, round_ = MilpEnergy(thrift=0.5), waits_for_a_node()
     state = round_.running[0]
     job = msgspec.structs.replace(state.job, max_gpus=2)
     running = (msgspec.structs.replace(state, job=job),)
     plan = None
-    for now_s, asleep in ((0.0, ()), (766.0, ()), (768.0, (1,))):
+    for now_s, asleep in ((0.0, ()), (99.0, ()), (101.0, (1,))):
         later = msgspec.structs.replace(round_, now_s=now_s, running=running, asleep=())
         plan = policy_.plan(later, deadline=Deadline(), seed=0, initial=plan)
         assert check(later, plan) == []
         assert plan.asleep == asleep
-        assert plan.details[IDLE] == ({} if asleep else {"1": 0.0})
+
+
+def test_a_node_that_stands_by_is_used_for_what_its_gpus_draw():
+    """4 GPUs are 1.54 times as fast as 2: at thrift 0.6 worth their own watts, not a second host.
+
+    2 GPUs: 4 units/s, 240 W, 60 J a unit; 4 GPUs: 6.15 units/s, 480 W, 78 J, 58.5 J without hosts.
+    With hosts 2 GPUs are worth 4 (1 - 0.6), 4 are worth 6.15 (1 - 0.6 x 1.3); without hosts
+    4 (1 - 0.6 x 0.75) and 6.15 (1 - 0.6 x 0.975).
+    """
+    round_ = waits_for_a_node(step_s=0.65)
+    policy_, plan = MilpEnergy(thrift=0.6), None
+    for now_s, gpus, asleep in ((0.0, 4, ()), (99.0, 4, ()), (101.0, 2, (1,))):
+        later = msgspec.structs.replace(round_, now_s=now_s, asleep=())
+        plan = policy_.plan(later, deadline=Deadline(), seed=0, initial=plan)
+        assert check(later, plan) == []
+        assert (plan.allocations["a"].option.gpus, plan.asleep or ()) == (gpus, asleep)
+    assert solve(round_, policy_).allocations["a"].option.gpus == 2
+    (told,) = explain_jobs(
+        later, policy_.plan(later, deadline=Deadline(), seed=0), ["a"], parameters={"thrift": 0.6}
+    )
+    worth = {o.gpus: o.worth for o in told.options}
+    assert worth[4] / worth[2] == pytest.approx(6.15 * (1 - 0.585) / (4 * (1 - 0.45)), rel=1e-3)
 
 
 def test_nobody_flips_between_nodes_that_never_get_ready():
