@@ -209,7 +209,7 @@ class Driver:
         often = state.waiting and self.cadence.period_s is None
         look_s = state.now_s + (window_s / LOOKS if often else window_s)
         spent_s = state.spent_s()
-        return min(look_s, spent_s) if spent_s > state.now_s else look_s
+        return min(look_s, spent_s) if spent_s > state.now_s + state.instant_s else look_s
 
     def _to_answer(self, due: bool) -> Round | None:
         """Return the round whose decision takes effect now, if there is one.
