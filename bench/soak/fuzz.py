@@ -2,8 +2,9 @@
 
 A case is a small real document of some kind with one to three changes. It is read; an instance is
 run and a round is solved by some policies, an answer is checked. Right is a plan or schedule that
-the checker finds in order, or an error of ronda's own, in one line. Wrong is any other exception,
-more than 5 s of processor time, more than 1 GiB of memory, or a process that dies. Cases come in
+the checker finds in order, or an error of ronda's own, in one line; a run that goes on round after
+round is cut. Wrong is any other exception, 5 s of processor time without an answer or a round, more
+than 1 GiB of memory, or a process that dies. Cases come in
 batches, each in a process of its own; the exit code is 1 if one is wrong.
 """
 
@@ -15,6 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -37,7 +39,7 @@ BATCH = 100
 """Cases of a process."""
 
 LIMIT_S, LONG_S = 1.0, 5.0
-"""Seconds that a decision gets, and most processor time of a policy's use of a case."""
+"""Seconds that a decision gets, and most processor time of one; a run is cut after as much."""
 
 MEMORY = 1 << 30
 """Most bytes."""
@@ -51,6 +53,10 @@ WORDY = 3000
 
 class TooLongError(BaseException):
     """A case has used up its processor time."""
+
+
+class LongRunError(BaseException):
+    """A run goes on, but for long."""
 
 
 def batch(first: int, cases: int, specs: tuple[str, ...], note: str) -> dict[str, Any]:
@@ -74,8 +80,8 @@ def _too_long(_number: int, _frame: FrameType | None) -> None:
     raise TooLongError
 
 
-VERDICTS = ("refused", "unsolved", "good", "wrong")
-"""How a case ends: not read, read and then refused, an answer in order, or wrong."""
+VERDICTS = ("refused", "unsolved", "cut", "good", "wrong")
+"""How a case ends: not read, read and then refused, cut, an answer in order, or wrong."""
 
 
 def attempt(case: int, specs: tuple[str, ...], path: Path) -> tuple[str, str]:
@@ -97,6 +103,8 @@ def attempt(case: int, specs: tuple[str, ...], path: Path) -> tuple[str, str]:
         text = str(error)
         if "\n" in text or len(text) > WORDY or not text.isprintable():
             return "wrong", f"{name}, {asked}: an error of {len(text)} characters: {text[:80]!r}"
+    except LongRunError:
+        return "cut", ""
     except (Exception, TooLongError, SystemExit) as error:
         return "wrong", f"{name}, {asked}: {type(error).__name__}{_where(error)}: {str(error)[:80]}"
     finally:
@@ -124,11 +132,23 @@ def _use(name: str, found: Any, spec: str, path: Path) -> str:
         if answer.status is SolutionStatus.NONE:
             return ""
     else:
-        answer = ronda.run(found, spec, time_limit_s=LIMIT_S)
+        answer = ronda.run(found, spec, time_limit_s=LIMIT_S, progress=_alive())
     if broken := ronda.check(found, answer):
         return f"{len(broken)} violations: {broken[0]}"
     ronda.write(answer, path)
     return "" if ronda.read(path) == answer else "it is read otherwise than it was written"
+
+
+def _alive() -> Callable[[int, int, float], None]:
+    """Return what to tell of each round: it sets the timer anew, and cuts a run that lasts."""
+    until_s = time.process_time() + LONG_S
+
+    def told(_completed: int, _jobs: int, _now_s: float) -> None:
+        signal.setitimer(signal.ITIMER_PROF, LONG_S)
+        if time.process_time() > until_s:
+            raise LongRunError
+
+    return told
 
 
 def _question(name: str, path: Path) -> Path:

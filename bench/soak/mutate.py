@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import ronda
+from ronda.bench.soak.world import BREAKAGE
 from ronda.instances import generate
 from ronda.instances.files.canonical import encode
 
@@ -28,6 +29,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     **{f"tiny-{seed}": partial(generate.tiny_round, seed) for seed in range(4)},
     "round": partial(generate.round, 8, seed=1),
     "horizon": partial(generate.horizon, 4, 16, "loose", 1),
+    "breaks": lambda: generate.broken(generate.horizon(4, 16, "loose", 2), BREAKAGE, 2),
     **{
         name: partial(ronda.load, name)
         for name in ("one-gpu", "clock-or-gpus", "energy-hand", "probe-wake", "probe-racks")

@@ -42,7 +42,7 @@ def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
     return efficiency(float(scale_at(noise, batch)), batch, base_batch)
 
 
-@per_record(maxsize=4096)
+@per_record(maxsize=512)
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
     """Return a curve's stages as pairs (work at which the stage ends, its noise scale).
 

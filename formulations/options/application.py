@@ -43,8 +43,8 @@ class PoolShape:
         In equal nodes whose size is a power of two, jobs of these sizes always fit side by side
         when their GPUs do (placed in descending order): the buddy property.
         """
-        whole = self.pool.gpus_per_node
-        counts = [2**k for k in range(whole.bit_length()) if 2**k < whole]
+        whole, most = self.pool.gpus_per_node, self.pool.gpus  # of these some may be out of service
+        counts = [2**k for k in range(whole.bit_length()) if 2**k < whole and 2**k <= most]
         while whole <= self.pool.gpus:
             counts.append(whole)
             whole *= 2

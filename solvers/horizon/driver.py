@@ -37,7 +37,7 @@ LOOKS = 60
 """Rounds in an energy window while jobs wait, if there is no period: joules accrue meanwhile."""
 
 PATIENCE = 1000
-"""Rounds in a row in which nothing runs and nothing starts, after which a run is given up."""
+"""Rounds in a row in which nothing will ever end and nothing starts, before a run is given up."""
 
 
 def run(
@@ -167,16 +167,17 @@ class Driver:
         else:
             times.extend(state.limit_events())
         now_s = min(times)
-        if now_s == float("inf") and not state.waiting:
+        never = now_s == float("inf") or self._in_vain > PATIENCE
+        if never and not state.waiting:
             raise RondaError(
                 f"{self.policy.name}: {len(state.running)} jobs run, {next(iter(state.running))!r} "
                 "first, but none ever ends: they have too much work for their speed"
             )
-        if now_s == float("inf") or self._in_vain > PATIENCE:
+        if never:
             first = next(iter(state.waiting))
             raise RondaError(
                 f"{self.policy.name} leaves {len(state.waiting)} jobs waiting for ever, "
-                f"{first!r} first, though nothing else runs or will arrive: the job may be too "
+                f"{first!r} first, though nothing else ends or will arrive: the job may be too "
                 "large for the power or energy budget at the configuration that the policy uses"
             )
         if now_s > LONGEST_S:
@@ -209,7 +210,7 @@ class Driver:
         often = state.waiting and self.cadence.period_s is None
         look_s = state.now_s + (window_s / LOOKS if often else window_s)
         spent_s = state.spent_s()
-        return min(look_s, spent_s) if spent_s > state.now_s else look_s
+        return min(look_s, spent_s) if spent_s > state.now_s + state.instant_s else look_s
 
     def _to_answer(self, due: bool) -> Round | None:
         """Return the round whose decision takes effect now, if there is one.
@@ -260,9 +261,10 @@ class Driver:
         return self._is_urgent(now_s)
 
     def _count_in_vain(self, record: RoundRecord) -> None:
-        """Count the rounds in a row that only wait: nothing runs and nothing will arrive."""
-        comes_s = min(self.state.next_submit_s(), self.state.world.next_s)
-        idle = not self.state.running and comes_s == float("inf")
+        """Count the rounds in a row that only wait: nothing that runs ends, nothing will arrive."""
+        state = self.state
+        comes_s = min(state.next_submit_s(), state.world.next_s)
+        idle = comes_s == float("inf") and state.next_end_s() > LONGEST_S
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
 
     def _decide(self, began: float, asked: Round) -> Decision:

@@ -268,19 +268,20 @@ class ClusterState:
             return []
         changes = (series.next_change(self.now_s) for series in self.instance.budget.series)
         spent_s = self.spent_s()
-        late = [spent_s] if spent_s > self.now_s + self._instant_s else []
+        late = [spent_s] if spent_s > self.now_s + self.instant_s else []
         return [*(change for change in changes if change is not None), *late]
 
     def must_rest(self) -> bool:
         """Tell whether a limit is, or begins to be, broken now if nodes without jobs stay awake."""
-        if self.spent_s() <= self.now_s + self._instant_s:
+        if self.spent_s() <= self.now_s + self.instant_s:
             return True
         if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
             return False
         return bool(self.ledger.check(replace(self.snapshot(1.0), energy_j=None), Plan()))
 
     @property
-    def _instant_s(self) -> float:
+    def instant_s(self) -> float:
+        """Seconds from now that count as now."""
         return SECOND * max(1.0, self.now_s)
 
     def _live(self) -> float:

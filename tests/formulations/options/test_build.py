@@ -464,3 +464,15 @@ def test_requests_one_by_one_have_the_rows_of_requests_together(monkeypatch):
         together, single, known = (getattr(table, name) for table in tables)
         assert np.array_equal(together, single)
         assert np.array_equal(single, known)
+
+
+def test_only_gpus_in_service_are_offered():
+    """Of four nodes of 4 GPUs all but 3 GPUs are out: 1 and 2 are left; without any, none."""
+    counts = {}
+    for in_service in (3, 0):
+        out = ((0, 4), (1, 4), (2, 4), (3, 4 - in_service))
+        table = build(
+            snapshot(waiting(gpus=4, min_gpus=1), on=msgspec.structs.replace(V100S, out=out))
+        )
+        counts[in_service] = sorted(set(table.gpus.tolist()))
+    assert counts == {3: [1, 2], 0: []}

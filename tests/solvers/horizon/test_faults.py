@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.bounds.horizon import bounds
 from ronda.instances import generate
+from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.faults import Faults, Outage, Straggler
@@ -169,6 +170,16 @@ def test_truth_moves_progress_and_meter_but_not_the_claims():
     assert (shown.allocation.option.power_w, shown.allocation.option.rate) == (60, 2)
     assert shown.done_at(30) == 60
     assert bounds(given).mean_jct_s <= (50 + 100) / 2
+
+
+def test_a_job_that_would_use_up_the_budget_at_once_is_not_looked_at_all_the_time():
+    """It draws 6e13 W from 30 s on: until then a look would be due each few picoseconds."""
+    energy = EnergyBudget(joules=4e6, horizon_s=1e4, window_s=600.0)
+    hot = instance(job(submit_s=500.0, power=1e12, work=10.0))
+    given = replace(hot, budget=Budget(energy=energy), costs=Costs(start_s=30.0))
+    schedule = run(given, "fifo")
+    assert schedule.jobs[0].end_s == 540.0
+    assert len(schedule.rounds) < 10
 
 
 def test_reports_are_late_or_lost():

@@ -103,6 +103,13 @@ def test_a_run_that_outlives_the_digits_of_its_clock_ends_with_an_error(make_ins
         run(instance, "fifo")
 
 
+def test_a_job_that_never_ends_is_not_asked_about_for_ever(make_instance):
+    """Its 1e13 s would be 10 million million rounds of a second each."""
+    instance = make_instance([("a", 0, 4, 1e13)])
+    with pytest.raises(RondaError, match="none ever ends"):
+        run(instance, "fifo", cadence=Cadence(period_s=1.0))
+
+
 def test_cadence_by_period_only_starts_jobs_at_ticks(make_instance):
     """A job submitted at 10 s starts at the tick at 60 s."""
     instance = make_instance([("a", 10, 1, 5)], cadence=Cadence(period_s=60.0, on_event=False))
