@@ -20,14 +20,13 @@ import click
 import pandas as pd
 
 from ronda.bench.study.harness import Folder, markdown, numbers, option, policies, study
-from ronda.formulations import clock as checkpoints
+from ronda.formulations import clock as clocks
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.solvers import contract
 from ronda.solvers.solve import solve
 
 LATE, LATE_S = 0.05, 0.05
@@ -57,16 +56,13 @@ def large(jobs: int, seed: int) -> tuple[Round, float]:
 @contextmanager
 def counting(clock: str) -> Iterator[None]:
     """Let deadlines count by the wall, or by the thread's processor time."""
-    modules = vars(contract), vars(checkpoints)
-    real = [module["time"] for module in modules]
+    module, real = vars(clocks), vars(clocks)["time"]
     if clock == "processor":
-        for module in modules:
-            module["time"] = SimpleNamespace(perf_counter=time.thread_time)
+        module["time"] = SimpleNamespace(perf_counter=time.thread_time)
     try:
         yield
     finally:
-        for module, own in zip(modules, real, strict=True):
-            module["time"] = own
+        module["time"] = real
 
 
 def measure(policy: str, jobs: int, limit_s: float, clock: str, seed: int) -> dict[str, Any]:

@@ -44,6 +44,7 @@ the newest one nothing changes. The time alone of a job is its whole work at its
 tau is the same for all jobs: if each had its own, small jobs would age faster than large ones.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -119,7 +120,7 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
 def elasticity(o: Outlook) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
     elastic = o.most_gpus > o.least_gpus
-    more = np.log(np.where(elastic, o.most_gpus / o.least_gpus, np.e))
+    more = np.log(np.where(elastic, o.most_gpus / o.least_gpus, math.e))
     slope = np.minimum(np.log(o.most_rate / o.least_rate) / more, MOST_ELASTIC)
     return np.where(elastic, slope, 1.0)
 

@@ -160,7 +160,7 @@ def test_time_limit_is_kept(processor_time):
     plan_of(EXACT, generated(10, None, "tight", 0))  # imports done
     deadline = Deadline(1.5)
     plan = EXACT.plan(round_, deadline=deadline, seed=0)
-    assert deadline.elapsed() < 1.8  # without the limit it takes many times as long
+    assert deadline.elapsed() < 2.0  # HiGHS looks at the clock now and then; to the end takes long
     assert plan.stop is StopReason.TIME_LIMIT
     assert plan.status is SolutionStatus.FEASIBLE
     assert 0 < plan.gap < 0.05
