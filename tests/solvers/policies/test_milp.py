@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
-from itertools import product
+from itertools import count, product
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
+from ronda.formulations import clock
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
@@ -24,6 +26,7 @@ from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
 from ronda.solvers.decision import by_milp as allocate
+from ronda.solvers.decision.plan import to_plan
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.prices import engine
 from ronda.solvers.prices.fill import needed_blocks
@@ -179,6 +182,20 @@ def test_without_time_for_a_model_the_greedy_plan_comes_with_the_dual_bound(monk
     assert plan.record.solver == "prices"
     assert 0 < plan.gap < 0.1
     assert check(round_, plan) == []
+
+
+def test_a_choice_that_comes_late_is_placed(monkeypatch):
+    """Half a second late, and 2 ms between two looks at the clock: it is placed all the same."""
+    round_ = generated(20, None, "loose", 0)
+    question = EXACT.question(round_, Deadline(), 0)
+    choice = EXACT.choose(question, Deadline(), None)
+    in_time = to_plan(question, choice, Deadline())
+    now = count(0.0, 0.002)
+    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: next(now)))
+    deadline = Deadline(0.1)
+    while deadline.elapsed() < 0.6:
+        pass
+    assert to_plan(question, choice, deadline).allocations == in_time.allocations
 
 
 def test_same_seed_same_plan():
