@@ -202,6 +202,11 @@ def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> 
     return found
 
 
+def nodes_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
+    """Return (P,) how many nodes of each pool a number of GPUs in each pool (P,) keeps awake."""
+    return by_pool(classes, awake_for(classes, gpus), len(gpus))
+
+
 def may_sleep(round: Round) -> bool:
     """Tell whether sleeping nodes can help in this round.
 

@@ -26,7 +26,7 @@ from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable, running_rows
-from ronda.formulations.watts import awake_for, by_pool
+from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 
@@ -138,8 +138,7 @@ def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     assert case.waking is not None
     some = picked[picked >= 0]
     rows = case.rows[some]
-    counts = awake_for(case.classes, gpus_by_pool(case.table, rows))
-    awake = by_pool(case.classes, counts, len(case.table.pools))
+    awake = nodes_for(case.classes, gpus_by_pool(case.table, rows))
     now = running_rows(case.table)[case.job[some]]
     rows = np.where(case.waking.late[some] & (now >= 0), now, rows)
     worth = values.copy()

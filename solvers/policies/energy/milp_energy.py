@@ -13,7 +13,7 @@ from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.sleeping.standby import SURPLUS, Standing, stand_by, standing
-from ronda.formulations.watts import awake_for, by_pool, may_sleep, node_classes
+from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
@@ -147,10 +147,9 @@ def needed(question: Question, choice: Choice) -> list[int]:
     """Return how many nodes of each pool (P,) a choice keeps awake."""
     if choice.awake is not None:
         return list(choice.awake)
-    round, table = question.round, question.table
-    classes = node_classes(round.cluster, round.asleep)
-    gpus = gpus_by_pool(table, choice.chosen[choice.chosen >= 0])
-    return by_pool(classes, awake_for(classes, gpus), len(table.pools))
+    classes = node_classes(question.round.cluster, question.round.asleep)
+    rows = choice.chosen[choice.chosen >= 0]
+    return nodes_for(classes, gpus_by_pool(question.table, rows))
 
 
 def waking(round: Round, initial: Plan | None) -> dict[int, float]:
