@@ -1,6 +1,6 @@
 """An instance: a whole horizon to schedule."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.budget import Budget
@@ -8,6 +8,13 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.faults import Faults
 from ronda.instances.job import Costs, Job
 from ronda.instances.profile import NoiseCurve, Profile
+
+Knowledge = Literal["oracle", "declared", "history", "none"]
+"""What policies know of jobs: their true sizes; the estimates of the instance; sizes and speeds
+that are learnt from jobs that ran; speeds alone."""
+
+DECLARED: Final = "declared"
+"""The knowledge of a run that does not say."""
 
 
 class Cadence(Record, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from ronda.bench.runs.specs import Case, cases, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
-from ronda.instances.instance import Instance
+from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.solvers.registry import POLICIES
 
 MOST_BUDGETS = 1000
@@ -71,10 +71,11 @@ def sweep_cases(
     seeds: tuple[int, ...],
     factors: Sequence[float],
     changes: Sequence[Variant],
+    levels: Sequence[Knowledge] = (DECLARED,),
     *,
     time_limit_s: float | None,
 ) -> tuple[Case, ...]:
-    """Multiply instances (by the word that loads them), changes, budgets, policies and seeds out.
+    """Multiply instances (by the word that loads them) and all else out.
 
     A factor of the budget stands for the same watts whatever else is changed: what is wrong about
     power figures does not change what may be spent.
@@ -87,7 +88,14 @@ def sweep_cases(
             variant = replace(change, sustained_w=full_w * factor, factor=factor)
             varied = variant.apply(instance)
             loaded = {source: (varied, fingerprint(varied))}
-            made = cases(loaded, policies, seeds, time_limit_s=time_limit_s, variant=variant)
+            made = cases(
+                loaded,
+                policies,
+                seeds,
+                time_limit_s=time_limit_s,
+                levels=levels,
+                variant=variant,
+            )
             for case in made:
                 found.setdefault(case.key, case)
     return tuple(found.values())

@@ -14,7 +14,7 @@ from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
 from ronda.instances.check.answer import Violation, check
 from ronda.instances.files.json import write
-from ronda.instances.instance import Instance
+from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.instances.metrics import summarise
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
@@ -35,8 +35,10 @@ class Measured:
     violations: list[Violation]
 
 
-def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measured:
-    """Summarise, check and bound a schedule of a run that took `wall_s`.
+def measure(
+    instance: Instance, schedule: Schedule, *, wall_s: float, level: Knowledge = DECLARED
+) -> Measured:
+    """Summarise, check and bound a schedule of a run that took `wall_s`, at a `level` of knowledge.
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound.
@@ -44,7 +46,7 @@ def measure(instance: Instance, schedule: Schedule, *, wall_s: float) -> Measure
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
     least = bounds(instance)
-    metrics["knowledge"] = knowledge(instance, schedule.policy)
+    metrics["knowledge"] = knowledge(instance, schedule.policy, level)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
     metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
     if least.mean_jct_s > 0:
@@ -70,13 +72,14 @@ def drive(
         seed=case.seed,
         time_limit_s=case.time_limit_s,
         cadence=case.cadence(instance),
+        knowledge=case.knowledge,
         journal=journal,
         progress=progress,
     )
     wall_s = time.perf_counter() - began
     if resumed:
         wall_s = sum(record.solve_s + record.overhead_s for record in schedule.rounds)
-    return schedule, measure(instance, schedule, wall_s=wall_s)
+    return schedule, measure(instance, schedule, wall_s=wall_s, level=case.knowledge)
 
 
 def drive_in_folder(

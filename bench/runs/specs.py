@@ -12,7 +12,7 @@ from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.files.names import file_name
-from ronda.instances.instance import Cadence, Instance
+from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import config_of, policy
@@ -30,7 +30,8 @@ class Spec(Record, frozen=True, kw_only=True):
 
     `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
     user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
-    no limit), `period_s` between rounds (None: as the instance says).
+    no limit), `period_s` between rounds (None: as the instance says), `knowledge` what policies
+    know of jobs (`ronda.solvers.horizon.beliefs`).
     """
 
     instance: str
@@ -41,6 +42,7 @@ class Spec(Record, frozen=True, kw_only=True):
     seed: int = 0
     time_limit_s: float | None = None
     period_s: float | None = None
+    knowledge: Knowledge = DECLARED
     variant: Variant = UNCHANGED
 
     @property
@@ -60,6 +62,7 @@ class Case(Spec, frozen=True, kw_only=True):
         """Name of the case: the same for the same work by the same version of ronda."""
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
+        what += [self.knowledge] if self.knowledge != DECLARED else []
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"
@@ -124,20 +127,27 @@ def cases(
     *,
     time_limit_s: float | None,
     period_s: float | None = None,
+    levels: Sequence[Knowledge] = (DECLARED,),
     variant: Variant = UNCHANGED,
     make: Callable[[str], Policy] = policy,
 ) -> tuple[Case, ...]:
-    """Multiply instances, policies and seeds out; `make` makes a policy of its label.
+    """Multiply instances, policies, levels of knowledge and seeds out.
+
+    `make` makes a policy of its label, to which a level other than the usual one is added.
 
     A policy without randomness runs once per instance, with the first seed; two ways to write the
     same policy are one. `instances` are by the word that loads them: each changed already, with
     its fingerprint.
     """
     refuse_namesakes(instances)
-    made = [(label, make(label)) for label in policies]
+    made = [
+        (label if level == DECLARED else f"{label} [{level}]", make(label), level)
+        for label in policies
+        for level in levels
+    ]
     found: dict[str, Case] = {}
     for source, (instance, fingerprint) in instances.items():
-        for label, each in made:
+        for label, each, knowledge in made:
             for seed in seeds if Capability.RANDOM in each.capabilities else seeds[:1]:
                 case = Case(
                     source=source,
@@ -149,6 +159,7 @@ def cases(
                     seed=seed,
                     time_limit_s=time_limit_s,
                     period_s=period_s,
+                    knowledge=knowledge,
                     variant=variant,
                 )
                 found.setdefault(case.key, case)

@@ -16,6 +16,7 @@ STUDIES = {
     "learning-curves": "Makes the packaged learning curves from the public data.",
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
+    "knowledge": "What mean JCT costs a scheduler that must learn sizes and speeds.",
     "restarts": "How mean JCT and restarts follow what a restart costs.",
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
@@ -30,6 +31,11 @@ STUDIES = {
 
 ELSEWHERE = {
     name: f"ronda.bench.soak.{name}" for name in ("deadlines", "faults", "fuzz", "interrupts")
+} | {
+    "ones-claim": "ronda.bench.ones.claim",
+    "sruf": "ronda.bench.ones.sruf",
+    "calibration": "ronda.bench.ones.calibration",
+    "learning-curves": "ronda.bench.ones.learning_curves",
 }
 """The modules of studies that have a room with others of their kind."""
 

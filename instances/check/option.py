@@ -134,17 +134,19 @@ class Examiner:
     ) -> list[Violation]:
         """Return all that is wrong with a job's allocation by itself.
 
-        The rate of an allocation that is `kept` was right when it began; what has been measured
-        since then does not make it wrong. A job that runs the same way elsewhere may claim it too.
+        Rate and power of an allocation that is `kept` were right when it began; what has been
+        measured since then does not make them wrong. A job that runs the same way elsewhere may
+        claim them too.
         """
         faults = self.placement(option, placement)
         verdict = self.verdict(state.job, option, None if faults else placement)
         faults += verdict.faults
-        faults += self.option_power(option, verdict)
         held = None if state.allocation is None else state.allocation.option
         measured = held is not None and held.rate == option.rate and held.same_way(option)
         if not kept and not measured:
             faults += self.rate(state, option, verdict)
+        if not kept and not (measured and held is not None and held.power_w == option.power_w):
+            faults += self.option_power(option, verdict)
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
     def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:

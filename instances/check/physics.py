@@ -122,13 +122,13 @@ class Physics:
         """The measurements by (gpus, nodes)."""
         table = self.model
         assert isinstance(table, Tabular)
-        shape = np.column_stack((table.gpus, table.nodes))
-        columns = np.column_stack((table.local_batch, table.step_s, table.sync_s))
+        columns = (table.gpus, table.nodes, table.local_batch, table.step_s, table.sync_s)
+        rows = np.column_stack(columns)
+        rows = rows[np.lexsort(rows[:, 2::-1].T)]
+        starts = np.flatnonzero((np.diff(rows[:, :2], axis=0) != 0).any(axis=1)) + 1
         found = {}
-        for gpus, nodes in np.unique(shape, axis=0).tolist():
-            rows = columns[(shape == (gpus, nodes)).all(axis=1)]
-            rows = rows[np.argsort(rows[:, 0], kind="stable")]
-            found[gpus, nodes] = Measured(*rows.T)
+        for own in np.split(rows, starts):
+            found[int(own[0, 0]), int(own[0, 1])] = Measured(*own[:, 2:].T)
         return found
 
 

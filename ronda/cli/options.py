@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import entries
+from ronda.instances.instance import DECLARED, Knowledge
 from ronda.solvers.registry import POLICIES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,6 +53,11 @@ def _mib(text: str) -> float | None:
     if match is None or number is None:
         return None
     return number if match[2].upper() == "M" else number * 1024
+
+
+def _levels(text: str) -> tuple[str, ...] | None:
+    parts = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    return parts if set(parts) <= {*get_args(Knowledge)} else None
 
 
 def _nodes(text: str) -> int | dict[str, int] | None:
@@ -108,6 +114,22 @@ policy_option = _shown(
     help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'.",
 )
 seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
+_LEVELS = get_args(Knowledge)
+_KNOWLEDGE = (
+    "What policies know of jobs: true sizes (oracle), the estimates of the instance (declared), "
+    "sizes and speeds learnt from jobs that ran (history), or speeds alone (none)"
+)
+knowledge_option = _shown(
+    "--knowledge", type=click.Choice(_LEVELS), default=DECLARED, help=f"{_KNOWLEDGE}."
+)
+levels_option = _shown(
+    "--knowledge",
+    "levels",
+    type=Parsed("levels", f"some of {', '.join(_LEVELS)}", _levels),
+    default=DECLARED,
+    metavar="LEVELS",
+    help=f"{_KNOWLEDGE}; several side by side as in oracle,history.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )

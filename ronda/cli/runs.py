@@ -16,6 +16,7 @@ from ronda.cli.options import (
     instances_argument,
     jobs_option,
     json_option,
+    levels_option,
     memory_option,
     out_option,
     policies_option,
@@ -36,6 +37,7 @@ def horizon_options(out: str) -> Callable[[Command], Command]:
     found = (
         instances_argument,
         policies_option("fifo,srtf,milp,genetic"),
+        levels_option,
         seeds_option,
         out_option(out),
         jobs_option(),

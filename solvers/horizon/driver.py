@@ -16,7 +16,7 @@ import msgspec
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
-from ronda.instances.instance import Cadence, Instance
+from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
@@ -47,6 +47,7 @@ def run(
     seed: int = 0,
     time_limit_s: float | None = 10.0,
     cadence: Cadence | None = None,
+    knowledge: Knowledge = DECLARED,
     journal: Path | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
@@ -62,6 +63,10 @@ def run(
         For each decision, in seconds; a policy that takes longer is recorded as an overrun.
     cadence
         When to decide; None: as the instance says.
+    knowledge
+        What policies know of jobs: ``oracle``, the true sizes; ``declared``, the estimates of the
+        instance; ``history``, what can be learnt from jobs that ran (sizes and speeds); ``none``,
+        speeds alone. See `ronda.solvers.horizon.beliefs`.
     journal
         File in which decisions are recorded as they are made. If it holds those of an earlier,
         unfinished run of the same kind they are replayed and the run goes on from there.
@@ -77,7 +82,7 @@ def run(
     """
     validate(instance)
     made = make_policy(policy) if isinstance(policy, str) else policy
-    driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence)
+    driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence, knowledge)
     if journal is None:
         return driver.drive(None, progress)
     with closing(Journal(journal, driver.header())) as kept:
@@ -94,12 +99,13 @@ class Driver:
         seed: int,
         time_limit_s: float | None,
         cadence: Cadence,
+        knowledge: Knowledge = DECLARED,
     ) -> None:
         if not (cadence.on_event or cadence.period_s):
             raise InputError("cadence", "neither events nor a period", "at least one of them")
         self.instance, self.policy, self.seed = instance, policy, seed
         self.time_limit_s, self.cadence = time_limit_s, cadence
-        self.state = ClusterState(instance)
+        self.state = ClusterState(instance, knowledge)
         self.records: list[RoundRecord] = []
         self.previous: Plan | None = None
         self.fingerprint = fingerprint(instance)
@@ -117,6 +123,7 @@ class Driver:
         settings: dict[str, Any] = {
             "time_limit_s": self.time_limit_s,
             "cadence": msgspec.to_builtins(self.cadence),
+            "knowledge": self.state.knowledge,
         }
         return Header(
             instance=self.instance.name,

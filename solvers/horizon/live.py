@@ -13,8 +13,8 @@ import msgspec
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import samples_per_s
-from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, JobState, Truth
+from ronda.instances.instance import Instance, Knowledge
+from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import Failure, JobOutcome, Segment
@@ -129,20 +129,26 @@ class Live:
     failed: int = 0  # how often by itself
     fails: bool = False  # whether it is a failure that ends the allocation at end_s
     report: tuple[float, dict[str, Any]] | None = None  # what was measured when, not yet shown
+    watched: bool = False  # whether its speed is measured as soon as it progresses
 
     @classmethod
-    def submit(cls, index: int, job: Job, instance: Instance) -> "Live":
-        """Make a live job at its submission."""
+    def submit(cls, index: int, job: Job, instance: Instance, knowledge: Knowledge) -> "Live":
+        """Make a live job at its submission, with the size that policies know."""
         if job.truth is None:
             raise ValueError(f"job {job.id!r} has no truth: its instance was not validated")
-        public = msgspec.structs.replace(job, truth=None)
+        estimate = job.estimate if knowledge == "declared" else None
+        if knowledge == "oracle":
+            estimate = Estimate(work=job.truth.work)
+        public = msgspec.structs.replace(job, truth=None, estimate=estimate)
         name = job.truth.curve
         curve = instance.curves[name] if name is not None else None
         state = JobState(
             job=public, since_s=job.submit_s, noise=None if curve is None else noise_at(curve, 0.0)
         )
         truth = job.truth
-        return cls(index, public, truth, truth.work, name, curve, state, truth.learning)
+        live = cls(index, public, truth, truth.work, name, curve, state, truth.learning)
+        live.watched = knowledge in ("history", "none")
+        return live
 
     def hold(
         self,
@@ -185,7 +191,7 @@ class Live:
         self.end_s = self.since_s + self.stages.seconds(self.done, target)
         self.end_s += 0.0 if self.fails else allocation.option.teardown_s
         self._foresee_stage()
-        if factor != 1.0:
+        if factor != 1.0 or self.watched:
             self.next_stage_s = self.since_s  # its rate can be measured from then on
 
     def change_speed(self, now_s: float, rates: TrueRates, speed: float) -> None:

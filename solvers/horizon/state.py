@@ -2,15 +2,17 @@
 
 import heapq
 from itertools import count
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.faults import Straggler
-from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.instance import DECLARED, Instance, Knowledge
+from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
@@ -21,12 +23,16 @@ from ronda.solvers.horizon.journal import Change
 from ronda.solvers.horizon.live import Live, TrueRates
 from ronda.solvers.horizon.pacing import Pacer
 
+if TYPE_CHECKING:
+    from ronda.solvers.horizon.beliefs import Beliefs
+
 
 class ClusterState:
     """Everything that changes while a validated instance is driven."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, knowledge: Knowledge = DECLARED) -> None:
+        self.instance, self.knowledge = instance, knowledge
+        self.beliefs = _beliefs(knowledge)
         self.topology = instance.cluster.topology
         self.now_s = 0.0
         self.waiting: dict[str, JobState] = {}
@@ -96,7 +102,8 @@ class ClusterState:
         self._settle()
         submitted = 0
         while self.next_submit_s() <= now_s:
-            live = Live.submit(self.submitted, self.instance.jobs[self.submitted], self.instance)
+            job = self.instance.jobs[self.submitted]
+            live = Live.submit(self.submitted, job, self.instance, self.knowledge)
             self.lives[live.job.id] = live
             self.waiting[live.job.id] = live.state
             self.submitted += 1
@@ -119,6 +126,8 @@ class ClusterState:
             self.ledger.release(live.job.id)
             del self.running[live.job.id]
         del self.lives[live.job.id]
+        if self.beliefs is not None:
+            self.beliefs.end(live.job, None if live.fails else live.work)
         self.outcomes[live.index] = live.outcome(end_s, failed=live.fails)
         self.completed += 1
 
@@ -214,7 +223,7 @@ class ClusterState:
             bound_j = self._bound_j() + self.power_w * ahead_s
             spending = self.pacer.spending(then_s, bound_j, self._live())
             energy_j, sustained_w, banked_j = spending
-        return Round(
+        seen = Round(
             name=instance.name,
             now_s=self.now_s,
             length_s=length_s,
@@ -233,6 +242,7 @@ class ClusterState:
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
             carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
         )
+        return seen if self.beliefs is None else self.beliefs.believe(seen)
 
     def _measure(self) -> None:
         """Measure what has changed of the running jobs, and show what was measured long enough ago.
@@ -247,6 +257,18 @@ class ClusterState:
             if live.report is not None and live.report[0] + late_s <= self.now_s:
                 live.show()
                 self.running[job_id] = live.state
+                if self.beliefs is not None:
+                    self._learn(live, self.beliefs)
+
+    def _learn(self, live: Live, beliefs: "Beliefs") -> None:
+        """Let what a job has measured be learnt from."""
+        held = live.state.allocation
+        assert held is not None
+        gpu_type = self.topology.pools[held.option.pool].gpu_type
+        factor = live.truth.throughput * self.world.speed_of(held)
+        beliefs.measure(self.instance.profiles[live.job.profile], gpu_type, held, factor)
+        if not live.segments:
+            beliefs.begin(live.job, live.state.noise)
 
     def _bound_j(self) -> float:
         """Return the energy that is used by now, or bound to be by nodes that still wake."""
@@ -375,6 +397,8 @@ class ClusterState:
 
     def _hold(self, job_id: str, allocation: Allocation) -> None:
         live = self.lives[job_id]
+        if self.beliefs is not None:
+            allocation = self._as_drawn(live.job, allocation)
         ready_s = max(self.ready_s[node] for node, _ in allocation.placement)
         costs = live.job.costs or self.instance.costs
         speed = self.world.speed_of(allocation)
@@ -387,9 +411,19 @@ class ClusterState:
         self.running[job_id] = live.state
         self.power_w += self.meter.extra_w(allocation.option, live.truth.power)
         self._expect(live)
-        uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers
+        uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers or live.watched
         if live.curve is not None or live.learning is not None or uneven:
             self._observed.add(job_id)
+
+    def _as_drawn(self, job: Job, allocation: Allocation) -> Allocation:
+        """Return an allocation with the watts of its profile, whatever the plan believed."""
+        option = allocation.option
+        pool = self.topology.pools[option.pool]
+        nodes = -(-option.gpus // pool.gpus_per_node)
+        way = option.gpus, nodes, option.batch, option.clock
+        power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, *way)
+        option = msgspec.structs.replace(option, power_w=power_w)
+        return msgspec.structs.replace(allocation, option=option)
 
     def _expect(self, live: Live) -> None:
         """Note when a running job ends if nothing changes."""
@@ -446,3 +480,12 @@ class ClusterState:
         if missing:
             raise RondaError(f"{len(missing)} jobs never completed: a defect in the driver")
         return tuple(outcome for outcome in self.outcomes if outcome is not None)
+
+
+def _beliefs(knowledge: Knowledge) -> "Beliefs | None":
+    """Return what learns from jobs that run, if policies know them in no other way."""
+    if knowledge not in ("history", "none"):
+        return None
+    from ronda.solvers.horizon.beliefs import Beliefs  # needs SciPy
+
+    return Beliefs(sizes=knowledge == "history")

@@ -11,19 +11,21 @@ from ronda.cli.load import instance as load_instance
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.files.json import fingerprint
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Instance, Knowledge
 
 
 @taught(
     "compare",
     "ronda compare venus-vcvly --policies fifo,sjf,srtf",
     "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
+    "ronda compare pollux-1 --policies pollux-like,prices --knowledge oracle,history",
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
 )
 @horizon_options("compare-out")
 def command(
     sources: tuple[str, ...],
     policies: str,
+    levels: tuple[Knowledge, ...],
     seeds: str,
     time_limit: float,
     figures: bool,
@@ -38,7 +40,7 @@ def command(
     wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
     loaded = {source: (found, fingerprint(found)) for source, found in instances.items()}
-    todo = cases(loaded, wanted, numbers, time_limit_s=time_limit)
+    todo = cases(loaded, wanted, numbers, time_limit_s=time_limit, levels=levels)
     with runs.ready("comparison") as run:
         results = run(todo)
         found = blocks(results)

@@ -13,7 +13,7 @@ from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Instance, Knowledge
 
 
 @taught(
@@ -51,6 +51,7 @@ def command(
     budgets: str,
     vary: tuple[str, ...],
     comparators: str,
+    levels: tuple[Knowledge, ...],
     seeds: str,
     time_limit: float,
     figures: bool,
@@ -67,7 +68,7 @@ def command(
     against = frontier.parse_comparators(comparators)
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
     todo = frontier.sweep_cases(
-        instances, wanted, numbers, factors, changes, time_limit_s=time_limit
+        instances, wanted, numbers, factors, changes, levels, time_limit_s=time_limit
     )
     with runs.ready("frontier") as run:
         results = run(todo)

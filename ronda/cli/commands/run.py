@@ -14,6 +14,7 @@ from ronda.cli.options import (
     SECONDS,
     instance_argument,
     json_option,
+    knowledge_option,
     policy_option,
     seed_option,
     time_limit_option,
@@ -22,7 +23,7 @@ from ronda.cli.output import display, emit, facts, note, tell
 from ronda.cli.progress import bar
 from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.schedule import Schedule
 
 
@@ -41,6 +42,7 @@ from ronda.instances.schedule import Schedule
     metavar="SECONDS",
     help="Decide this often; without it, as the instance says.",
 )
+@knowledge_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -54,6 +56,7 @@ def command(
     seed: int,
     time_limit: float,
     period: float | None,
+    knowledge: Knowledge,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -64,7 +67,14 @@ def command(
     """
     instance = load_instance(source)
     loaded = {source: (instance, fingerprint(instance))}
-    (case,) = cases(loaded, (policy,), (seed,), time_limit_s=time_limit, period_s=period)
+    (case,) = cases(
+        loaded,
+        (policy,),
+        (seed,),
+        time_limit_s=time_limit,
+        period_s=period,
+        levels=(knowledge,),
+    )
     measured = _measured(instance, case, out)
     for violation in measured.violations:
         note(f"violation: {violation}")

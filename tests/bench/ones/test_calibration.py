@@ -5,9 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from ronda.bench.study import calibration
-from ronda.bench.study.__main__ import main
-from ronda.bench.study.calibration import (
+from ronda.bench.ones import calibration
+from ronda.bench.ones.calibration import (
     LEVELS,
     SAME,
     SPLITS,
@@ -16,7 +15,8 @@ from ronda.bench.study.calibration import (
     judge,
     sampling_loss,
 )
-from ronda.bench.study.learning_curves import Curve, life, logs, read
+from ronda.bench.ones.learning_curves import Curve, life, logs, read
+from ronda.bench.study.__main__ import main
 from ronda.formulations.prediction.progress import BetaProgress
 from ronda.instances.errors import InputError
 

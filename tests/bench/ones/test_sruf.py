@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.bench.study import sruf
-from ronda.bench.study.__main__ import main
-from ronda.bench.study.sruf import (
+from ronda.bench.ones import sruf
+from ronda.bench.ones.sruf import (
     SEARCHES,
     SIZES,
     SrufSnapshot,
@@ -19,6 +18,7 @@ from ronda.bench.study.sruf import (
     shortest_first,
     snapshot,
 )
+from ronda.bench.study.__main__ import main
 from ronda.formulations.clock import Deadline
 
 INF = np.inf

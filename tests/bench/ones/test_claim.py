@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ronda.bench.ones.claim import MEASURES, cut, make_cases, table
 from ronda.bench.statistics import bootstrap_interval
 from ronda.bench.study.__main__ import main
-from ronda.bench.study.ones_claim import MEASURES, cut, make_cases, table
 from ronda.instances.files.json import read
 
 

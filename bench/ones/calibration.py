@@ -19,9 +19,9 @@ from matplotlib.ticker import PercentFormatter
 from scipy.special import betainc, betaln
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.ones.learning_curves import Log, logs, read
+from ronda.bench.ones.sruf import LIMITS, optimum, snapshot
 from ronda.bench.study.harness import Folder, markdown, option, seeds, study
-from ronda.bench.study.learning_curves import Log, logs, read
-from ronda.bench.study.sruf import LIMITS, optimum, snapshot
 from ronda.formulations.prediction.progress import EPOCHS, BetaProgress, ProgressPredictor
 from ronda.instances.arrays import Floats
 

@@ -1,0 +1,143 @@
+"""How fast an application runs: one model, fitted to what all its jobs measure, and corrected.
+
+A step on n GPUs of N nodes computes for C seconds at full clock and synchronises for X seconds that
+do not overlap, with local batch b (`ronda.formulations.models.throughput`)::
+
+    C = alpha_c + beta_c b        X = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node)
+                                      | alpha_n + beta_n (n - 2) (several)
+
+C and X are measured apart, so each is linear in its parameters: non-negative least squares of
+relative errors, small steps and long ones alike. What nothing was measured of is taken as well as
+can be: GPUs that were never used together synchronise at no cost, and nodes as GPUs of one node do.
+Real scaling is not concave, so C and X are multiplied by the ratio of measured to fitted steps in
+like ways to run: the *correction*.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from scipy.optimize import nnls
+from scipy.spatial.distance import cdist
+
+from ronda.formulations.models.throughput import phases
+from ronda.instances.arrays import Floats
+from ronda.instances.profile import Parametric, Tabular
+
+LEAST_S = 1e-9
+"""No step takes less: a parameter that rounds to 0 would make work free."""
+
+REACH = 1.0
+"""Doublings of GPUs, nodes or local batch over which corrections are alike."""
+
+NUGGET = 0.01
+"""Variance of what one measurement misses, as a share of that of corrections."""
+
+UNKNOWN = Parametric(alpha_c_s=0.0, beta_c_s=1.0)
+"""Stands for a speed that is not known yet: GPUs scale perfectly, and the unit means nothing."""
+
+
+class Way(NamedTuple):
+    """How a job ran when it was measured."""
+
+    gpus: int
+    nodes: int
+    local_batch: float
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the jobs of an application measured on one GPU type; bounded by the ways to run them.
+
+    By way: summed seconds of computing in a pass at full clock, of synchronising, and how often.
+    """
+
+    ways: dict[Way, tuple[float, float, int]] = field(default_factory=dict)
+
+    def add(self, way: Way, compute_s: float, sync_s: float) -> None:
+        """Add one measurement."""
+        compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
+        self.ways[way] = compute + compute_s, sync + sync_s, count + 1
+
+    @property
+    def most_gpus(self) -> int:
+        """The most GPUs that were measured, 0 if none."""
+        return max((way.gpus for way in self.ways), default=0)
+
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return (M,) GPUs, nodes, local batches, mean seconds of computing and synchronising."""
+        rows = [(*way, c / n, x / n) for way, (c, x, n) in self.ways.items()]
+        gpus, nodes, local_batch, compute, sync = np.array(rows, dtype=float).T
+        return gpus, nodes, local_batch, compute, sync
+
+
+def fit(measured: Measured) -> Parametric:
+    """Return the model of what was measured; there must be some."""
+    gpus, nodes, batch, compute, sync = measured.columns()
+    computing = np.stack([np.ones_like(batch), batch], axis=1) / compute[:, None]
+    if len(set(batch.tolist())) == 1:
+        computing[:, 0] = 0.0  # one batch does not tell both apart: all in proportion
+    alpha_c, beta_c = nnls(computing, np.ones(len(batch)))[0].tolist()
+    within = _synchronising(gpus, sync, (gpus > 1) & (nodes == 1))
+    across = _synchronising(gpus, sync, nodes > 1)
+    return Parametric(
+        alpha_c_s=max(alpha_c, LEAST_S),
+        beta_c_s=beta_c,
+        alpha_r_s=(within or across or (0.0, 0.0))[0],
+        beta_r_s=(within or (0.0, 0.0))[1],
+        alpha_n_s=(across or within or (0.0, 0.0))[0],
+        beta_n_s=(across or within or (0.0, 0.0))[1],
+    )
+
+
+def _synchronising(gpus: Floats, sync: Floats, where: np.ndarray) -> tuple[float, float] | None:
+    """Return alpha and beta of the measurements `where`; None without any."""
+    n, x = gpus[where], sync[where]
+    if not len(n):
+        return None
+    if not (x > 0).any():
+        return 0.0, 0.0
+    scale = np.maximum(x, 0.01 * x.max())
+    columns = np.stack([np.ones_like(n), n - 2.0], axis=1) / scale[:, None]
+    if len(set(n.tolist())) == 1:
+        columns[:, 1] = 0.0
+    alpha, beta = nnls(columns, x / scale)[0].tolist()
+    return alpha, beta
+
+
+def correction(
+    model: Parametric, measured: Measured, gpus: Floats, nodes: Floats, local_batch: Floats
+) -> Floats:
+    """Return (R,) the expected ratio of real to fitted steps of ways to run.
+
+    The logarithm of the ratio is a Gaussian process over the logarithms of GPUs, nodes and local
+    batch with a squared-exponential kernel of length `REACH` (kriging: Rasmussen and Williams,
+    *Gaussian Processes for Machine Learning* 2006, section 2.2): what was measured is met, what
+    lies far from it keeps a ratio of 1.
+    """
+    known_gpus, known_nodes, known_batch, compute, sync = measured.columns()
+    ratio = np.log((compute + sync) / np.add(*phases(model, known_gpus, known_nodes, known_batch)))
+    known = np.log2(np.stack([known_gpus, known_nodes, known_batch], axis=1)) / REACH
+    asked = np.log2(np.stack([gpus, nodes, local_batch], axis=1)) / REACH
+    within = np.exp(-0.5 * cdist(known, known, "sqeuclidean")) + NUGGET * np.eye(len(known))
+    across = np.exp(-0.5 * cdist(asked, known, "sqeuclidean"))
+    return np.asarray(np.exp(across @ np.linalg.solve(within, ratio)))
+
+
+def believed(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:
+    """Return the model that stands in for one whose steps are not known.
+
+    What can be run at all, and how far computing feels the clock, is known; of a `Tabular` the
+    rows stay, with other seconds. A `Parametric` has no place for corrections.
+    """
+    model = fit(measured) if measured.ways else UNKNOWN
+    if isinstance(known, Parametric):
+        return replace(model, phi=known.phi)
+    gpus, nodes, batch = (
+        np.array(column, dtype=float) for column in (known.gpus, known.nodes, known.local_batch)
+    )
+    compute, sync = phases(model, gpus, nodes, batch)
+    by = correction(model, measured, gpus, nodes, batch) if measured.ways else np.ones(len(gpus))
+    step, sync = by * (compute + sync), by * sync
+    return replace(known, step_s=tuple(step.tolist()), sync_s=tuple(sync.tolist()))

@@ -1,0 +1,163 @@
+"""What a scheduler believes of jobs: sizes, speeds and gradient noise, from what it has seen.
+
+It sees submissions, progress, completions, and step times and noise of what really ran; no truth,
+and nothing from before the run. The models are those of `ronda.formulations.prediction`.
+
+* **Speeds** are learnt at both levels: one model an application and GPU type, of all its jobs. A
+  job of an application that was never measured may have what its user asked for, and others up to
+  twice the most GPUs that were measured: growing tells more.
+* **Sizes**, with ``history``, are those of jobs of the same application; of the same user as well;
+  who asked for as many GPUs as well. With ``none`` no size is believed, and policies see progress.
+* **Noise** of a job that has not run yet is, with ``history``, that with which the last one of its
+  application began; with ``none`` it is not known, and the job keeps its batch.
+
+Watts are those of the profiles.
+"""
+
+from collections import deque
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.models.throughput import fastest_step, slowdown
+from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
+from ronda.formulations.prediction.speeds import Measured, Way, believed
+from ronda.instances.cluster import GpuType
+from ronda.instances.job import Allocation, Estimate, Job, JobState
+from ronda.instances.profile import NoiseScale, Profile, Rigid
+from ronda.instances.round import Round
+
+REMEMBERED = 500
+"""Complete jobs of an application that are remembered: the last ones."""
+
+NEWS = 0.01
+"""Relative error of a step time from which on a model is fitted again."""
+
+Level = tuple[object, ...]
+
+
+def _levels(job: Job) -> Level:
+    """Return what jobs like a job share with it, the broadest first."""
+    return job.profile, job.user, job.gpus
+
+
+class Beliefs:
+    """What is believed by now: speeds, and, if `sizes`, sizes and noise before a job has run."""
+
+    def __init__(self, *, sizes: bool) -> None:
+        self.learns_sizes = sizes
+        self._complete: dict[str, deque[tuple[Level, float]]] = {}
+        self._measured: dict[tuple[str, str], Measured] = {}
+        self._profiles: dict[str, Profile] = {}
+        self._began: dict[str, NoiseScale] = {}
+        self._shown: dict[str, tuple[JobState, JobState]] = {}
+
+    def end(self, job: Job, work: float | None) -> None:
+        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        if work is not None:
+            known = self._complete.setdefault(job.profile, deque(maxlen=REMEMBERED))
+            known.append((_levels(job), work))
+        self._shown.pop(job.id, None)
+
+    def measure(self, profile: Profile, gpu_type: GpuType, held: Allocation, factor: float) -> None:
+        """Learn the step time of a job on what it holds: the profile's, by `factor` as fast.
+
+        `profile` is the true one: this is the instrument, and all that is read of it is one step.
+        """
+        model = profile.throughput[gpu_type.name]
+        if isinstance(model, Rigid):
+            return
+        option, nodes = held.option, len(held.placement)
+        step = fastest_step(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
+        sync_s = float(step.seconds * step.sync_share) / factor
+        passes = float(step.passes)
+        slower = float(slowdown(model.phi, option.clock)) * passes
+        compute_s = (float(step.seconds) / factor - sync_s) / slower
+        way = Way(option.gpus, nodes, option.batch / (option.gpus * passes))
+        known = self._measured.setdefault((profile.name, gpu_type.name), Measured())
+        before = known.ways.get(way)
+        known.add(way, compute_s, sync_s)
+        mean_s = compute_s + sync_s if before is None else (before[0] + before[1]) / before[2]
+        if before is None or abs((compute_s + sync_s) / mean_s - 1.0) > NEWS:
+            self._profiles.pop(profile.name, None)
+
+    def begin(self, job: Job, noise: NoiseScale | None) -> None:
+        """Learn the gradient noise of a job that has just begun."""
+        if noise is not None:
+            self._began[job.profile] = noise
+
+    def believe(self, round: Round) -> Round:
+        """Return the round as it is believed to be; it must hold no estimates."""
+        left = self._sizes(round) if self.learns_sizes else {}
+
+        def state_of(state: JobState) -> JobState:
+            return self._state(round, state, left.get(state.job.id))
+
+        return replace(
+            round,
+            profiles={name: self._profile(p) for name, p in round.profiles.items()},
+            waiting=tuple(map(state_of, round.waiting)),
+            running=tuple(map(state_of, round.running)),
+        )
+
+    def _state(self, round: Round, state: JobState, estimate: Estimate | None) -> JobState:
+        """Return a job as it is believed; the same object as long as nothing changes."""
+        before = self._shown.get(state.job.id)
+        job = state.job
+        most = max(job.gpus, min(job.max_gpus or job.gpus, self._most_gpus(round, job)))
+        job = replace(job, estimate=estimate, max_gpus=most)
+        noise = state.noise if state.started else self._began.get(job.profile)
+        noise = noise if state.started or self.learns_sizes else None
+        if before is not None and before[0] is state and before[1].noise is noise:
+            shown = before[1]
+            if shown.job == job:
+                return shown
+        shown = replace(state, job=job, noise=noise)
+        self._shown[job.id] = state, shown
+        return shown
+
+    def _most_gpus(self, round: Round, job: Job) -> int:
+        """Return the most GPUs that a job may grow to, beyond what its user asked for."""
+        model = round.profiles[job.profile].throughput
+        if any(isinstance(each, Rigid) for each in model.values()):
+            return job.max_gpus or job.gpus
+        known = (self._measured.get((job.profile, name)) for name in model)
+        return max(2 * each.most_gpus if each is not None else 0 for each in known)
+
+    def _profile(self, profile: Profile) -> Profile:
+        """Return a profile with the speeds that are believed."""
+        found = self._profiles.get(profile.name)
+        if found is None:
+            throughput = {
+                name: model
+                if isinstance(model, Rigid)
+                else believed(model, self._measured.get((profile.name, name), Measured()))
+                for name, model in profile.throughput.items()
+            }
+            found = self._profiles[profile.name] = replace(profile, throughput=throughput)
+        return found
+
+    def _sizes(self, round: Round) -> dict[str, Estimate]:
+        """Return what is believed of the sizes of live jobs."""
+        alike: dict[str, list[JobState]] = {}
+        for state in round.jobs:
+            alike.setdefault(state.job.profile, []).append(state)
+        found: dict[str, Estimate] = {}
+        for profile, states in alike.items():
+            past = self._complete.get(profile, ())
+            done = [state.done_at(round.now_s) for state in states]
+            levels = [*(level for level, _ in past), *(_levels(state.job) for state in states)]
+            number: dict[object, int] = {}
+            codes = np.array([[number.setdefault(x, len(number)) for x in row] for row in levels])
+            work = np.array([*(work for _, work in past), *done])
+            complete = np.arange(len(work)) < len(past)
+            known: dict[Level, Sizes | None] = {}
+            for k, (state, so_far) in enumerate(zip(states, done, strict=True), len(past)):
+                if levels[k] not in known:
+                    shared = np.logical_and.accumulate(codes == codes[k], axis=1)
+                    known[levels[k]] = sizes(work, complete, likeness(shared, complete))
+                of = known[levels[k]]
+                if of is not None:
+                    left = of.left(so_far)
+                    found[state.job.id] = Estimate(work=so_far + left.mean, sd=left.sd)
+        return found

@@ -1,0 +1,94 @@
+"""Speeds fitted to what was measured, and corrected where it was."""
+
+import numpy as np
+import pytest
+
+from ronda.formulations.models.throughput import phases
+from ronda.formulations.prediction.speeds import Measured, Way, believed, fit
+from ronda.instances.profile import Parametric, Tabular
+
+TRUE = Parametric(
+    alpha_c_s=0.02,
+    beta_c_s=0.001,
+    alpha_r_s=0.01,
+    beta_r_s=0.002,
+    alpha_n_s=0.03,
+    beta_n_s=0.004,
+)
+
+
+def measured(*ways: tuple[int, int, float], model: Parametric | Tabular = TRUE) -> Measured:
+    """Return what the ways to run take under a model."""
+    found = Measured()
+    for gpus, nodes, batch in ways:
+        compute, sync = phases(model, gpus, nodes, batch)
+        found.add(Way(gpus, nodes, batch), float(compute), float(sync))
+    return found
+
+
+def test_a_linear_model_is_found_again() -> None:
+    """A linear model is found again."""
+    ways = [(1, 1, 8.0), (1, 1, 64.0), (2, 1, 32.0), (4, 1, 32.0), (8, 2, 16.0), (16, 4, 16.0)]
+    found = fit(measured(*ways))
+    for name in ("alpha_c_s", "beta_c_s", "alpha_r_s", "beta_r_s", "alpha_n_s", "beta_n_s"):
+        assert getattr(found, name) == pytest.approx(getattr(TRUE, name), rel=1e-6), name
+
+
+def test_nodes_that_were_never_crossed_are_like_gpus_of_one() -> None:
+    """Nodes that were never crossed are like gpus of one."""
+    found = fit(measured((1, 1, 8.0), (1, 1, 64.0), (2, 1, 32.0), (4, 1, 32.0)))
+    assert (found.alpha_n_s, found.beta_n_s) == (found.alpha_r_s, found.beta_r_s)
+
+
+def test_one_batch_is_taken_in_proportion() -> None:
+    """One batch is taken in proportion."""
+    found = fit(measured((1, 1, 32.0)))
+    assert found.beta_c_s * 32.0 == pytest.approx(0.02 + 0.032, rel=1e-6)
+    assert phases(found, 8, 2, 32.0)[1] == 0.0
+
+
+def table(factor: float) -> Tabular:
+    """A grid of the true model, but 8 GPUs on 2 nodes take `factor` times as long."""
+    ways = [(n, -(-n // 4), b) for n in (1, 2, 4, 8, 16) for b in (8.0, 16.0, 32.0)]
+    gpus, nodes, batch = (np.array(column) for column in zip(*ways, strict=True))
+    compute, sync = phases(TRUE, gpus, nodes, batch)
+    by = np.where(gpus == 8, factor, 1.0)
+    return Tabular(
+        gpus=tuple(gpus.tolist()),
+        nodes=tuple(nodes.tolist()),
+        local_batch=tuple(batch.tolist()),
+        step_s=tuple((by * (compute + sync)).tolist()),
+        sync_s=tuple((by * sync).tolist()),
+    )
+
+
+def test_what_was_measured_is_met_where_scaling_is_not_concave() -> None:
+    """What was measured is met where scaling is not concave."""
+    real = table(2.0)
+    seen = measured(
+        (1, 1, 8.0), (1, 1, 32.0), (4, 1, 16.0), (8, 2, 16.0), (16, 4, 16.0), model=real
+    )
+    known = believed(real, seen)
+    assert isinstance(known, Tabular)
+    where = [way in seen.ways for way in zip(real.gpus, real.nodes, real.local_batch, strict=True)]
+    steps = np.array(known.step_s)[where], np.array(real.step_s)[where]
+    assert np.log(steps[0] / steps[1]) == pytest.approx(0.0, abs=0.02)
+    eight = np.array(real.gpus) == 8
+    assert np.array(known.step_s)[eight] == pytest.approx(np.array(real.step_s)[eight], rel=0.2)
+
+
+def test_before_any_measurement_gpus_scale_perfectly() -> None:
+    """Before any measurement gpus scale perfectly."""
+    known = believed(table(2.0), Measured())
+    assert isinstance(known, Tabular)
+    assert np.array(known.step_s) == pytest.approx(np.array(known.local_batch))
+    assert set(known.sync_s) == {0.0}
+
+
+def test_measurements_of_one_way_are_averaged() -> None:
+    """Measurements of one way are averaged."""
+    seen = Measured()
+    seen.add(Way(1, 1, 8.0), 1.0, 0.0)
+    seen.add(Way(1, 1, 8.0), 3.0, 0.0)
+    assert fit(seen).beta_c_s * 8.0 == pytest.approx(2.0)
+    assert len(seen.ways) == 1

@@ -1,0 +1,144 @@
+"""What policies believe at each level of knowledge, and that they see nothing else."""
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+from msgspec.structs import replace
+
+from ronda.formulations.clock import Deadline
+from ronda.instances.check.answer import check
+from ronda.instances.files.catalogue import load
+from ronda.instances.instance import Cadence, Instance, Knowledge
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.solvers.contract import Capability
+from ronda.solvers.horizon.driver import run
+from ronda.solvers.policies.rigid.fifo import Fifo
+
+EVERY = Cadence(period_s=60.0, on_event=False)
+
+
+@cache
+def instance() -> Instance:
+    """Short jobs of a workload with measured steps and gradient noise."""
+    found = load("pollux-1")
+    assert isinstance(found, Instance)
+    short = [job for job in found.jobs if job.profile in {"cifar10", "ncf"}]
+    return replace(found, jobs=tuple(short[:12]))
+
+
+@dataclass
+class Watched:
+    """Decides as ``fifo`` does, and keeps the rounds that it was asked."""
+
+    rounds: list[Round] = field(default_factory=list)
+    name = "watched"
+    capabilities = Capability.NONE
+
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Keep the round and decide it."""
+        self.rounds.append(round)
+        return Fifo().plan(round, deadline=deadline, seed=seed, initial=initial)
+
+
+@cache
+def rounds(level: Knowledge) -> list[Round]:
+    """Return the rounds of a run."""
+    policy = Watched()
+    run(instance(), policy, cadence=EVERY, knowledge=level)
+    return policy.rounds
+
+
+def test_none_tells_no_size() -> None:
+    """None tells no size."""
+    assert all(s.job.estimate is None for seen in rounds("none") for s in seen.jobs)
+
+
+def test_oracle_tells_the_true_sizes() -> None:
+    """Oracle tells the true sizes."""
+    true = {job.id: job.truth.work for job in instance().jobs if job.truth is not None}
+    for seen in rounds("oracle"):
+        for state in seen.jobs:
+            assert state.job.estimate is not None
+            assert state.job.estimate.work == true[state.job.id]
+
+
+def test_a_size_is_that_of_complete_jobs_of_the_same_application() -> None:
+    """In this workload all jobs of an application have the same size."""
+    true = {job.profile: job.truth.work for job in instance().jobs if job.truth is not None}
+    gone: set[str] = set()
+    before: set[str] = set()
+    told = 0
+    for seen in rounds("history"):
+        now = {state.job.id for state in seen.jobs}
+        gone |= before - now
+        before = now
+        complete = {job.profile for job in instance().jobs if job.id in gone}
+        for state in seen.jobs:
+            if state.job.profile in complete:
+                assert state.job.estimate is not None
+                assert state.job.estimate.work == pytest.approx(true[state.job.profile])
+                told += 1
+    assert told > 50
+
+
+def test_speeds_are_not_known_before_they_were_measured() -> None:
+    """Speeds are not known before they were measured."""
+    first, last = rounds("none")[0], rounds("none")[-1]
+    real = instance().profiles
+    name = first.jobs[0].job.profile
+    assert first.profiles[name].throughput != real[name].throughput
+    assert first.jobs[0].noise is None
+    (gpu_type,) = real[name].throughput
+    steps = [p.profiles[name].throughput[gpu_type].step_s for p in (first, last)]  # type: ignore[union-attr]
+    assert steps[0] != steps[1]
+
+
+def test_an_application_grows_to_twice_what_was_measured() -> None:
+    """An application grows to twice what was measured."""
+    first = rounds("history")[0]
+    for state in first.jobs:
+        assert state.job.max_gpus == state.job.gpus
+
+
+def perturbed(given: Instance, ended: set[str]) -> Instance:
+    """Return the instance with other true sizes of all jobs that have not `ended`."""
+    jobs = []
+    for job in given.jobs:
+        assert job.truth is not None
+        factor = 1.0 if job.id in ended else 1.7
+        jobs.append(replace(job, truth=replace(job.truth, work=job.truth.work * factor)))
+    return replace(given, jobs=tuple(jobs))
+
+
+def decided(schedule: Schedule, until_s: float) -> set[tuple[str, float, str]]:
+    """Return what jobs were given by some time."""
+    return {
+        (job.id, segment.start_s, segment.option.batch, repr(segment.placement))
+        for job in schedule.jobs
+        for segment in job.segments
+        if segment.start_s < until_s
+    }
+
+
+@pytest.mark.parametrize("level", ["history", "none"])
+def test_the_truth_of_jobs_that_are_not_complete_decides_nothing(level: Knowledge) -> None:
+    """The truth of jobs that are not complete decides nothing."""
+    given, until_s = instance(), 1500.0
+    schedule = run(given, "prices", cadence=EVERY, knowledge=level)
+    ended = {job.id for job in schedule.jobs if job.end_s is not None and job.end_s < until_s}
+    assert 0 < len(ended) < len(given.jobs)
+    other = run(perturbed(given, ended), "prices", cadence=EVERY, knowledge=level)
+    assert decided(other, until_s) == decided(schedule, until_s)
+
+
+@pytest.mark.parametrize("level", ["oracle", "history", "none"])
+def test_schedules_keep_the_rules(level: Knowledge) -> None:
+    """Schedules keep the rules."""
+    schedule = run(instance(), "prices", cadence=EVERY, knowledge=level)
+    assert check(instance(), schedule) == []
+    assert not any(record.violations for record in schedule.rounds)
