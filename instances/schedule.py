@@ -76,6 +76,33 @@ class Failure(Record, frozen=True, kw_only=True, array_like=True):
     lost_s: float
 
 
+class Forecast(Record, frozen=True, kw_only=True, array_like=True):
+    """What was believed of a job before it was seen, and what came.
+
+    Attributes
+    ----------
+    what
+        "size": its work, believed when a size was first told of it, once it is complete; "rate":
+        its work per second on an allocation, believed when that began.
+    time_s
+        When it was believed.
+    job
+        Its id.
+    believed, real
+        Both numbers.
+    share
+        Of sizes: the probability, as believed, of one that is not larger (half of it for equal
+        ones); of rates None.
+    """
+
+    what: Literal["size", "rate"]
+    time_s: float
+    job: str
+    believed: float
+    real: float
+    share: float | None = None
+
+
 class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     """One decision: when, over what, how good, how long it took.
 
@@ -196,6 +223,8 @@ class Schedule(Record, frozen=True, kw_only=True):
         Triples (node, start, end) of the times that nodes slept.
     failures
         What jobs lost by failures, in order of time.
+    forecasts
+        What was believed of jobs, and what came, where it was learnt; in order of its coming.
     energy
         Where the joules went.
     energy_cost
@@ -218,6 +247,7 @@ class Schedule(Record, frozen=True, kw_only=True):
     rounds: tuple[RoundRecord, ...] = ()
     sleeps: tuple[tuple[int, float, float], ...] = ()
     failures: tuple[Failure, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
     energy: Energy = Energy()
     energy_cost: float | None = None
     carbon_g: float | None = None

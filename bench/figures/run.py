@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ronda.bench.figures.beliefs import draw_beliefs
 from ronda.bench.figures.gantt import draw_gantt
 from ronda.bench.figures.over_time import gpus_and_watts
 from ronda.bench.figures.style import colour, look, marker, new_figure, save, tidy
@@ -19,11 +20,18 @@ from ronda.instances.schedule import Schedule
 
 
 def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path) -> list[Path]:
-    """Draw Gantt chart, use of GPUs and watts, and JCT distribution; returns the pictures."""
+    """Draw Gantt chart, use of GPUs and watts, JCT distribution, and beliefs where there are any.
+
+    Returns the pictures.
+    """
     draw_gantt(instance, schedules, folder / "gantt")
     gpus_and_watts(instance, schedules, folder / "usage")
     jct_distribution(instance, schedules, folder / "jct_cdf")
-    return [folder / f"{name}.png" for name in ("gantt", "usage", "jct_cdf")]
+    names = ["gantt", "usage", "jct_cdf"]
+    if any(schedule.forecasts for schedule in schedules.values()):
+        draw_beliefs(instance, schedules, folder / "beliefs")
+        names.append("beliefs")
+    return [folder / f"{name}.png" for name in names]
 
 
 def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -49,11 +51,29 @@ def measure(
     metrics["knowledge"] = knowledge(instance, schedule.policy, level)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
     metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
+    metrics |= believed(schedule)
     if least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
     metrics["wall_s"] = wall_s
     return Measured(metrics, violations)
+
+
+def believed(schedule: Schedule) -> dict[str, float]:
+    """Return how right forecasts were; nothing where none were made.
+
+    `size_error` and `rate_error` are the mean of ``|log(believed / real)|``, `size_coverage` the
+    share of sizes between the believed quantiles of 10 and 90 %: 0.8 if beliefs are calibrated.
+    """
+    found: dict[str, float] = {}
+    for what in ("size", "rate"):
+        own = [each for each in schedule.forecasts if each.what == what]
+        if own:
+            found[f"{what}_error"] = fmean(abs(log(each.believed / each.real)) for each in own)
+        shares = [each.share for each in own if each.share is not None]
+        if shares:
+            found[f"{what}_coverage"] = fmean(0.1 <= share <= 0.9 for share in shares)
+    return found
 
 
 def drive(

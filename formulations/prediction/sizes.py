@@ -53,6 +53,11 @@ class Sizes:
         """The standard deviation of sizes."""
         return float(np.sqrt((self.work - self.mean) ** 2 @ self.mass))
 
+    def share(self, work: float) -> float:
+        """Return the probability of a size that is not larger, half of it for an equal one."""
+        near = np.isclose(self.work, work, rtol=1e-9, atol=0.0)
+        return float(self.mass[(self.work < work) & ~near].sum() + 0.5 * self.mass[near].sum())
+
     def quantile(self, q: float) -> float:
         """Return the least size that at least the share `q` of jobs stays within."""
         k = int(np.searchsorted(np.cumsum(self.mass), q - 1e-12))

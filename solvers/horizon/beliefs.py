@@ -15,6 +15,7 @@ Watts are those of the profiles.
 """
 
 from collections import deque
+from typing import Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,9 +27,13 @@ from ronda.instances.cluster import GpuType
 from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import NoiseScale, Profile, Rigid
 from ronda.instances.round import Round
+from ronda.instances.schedule import Forecast
 
 REMEMBERED = 500
 """Complete jobs of an application that are remembered: the last ones."""
+
+REPORTED = 100_000
+"""Forecasts that are kept for a report: the last ones."""
 
 NEWS = 0.01
 """Relative error of a step time from which on a model is fitted again."""
@@ -51,10 +56,16 @@ class Beliefs:
         self._profiles: dict[str, Profile] = {}
         self._began: dict[str, NoiseScale] = {}
         self._shown: dict[str, tuple[JobState, JobState]] = {}
+        self._first: dict[str, tuple[float, Sizes]] = {}
+        self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
     def end(self, job: Job, work: float | None) -> None:
         """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        first = self._first.pop(job.id, None)
         if work is not None:
+            if first is not None:
+                time_s, of = first
+                self._report("size", time_s, job, of.mean, work, of.share(work))
             known = self._complete.setdefault(job.profile, deque(maxlen=REMEMBERED))
             known.append((_levels(job), work))
         self._shown.pop(job.id, None)
@@ -80,6 +91,27 @@ class Beliefs:
         mean_s = compute_s + sync_s if before is None else (before[0] + before[1]) / before[2]
         if before is None or abs((compute_s + sync_s) / mean_s - 1.0) > NEWS:
             self._profiles.pop(profile.name, None)
+
+    def judge(self, gpu_type: GpuType, began: JobState, real: float) -> None:
+        """Report the `real` rate of what a job holds, unless nothing was believed of its speed."""
+        held = began.allocation
+        if held is not None and (began.job.profile, gpu_type.name) in self._measured:
+            self._report("rate", began.held_s, began.job, held.option.rate, real)
+
+    def _report(
+        self,
+        what: Literal["size", "rate"],
+        time_s: float,
+        job: Job,
+        believed: float,
+        real: float,
+        share: float | None = None,
+    ) -> None:
+        self.forecasts.append(
+            Forecast(
+                what=what, time_s=time_s, job=job.id, believed=believed, real=real, share=share
+            )
+        )
 
     def begin(self, job: Job, noise: NoiseScale | None) -> None:
         """Learn the gradient noise of a job that has just begun."""
@@ -159,5 +191,8 @@ class Beliefs:
                 of = known[levels[k]]
                 if of is not None:
                     left = of.left(so_far)
+                    if state.job.id not in self._first:
+                        total = Sizes(so_far + left.work, left.mass)
+                        self._first[state.job.id] = round.now_s, total
                     found[state.job.id] = Estimate(work=so_far + left.mean, sd=left.sd)
         return found

@@ -368,6 +368,7 @@ class Driver:
             rounds=tuple(self.records),
             sleeps=tuple(state.sleeps),
             failures=tuple(state.failures),
+            forecasts=() if state.beliefs is None else tuple(state.beliefs.forecasts),
             energy=state.meter.total(state.now_s),
             energy_cost=None if state.cost is None else state.cost.total,
             carbon_g=None if state.carbon is None else state.carbon.total,

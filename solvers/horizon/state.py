@@ -255,16 +255,19 @@ class ClusterState:
             if live.report is None and live.next_stage_s <= self.now_s:
                 live.observe(self.now_s)
             if live.report is not None and live.report[0] + late_s <= self.now_s:
+                before = live.state
                 live.show()
                 self.running[job_id] = live.state
                 if self.beliefs is not None:
-                    self._learn(live, self.beliefs)
+                    self._learn(live, before, self.beliefs)
 
-    def _learn(self, live: Live, beliefs: "Beliefs") -> None:
+    def _learn(self, live: Live, before: JobState, beliefs: "Beliefs") -> None:
         """Let what a job has measured be learnt from."""
         held = live.state.allocation
         assert held is not None
         gpu_type = self.topology.pools[held.option.pool].gpu_type
+        if before.since_s == live.resume_s:  # the first time on this allocation
+            beliefs.judge(gpu_type, before, held.option.rate)
         factor = live.truth.throughput * self.world.speed_of(held)
         beliefs.measure(self.instance.profiles[live.job.profile], gpu_type, held, factor)
         if not live.segments:

@@ -106,6 +106,14 @@ def _show(metrics: dict[str, Any]) -> None:
     names = ("instance", "policy", "seed", "jobs")
     rows = [(name, v if isinstance(v := metrics[name], str) else f"{v:,}") for name in names]
     rows += [(c.title, c.write(metrics[c.key])) for c in COLUMNS if c.key in metrics]
+    titles = {
+        "size_error": "error of believed sizes (%)",
+        "size_coverage": "sizes within 10-90 % as believed (%)",
+        "rate_error": "error of believed speeds (%)",
+    }
+    rows += [
+        (title, f"{100 * metrics[key]:.1f}") for key, title in titles.items() if key in metrics
+    ]
     rows.append(("bound on mean JCT (s)", f"{metrics['bound_mean_jct_s']:,.1f}"))
     rows.append(("violations", str(metrics["violations"])))
     rows.append(("wall time (s)", f"{metrics['wall_s']:.2f}"))

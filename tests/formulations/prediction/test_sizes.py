@@ -92,3 +92,11 @@ def test_other_applications_weigh_nothing() -> None:
     """Other applications weigh nothing."""
     shared = np.array([[False, False], [True, False]])
     assert likeness(shared, np.array([True, False])).tolist() == [0.0, 1.0]
+
+
+def test_shares_count_half_of_equal_sizes() -> None:
+    """Of two equal sizes and a larger one, a third lies below the equal ones."""
+    known = of([10.0, 10.0, 20.0], [])
+    assert [known.share(x) for x in (5.0, 10.0, 15.0, 20.0)] == pytest.approx(
+        [0, 1 / 3, 2 / 3, 5 / 6]
+    )

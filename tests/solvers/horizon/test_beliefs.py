@@ -142,3 +142,23 @@ def test_schedules_keep_the_rules(level: Knowledge) -> None:
     schedule = run(instance(), "prices", cadence=EVERY, knowledge=level)
     assert check(instance(), schedule) == []
     assert not any(record.violations for record in schedule.rounds)
+
+
+def test_forecasts_tell_what_was_believed_and_what_came() -> None:
+    """Sizes of complete jobs, and rates of allocations that progressed."""
+    given = instance()
+    schedule = run(given, "prices", cadence=EVERY, knowledge="history")
+    true = {job.id: job.truth.work for job in given.jobs if job.truth is not None}
+    sizes = [each for each in schedule.forecasts if each.what == "size"]
+    rates = [each for each in schedule.forecasts if each.what == "rate"]
+    assert len(sizes) > 3
+    assert all(each.real == true[each.job] for each in sizes)
+    assert {each.share for each in sizes[-3:]} == {0.5}  # all of one size by then
+    assert len(rates) >= len(given.jobs)
+    last = [abs(each.believed / each.real - 1.0) for each in rates[-5:]]
+    assert max(last) < 0.5
+
+
+def test_what_needs_no_learning_makes_no_forecasts() -> None:
+    """True or declared knowledge is not believed but told."""
+    assert run(instance(), "fifo", cadence=EVERY, knowledge="oracle").forecasts == ()
