@@ -11,7 +11,7 @@ from ronda.instances.profile import NoiseCurve, Profile
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
 """What policies know of jobs: their true sizes; the estimates of the instance; sizes and speeds
-that are learnt from jobs that ran; speeds alone."""
+that are learnt from jobs that ran; speeds, and how far live jobs have come, alone."""
 
 DECLARED: Final = "declared"
 """The knowledge of a run that does not say."""

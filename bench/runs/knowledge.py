@@ -9,7 +9,8 @@ def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> s
     """Return where a policy has the sizes from that it decides by, in a run at some level.
 
     ``oracle``: estimates that are the truth; ``declared``: estimates that may be wrong;
-    ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes. Where
+    ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes, or at
+    what live jobs have done. Where
     energy is limited, all policies ask the estimates how long a job draws its power.
     """
     if level in ("history", "none"):

@@ -117,7 +117,8 @@ seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same resul
 _LEVELS = get_args(Knowledge)
 _KNOWLEDGE = (
     "What policies know of jobs: true sizes (oracle), the estimates of the instance (declared), "
-    "sizes and speeds learnt from jobs that ran (history), or speeds alone (none)"
+    "sizes and speeds learnt from jobs that ran (history), or speeds and the progress of live jobs "
+    "alone (none)"
 )
 knowledge_option = _shown(
     "--knowledge", type=click.Choice(_LEVELS), default=DECLARED, help=f"{_KNOWLEDGE}."

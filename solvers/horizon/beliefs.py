@@ -7,9 +7,10 @@ and nothing from before the run. The models are those of `ronda.formulations.pre
   job of an application that was never measured may have what its user asked for, and others up to
   twice the most GPUs that were measured: growing tells more.
 * **Sizes**, with ``history``, are those of jobs of the same application; of the same user as well;
-  who asked for as many GPUs as well. With ``none`` no size is believed, and policies see progress.
-* **Noise** of a job that has not run yet is, with ``history``, that with which the last one of its
-  application began; with ``none`` it is not known, and the job keeps its batch.
+  who asked for as many GPUs as well: of jobs that are complete, and of live ones what they have
+  done. With ``none`` live jobs alone tell: no size is remembered.
+* **Noise** of a job that has not run yet is that with which the last one of its application began;
+  where none has, it is not known, and the job keeps its batch.
 
 Watts are those of the profiles.
 """
@@ -47,10 +48,10 @@ def _levels(job: Job) -> Level:
 
 
 class Beliefs:
-    """What is believed by now: speeds, and, if `sizes`, sizes and noise before a job has run."""
+    """What is believed by now; sizes of complete jobs are remembered with `history`."""
 
-    def __init__(self, *, sizes: bool) -> None:
-        self.learns_sizes = sizes
+    def __init__(self, *, history: bool) -> None:
+        self.history = history
         self._complete: dict[str, deque[tuple[Level, float]]] = {}
         self._measured: dict[tuple[str, str], Measured] = {}
         self._profiles: dict[str, Profile] = {}
@@ -62,10 +63,10 @@ class Beliefs:
     def end(self, job: Job, work: float | None) -> None:
         """Learn that a job is gone, and how much `work` it was; None if it never completed."""
         first = self._first.pop(job.id, None)
-        if work is not None:
-            if first is not None:
-                time_s, of = first
-                self._report("size", time_s, job, of.mean, work, of.share(work))
+        if work is not None and first is not None:
+            time_s, of = first
+            self._report("size", time_s, job, of.mean, work, of.share(work))
+        if work is not None and self.history:
             known = self._complete.setdefault(job.profile, deque(maxlen=REMEMBERED))
             known.append((_levels(job), work))
         self._shown.pop(job.id, None)
@@ -120,7 +121,7 @@ class Beliefs:
 
     def believe(self, round: Round) -> Round:
         """Return the round as it is believed to be; it must hold no estimates."""
-        left = self._sizes(round) if self.learns_sizes else {}
+        left = self._sizes(round)
 
         def state_of(state: JobState) -> JobState:
             return self._state(round, state, left.get(state.job.id))
@@ -139,7 +140,6 @@ class Beliefs:
         most = max(job.gpus, min(job.max_gpus or job.gpus, self._most_gpus(round, job)))
         job = replace(job, estimate=estimate, max_gpus=most)
         noise = state.noise if state.started else self._began.get(job.profile)
-        noise = noise if state.started or self.learns_sizes else None
         if before is not None and before[0] is state and before[1].noise is noise:
             shown = before[1]
             if shown.job == job:

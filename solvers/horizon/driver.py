@@ -66,7 +66,7 @@ def run(
     knowledge
         What policies know of jobs: ``oracle``, the true sizes; ``declared``, the estimates of the
         instance; ``history``, what can be learnt from jobs that ran (sizes and speeds); ``none``,
-        speeds alone. See `ronda.solvers.horizon.beliefs`.
+        speeds, and how far live jobs have come. See `ronda.solvers.horizon.beliefs`.
     journal
         File in which decisions are recorded as they are made. If it holds those of an earlier,
         unfinished run of the same kind they are replayed and the run goes on from there.

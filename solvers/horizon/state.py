@@ -491,4 +491,4 @@ def _beliefs(knowledge: Knowledge) -> "Beliefs | None":
         return None
     from ronda.solvers.horizon.beliefs import Beliefs  # needs SciPy
 
-    return Beliefs(sizes=knowledge == "history")
+    return Beliefs(history=knowledge == "history")

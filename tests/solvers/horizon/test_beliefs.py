@@ -53,9 +53,17 @@ def rounds(level: Knowledge) -> list[Round]:
     return policy.rounds
 
 
-def test_none_tells_no_size() -> None:
-    """None tells no size."""
-    assert all(s.job.estimate is None for seen in rounds("none") for s in seen.jobs)
+def test_none_tells_how_far_live_jobs_have_come() -> None:
+    """Twice the greatest progress of a live job of the application; at first nothing."""
+    for seen in rounds("none"):
+        done = {state.job.id: state.done_at(seen.now_s) for state in seen.jobs}
+        most = dict.fromkeys((state.job.profile for state in seen.jobs), 0.0)
+        for state in seen.jobs:
+            most[state.job.profile] = max(most[state.job.profile], done[state.job.id])
+        for state in seen.jobs:
+            told = None if state.job.estimate is None else state.job.estimate.work
+            size = 2.0 * most[state.job.profile]
+            assert told == (pytest.approx(size) if size else None)
 
 
 def test_oracle_tells_the_true_sizes() -> None:
