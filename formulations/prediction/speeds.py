@@ -60,6 +60,11 @@ class Measured:
         compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
         self.ways[way] = compute + compute_s, sync + sync_s, count + 1
 
+    def mean_s(self, way: Way) -> float | None:
+        """Return the mean seconds of a pass and synchronising; None if it was not measured."""
+        compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
+        return (compute + sync) / count if count else None
+
     @property
     def most_gpus(self) -> int:
         """The most GPUs that were measured, 0 if none."""

@@ -21,11 +21,10 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.models.throughput import fastest_step, slowdown
 from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
 from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
-from ronda.instances.job import Allocation, Estimate, Job, JobState
+from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.profile import NoiseScale, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
@@ -71,27 +70,27 @@ class Beliefs:
             known.append((_levels(job), work))
         self._shown.pop(job.id, None)
 
-    def measure(self, profile: Profile, gpu_type: GpuType, held: Allocation, factor: float) -> None:
-        """Learn the step time of a job on what it holds: the profile's, by `factor` as fast.
+    def measure(
+        self, where: tuple[str, str], way: tuple[int, int, float], compute_s: float, sync_s: float
+    ) -> None:
+        """Learn what a step took.
 
-        `profile` is the true one: this is the instrument, and all that is read of it is one step.
+        Parameters
+        ----------
+        where
+            Names of the job's profile and of the GPU type.
+        way
+            GPUs, nodes, and samples of a GPU in a pass.
+        compute_s
+            Seconds of computing in a pass, at full clock.
+        sync_s
+            Seconds of synchronising in the step that do not overlap with computing.
         """
-        model = profile.throughput[gpu_type.name]
-        if isinstance(model, Rigid):
-            return
-        option, nodes = held.option, len(held.placement)
-        step = fastest_step(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
-        sync_s = float(step.seconds * step.sync_share) / factor
-        passes = float(step.passes)
-        slower = float(slowdown(model.phi, option.clock)) * passes
-        compute_s = (float(step.seconds) / factor - sync_s) / slower
-        way = Way(option.gpus, nodes, option.batch / (option.gpus * passes))
-        known = self._measured.setdefault((profile.name, gpu_type.name), Measured())
-        before = known.ways.get(way)
-        known.add(way, compute_s, sync_s)
-        mean_s = compute_s + sync_s if before is None else (before[0] + before[1]) / before[2]
-        if before is None or abs((compute_s + sync_s) / mean_s - 1.0) > NEWS:
-            self._profiles.pop(profile.name, None)
+        known = self._measured.setdefault(where, Measured())
+        before_s = known.mean_s(Way(*way))
+        known.add(Way(*way), compute_s, sync_s)
+        if before_s is None or abs((compute_s + sync_s) / before_s - 1.0) > NEWS:
+            self._profiles.pop(where[0], None)
 
     def judge(self, gpu_type: GpuType, began: JobState, real: float) -> None:
         """Report the `real` rate of what a job holds, unless nothing was believed of its speed."""

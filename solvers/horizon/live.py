@@ -12,11 +12,12 @@ import msgspec
 
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
-from ronda.formulations.models.throughput import samples_per_s
+from ronda.formulations.models.throughput import fastest_step, samples_per_s, slowdown
+from ronda.instances.cluster import GpuType
 from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, TrainingLog
-from ronda.instances.profile import NoiseCurve
+from ronda.instances.profile import NoiseCurve, Profile, Rigid
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 
 INFINITY = float("inf")
@@ -89,6 +90,25 @@ class TrueRates:
                 rates = tuple(speed * worth(n, option.batch, profile.base_batch) for n in noise)
             self._known[key] = Stages(until, rates)
         return self._known[key]
+
+
+def measured_step(
+    profile: Profile, gpu_type: GpuType, held: Allocation, factor: float
+) -> tuple[float, float, float] | None:
+    """Return what a job sees of its speed on what it holds, by `factor` as fast as its profile.
+
+    The local batch, seconds of computing in a pass at full clock, and of synchronising; None for
+    jobs without steps. `profile` is the true one.
+    """
+    model = profile.throughput[gpu_type.name]
+    if isinstance(model, Rigid):
+        return None
+    option, nodes = held.option, len(held.placement)
+    step = fastest_step(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
+    seconds, passes = float(step.seconds) / factor, float(step.passes)
+    sync_s = seconds * float(step.sync_share)
+    compute_s = (seconds - sync_s) / (passes * float(slowdown(model.phi, option.clock)))
+    return option.batch / (option.gpus * passes), compute_s, sync_s
 
 
 class Base(NamedTuple):
