@@ -62,6 +62,14 @@ CASES = {
         "A decision of prices, median over the rounds of a packaged horizon with this many jobs. "
         "The baseline is milp on the same rounds.",
     ),
+    "partitions": SpeedCase(
+        "partitions",
+        "400",
+        ("partitions", "seed"),
+        "A decision of prices about a round of several partitions, median over a generated horizon "
+        "with this many jobs, in processor time. The baseline is the sum of the partitions, each "
+        "decided alone; same counts the rounds in which that gives every job the same option.",
+    ),
     "powerflow": _policy("powerflow", "1000"),
     "powerflow-prices": _policy("powerflow-prices", "1000"),
     "milp-energy": _policy("milp-energy", "400"),
