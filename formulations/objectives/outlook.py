@@ -1,13 +1,13 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
 from collections.abc import Collection
-from math import nan
 
 import msgspec
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.progress import work_done, work_left
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
@@ -123,13 +123,10 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
     known. The pause, in seconds without progress, is what is left of that for the current row;
     for others what the driver would charge (`JobState.pause_at`).
     """
-    now_s, done, left, change, rest = round.now_s, [], [], [], []
+    now_s, change, rest = round.now_s, [], []
     by_gpus = []
     for j, state in enumerate(table.jobs):
         checkpoint()
-        done.append(state.done_at(now_s))
-        work = state.remaining_at(now_s)
-        left.append(nan if work is None else work)
         change.append(state.pause_at(now_s, 1, round.costs))
         rest.append(state.rest_at(now_s))
         if (state.job.costs or round.costs).restart_by_gpus:
@@ -142,7 +139,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
         pause[own] = pauses
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]
-    return np.array(done, dtype=float), np.array(left, dtype=float), pause
+    return work_done(round), work_left(round), pause
 
 
 def _extremes(

@@ -141,30 +141,35 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
     return chosen
 
 
-def undominated(
-    offered: Mask, rate: Floats, power_w: Floats | None, gpus: Floats, span: Floats
-) -> Mask:
-    """Return (J, R) what no option of the same job beats on all of rate, GPUs and watts.
+def rivals(speed: Floats, batch: Rows, batches: int, costs: Floats) -> Floats:
+    """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
 
-    Of options that are equal in all three, the first (lowest clock) is kept.
+    An option is dominated if one of them is worth as much; they are known without the job, which
+    only says what a sample of each batch is worth. Of options that are equal in all, the first is
+    kept: so those of the second kind, equally dear and later, must be worth more. 0: there is none.
 
     Parameters
     ----------
-    offered, rate, power_w
-        (J, R) which options exist, their work per second, and watts if they matter.
-    gpus, span
-        (R,) GPUs and index into `SPANS`.
+    speed, batch
+        (R,) samples per second, and the index of the batch, below `batches`.
+    costs
+        (D, R) what each row takes of everything that matters.
     """
-    job, row = np.nonzero(offered)
-    costs = [gpus[row]]
-    if power_w is not None:
-        costs.append(power_w[job, row])
-    if np.count_nonzero(span == RACK):
-        costs += [span[row] == RACK, span[row] == CLUSTER]
-    kept = np.zeros_like(offered)
-    good = unbeaten(job, rate[job, row], np.array(costs, dtype=float))
-    kept[job[good], row[good]] = True
-    return kept
+    others = np.arange(len(speed))
+    cheap = (costs[:, None, :] <= costs[:, :, None]).all(axis=0)  # [row, other]
+    equal = cheap & cheap.T
+    first = cheap & ~(equal & (others >= others[:, None]))
+    later = equal & (others > others[:, None])
+    found = np.zeros((2, batches, len(speed)))
+    for b in range(batches):
+        own = batch == b
+        for kind, beats in zip(found, (first, later), strict=True):
+            kind[b] = np.where(beats[:, own], speed[own], 0.0).max(axis=1, initial=0.0)
+    return found
+
+
+TOGETHER = 32_768
+"""Options compared together, about: their arrays stay in the cache."""
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
@@ -172,10 +177,6 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
 
     An option is beaten by one of its group that is worth at least as much and costs no more of
     anything; of equal ones the first is kept.
-
-    In order of group, value and costs, an option is beaten only by one before it: each pass
-    compares all with those so many places before, as far as groups reach. Once half of them are
-    beaten, the others are compared anew without these.
 
     Parameters
     ----------
@@ -186,21 +187,47 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     costs
         (R, K) what each uses of every resource.
     """
-    checkpoint()
-    left = np.lexsort((*costs[::-1], -value, group))
-    key, cost, beaten, before = group[left], costs[:, left], np.zeros(len(left), dtype=bool), 1
-    while before < len(left):
+    order = np.lexsort((costs[0], group))
+    key, goods = group[order], np.concatenate([costs, -value[None]])[:, order]
+    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)) + 1 if len(key) else order
+    kept, begin = np.zeros(len(group), dtype=bool), 0
+    while begin < len(group):
         checkpoint()
-        beats = key[before:] == key[:-before]
-        if not beats.any():
+        at = np.searchsorted(ends, begin + TOGETHER)
+        end = int(ends[min(at, len(ends) - 1)])
+        kept[order[begin:end]] = _unbeaten(key[begin:end], goods[:, begin:end])
+        begin = end
+    return kept
+
+
+def _unbeaten(key: Rows, goods: Floats) -> Mask:
+    """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
+
+    In a group the first good ascends. Each pass compares all with those so many places before, as
+    far as groups reach; later ones win only where the first good is the same. Once half of them are
+    beaten, the others are compared anew without these.
+    """
+    kept = np.zeros(len(key), dtype=bool)
+    left, beaten, before = np.arange(len(key)), kept.copy(), 1
+    level, ties = np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(goods[0]) != 0))), True
+    while before < len(left):
+        loses = key[before:] == key[:-before]
+        if not loses.any():
             break
-        for each in cost:
-            beats &= each[:-before] <= each[before:]
-        beaten[before:] |= beats
+        if ties:
+            wins = level[before:] == level[:-before]
+            ties = bool(wins.any())
+        for each in goods[1:]:
+            first, later = each[:-before], each[before:]
+            loses &= first <= later
+            if ties:
+                wins &= later <= first
+        beaten[before:] |= loses
+        if ties:
+            beaten[:-before] |= wins & ~loses
         before += 1
         if 2 * np.count_nonzero(beaten) > len(left):
-            left, key, cost, before = left[~beaten], key[~beaten], cost[:, ~beaten], 1
-            beaten = np.zeros(len(left), dtype=bool)
-    result = np.zeros(len(group), dtype=bool)
-    result[left[~beaten]] = True
-    return result
+            left, key, goods, before = left[~beaten], key[~beaten], goods[:, ~beaten], 1
+            level, beaten, ties = level[~beaten], np.zeros(len(left), dtype=bool), True
+    kept[left[~beaten]] = True
+    return kept
