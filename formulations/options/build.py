@@ -35,7 +35,7 @@ from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 
 # Jobs worked on together: their temporary arrays of a few MiB stay in the cache.
-TOGETHER = 1024
+TOGETHER = 256
 # Up to this many jobs are answered one by one, and the answers remembered for later rounds.
 FEW = 32
 
@@ -288,7 +288,7 @@ def _grid(of: Application, terms: Terms) -> Grid:
     if terms.mind_power:
         costs.append(ways[WATTS - FLOATS_FROM])
     pace = ways[RATE - FLOATS_FROM]
-    others = rivals(pace, which, len(batches), np.array(costs))
+    others = rivals(pace, len(batches), np.array(costs))
     left = np.flatnonzero(pace > others[0, which, np.arange(len(which))])
     return Grid(whole[:, left], ways[:, left], which[left], others[:, :, left])
 
@@ -320,10 +320,10 @@ def _choose(
     rates = worth[:, grid.batch] * grid.ways[RATE - FLOATS_FROM]
     kept = rates > 0
     if grid.rivals is not None:
-        for b, (first, later) in enumerate(grid.rivals.transpose(1, 0, 2)):
-            kept &= rates > worth[:, b, None] * first
-            if later.any():
-                kept &= rates >= worth[:, b, None] * later
+        first, later = grid.rivals
+        kept &= rates > (worth[:, :, None] * first).max(axis=1)
+        if later.any():
+            kept &= rates >= (worth[:, :, None] * later).max(axis=1)
     elif not terms.mind_power:
         of_each = rates.reshape(len(rates), -1, len(terms.batches))
         fastest = of_each.argmax(axis=2)[:, :, None] == np.arange(len(terms.batches))

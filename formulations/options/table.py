@@ -141,7 +141,7 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
     return chosen
 
 
-def rivals(speed: Floats, batch: Rows, batches: int, costs: Floats) -> Floats:
+def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
     """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
 
     An option is dominated if one of them is worth as much; they are known without the job, which
@@ -150,8 +150,8 @@ def rivals(speed: Floats, batch: Rows, batches: int, costs: Floats) -> Floats:
 
     Parameters
     ----------
-    speed, batch
-        (R,) samples per second, and the index of the batch, below `batches`.
+    speed, batches
+        (R,) samples per second; the rows of each configuration are one for each batch.
     costs
         (D, R) what each row takes of everything that matters.
     """
@@ -160,12 +160,11 @@ def rivals(speed: Floats, batch: Rows, batches: int, costs: Floats) -> Floats:
     equal = cheap & cheap.T
     first = cheap & ~(equal & (others >= others[:, None]))
     later = equal & (others > others[:, None])
-    found = np.zeros((2, batches, len(speed)))
-    for b in range(batches):
-        own = batch == b
-        for kind, beats in zip(found, (first, later), strict=True):
-            kind[b] = np.where(beats[:, own], speed[own], 0.0).max(axis=1, initial=0.0)
-    return found
+    best = [
+        np.where(beats, speed, 0.0).reshape(len(speed), len(speed) // batches, batches)
+        for beats in (first, later)
+    ]
+    return np.array(best).max(axis=2, initial=0.0).transpose(0, 2, 1)
 
 
 TOGETHER = 32_768

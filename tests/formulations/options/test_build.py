@@ -452,7 +452,7 @@ def test_dominance_against_brute_force(data, jobs, clocks):
         keys = list(zip(r, -gpus, -p, strict=True))
         expected = survivors((mask & (r > 0)).nonzero()[0].tolist(), keys, span)
         costs = np.array([gpus, span == RACK, span == CLUSTER, p])
-        first, later = worth[:, None] * rivals(speed, batch, clocks, costs)
+        first, later = worth[:, None] * rivals(speed, clocks, costs)
         r = worth[batch] * speed
         kept = (r > first.max(axis=0)) & (r >= later.max(axis=0))
         assert kept.nonzero()[0].tolist() == expected
