@@ -123,19 +123,19 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
     known. The pause, in seconds without progress, is what is left of that for the current row;
     for others what the driver would charge (`JobState.pause_at`).
     """
-    now_s, change, rest = round.now_s, [], []
-    by_gpus = []
-    for j, state in enumerate(table.jobs):
-        checkpoint()
-        change.append(state.pause_at(now_s, 1, round.costs))
-        rest.append(state.rest_at(now_s))
-        if (state.job.costs or round.costs).restart_by_gpus:
-            by_gpus.append(j)
+    now_s, costs = round.now_s, round.costs
+    change = [state.pause_at(now_s, 1, costs) for state in table.jobs]
+    checkpoint()
+    rest = [state.rest_at(now_s) for state in table.jobs]
+    checkpoint()
+    by_gpus = [
+        j for j, state in enumerate(table.jobs) if (state.job.costs or costs).restart_by_gpus
+    ]
     pause = np.array(change, dtype=float)[table.job]
     for j in by_gpus:
         checkpoint()
         own = slice(table.start[j], table.start[j + 1])
-        pauses = [table.jobs[j].pause_at(now_s, n, round.costs) for n in table.gpus[own].tolist()]
+        pauses = [table.jobs[j].pause_at(now_s, n, costs) for n in table.gpus[own].tolist()]
         pause[own] = pauses
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]

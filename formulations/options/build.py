@@ -204,7 +204,6 @@ def _current_rates(round: Round, running: Sequence[tuple[int, JobState]]) -> dic
     rates, known = dict[int, float](), dict[tuple[str, int], Application | None]()
     rack = round.cluster.topology.node_rack
     for j, state in running:
-        checkpoint()
         allocation = state.allocation
         assert allocation is not None
         rates[j] = allocation.option.rate

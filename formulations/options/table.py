@@ -84,19 +84,30 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def option(table: OptionTable, k: int) -> Option:
     """Return row k as an `Option`; a current row gives the very option that the job runs on."""
-    allocation = table.jobs[table.job.item(k)].allocation
-    if table.current[k] and allocation is not None:
-        return allocation.option
-    return Option(
-        pool=table.pool.item(k),
-        gpus=table.gpus.item(k),
-        span=SPANS[table.span.item(k)],
-        clock=table.clock.item(k),
-        batch=table.batch.item(k),
-        width=table.width.item(k),
-        rate=table.rate.item(k),
-        power_w=table.power_w.item(k),
+    return options(table, np.array([k]))[0]
+
+
+def options(table: OptionTable, rows: Rows) -> list[Option]:
+    """Return rows as options (see `option`)."""
+    columns = (
+        table.pool[rows].tolist(),
+        table.gpus[rows].tolist(),
+        [SPANS[span] for span in table.span[rows].tolist()],
+        table.clock[rows].tolist(),
+        table.batch[rows].tolist(),
+        table.width[rows].tolist(),
+        table.rate[rows].tolist(),
+        table.power_w[rows].tolist(),
     )
+    names = ("pool", "gpus", "span", "clock", "batch", "width", "rate", "power_w")
+    found = [
+        Option(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)
+    ]
+    for i in np.flatnonzero(table.current[rows]).tolist():
+        allocation = table.jobs[table.job.item(rows[i])].allocation
+        if allocation is not None:
+            found[i] = allocation.option
+    return found
 
 
 def running_rows(table: OptionTable) -> Rows:
