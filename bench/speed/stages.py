@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -16,6 +15,7 @@ from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.plan import check_plan
+from ronda.instances.job import JobState
 from ronda.instances.profile import Profile, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.decision.realise import realise
@@ -90,10 +90,10 @@ def measured(round: Round, seed: int) -> Round:
     Step times are off by a lognormal factor of 5 % each.
     """
     rng, profiles, states = np.random.default_rng(seed), dict[str, Profile](), []
-    for state in round.jobs:
+    for state in sorted(round.jobs, key=lambda state: state.job.submit_s):
         job = replace(state.job, profile=state.job.id)
         profiles[job.id] = _table(round.profiles[state.job.profile], job.id, rng)
-        states.append(msgspec.structs.replace(state, job=job, allocation=None, started=False))
+        states.append(JobState(job=job, since_s=job.submit_s, noise=state.noise))
     return replace(round, profiles=profiles, running=(), waiting=tuple(states))
 
 
@@ -107,10 +107,11 @@ def _table(profile: Profile, name: str, rng: np.random.Generator) -> Profile:
     for kind in profile.throughput:
         speed, share = speed_and_share(profile, kind, gpus, nodes, gpus * local)
         step_s = gpus * local / speed * rng.lognormal(0.0, 0.05, len(gpus))
-        columns = {"local_batch": local, "step_s": step_s, "sync_s": share * step_s}
         tables[kind] = Tabular(
             gpus=tuple(gpus.tolist()),
             nodes=tuple(nodes.tolist()),
-            **{column: tuple(found.tolist()) for column, found in columns.items()},
+            local_batch=tuple(local.tolist()),
+            step_s=tuple(step_s.tolist()),
+            sync_s=tuple((share * step_s).tolist()),
         )
     return replace(profile, name=name, throughput=tables, min_local_batch=0.0)

@@ -84,7 +84,7 @@ def fastest_passes(
             used.append(cell)
     at = which >= 0
     if used:
-        load = batch[at] / gpus[at]
+        load = batch[at] / gpus[at].astype(float)
         passes[at] = _fastest(used, which[at], load, slowdown[at], least, most)
     return passes
 

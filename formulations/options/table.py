@@ -175,7 +175,7 @@ def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
         np.where(beats, speed, 0.0).reshape(len(speed), len(speed) // batches, batches)
         for beats in (first, later)
     ]
-    return np.array(best).max(axis=2, initial=0.0).transpose(0, 2, 1)
+    return np.asarray(np.max(best, axis=2, initial=0.0).transpose(0, 2, 1))
 
 
 TOGETHER = 32_768
@@ -203,7 +203,7 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     kept, begin = np.zeros(len(group), dtype=bool), 0
     while begin < len(group):
         checkpoint()
-        at = np.searchsorted(ends, begin + TOGETHER)
+        at = int(np.searchsorted(ends, begin + TOGETHER))
         end = int(ends[min(at, len(ends) - 1)])
         kept[order[begin:end]] = _unbeaten(key[begin:end], goods[:, begin:end])
         begin = end
