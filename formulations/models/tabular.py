@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ronda.formulations.per_record import per_record
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.arrays import Floats, Rows
 from ronda.instances.profile import Tabular
 
 Cell = tuple[Floats, Floats, Floats]
@@ -90,16 +90,16 @@ def fastest_passes(
 
 
 class _Pieces(NamedTuple):
-    """The pieces between measured local batches of some cells, (C, P) each; `real` if they exist.
+    """The pieces between measured local batches of some cells, (C, P) each.
 
-    On a piece computing is ``fixed`` + q b, and synchronising rises by ``slope``.
+    Cells with fewer pieces have some without a length at their largest batch. On a piece computing
+    is ``fixed`` + q b, and synchronising rises by ``slope``.
     """
 
     low: Floats
     high: Floats
     slope: Floats
     fixed: Floats
-    real: Mask
 
 
 def _pieces(used: Sequence[Cell]) -> _Pieces:
@@ -112,11 +112,10 @@ def _pieces(used: Sequence[Cell]) -> _Pieces:
         np.concatenate(column)[place] for column in zip(*used, strict=True)
     )
     low, high = known[:, :-1], known[:, 1:]
-    real = np.arange(most - 1) < np.maximum(counts - 1, 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         width = np.where(high > low, high - low, np.inf)
         slope, grad = (np.diff(column) / width for column in (synchronising, computing))
-    return _Pieces(low, high, slope, computing[:, :-1] - grad * low, real)
+    return _Pieces(low, high, slope, computing[:, :-1] - grad * low)
 
 
 def _fastest(
@@ -133,7 +132,7 @@ def _fastest(
     turn = np.where(np.isfinite(turn), turn, 1.0)
     choice = np.stack([fewest, largest, np.floor(turn), np.ceil(turn)], axis=-1)
     choice = np.clip(choice, fewest[..., None], np.maximum(fewest, largest)[..., None])
-    good = (high >= low) & (largest >= fewest) & np.isfinite(fewest) & pieces.real[which]
+    good = (high >= low) & (largest >= fewest) & np.isfinite(fewest)
     choice = np.where(good[..., None], choice, 1.0)
     seconds = np.full(choice.shape, np.inf)
     for c, (known, computing, synchronising) in enumerate(used):
