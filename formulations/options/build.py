@@ -35,7 +35,7 @@ from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 
 # Jobs worked on together: their temporary arrays of a few MiB stay in the cache.
-TOGETHER = 256
+TOGETHER = 1024
 # Up to this many jobs are answered one by one, and the answers remembered for later rounds.
 FEW = 32
 
@@ -319,10 +319,10 @@ def _choose(
     rates = worth[:, grid.batch] * grid.ways[RATE - FLOATS_FROM]
     kept = rates > 0
     if grid.rivals is not None:
-        first, later = grid.rivals
-        kept &= rates > (worth[:, :, None] * first).max(axis=1)
-        if later.any():
-            kept &= rates >= (worth[:, :, None] * later).max(axis=1)
+        for b, (first, later) in enumerate(grid.rivals.transpose(1, 0, 2)):
+            kept &= rates > worth[:, b, None] * first
+            if later.any():
+                kept &= rates >= worth[:, b, None] * later
     elif not terms.mind_power:
         of_each = rates.reshape(len(rates), -1, len(terms.batches))
         fastest = of_each.argmax(axis=2)[:, :, None] == np.arange(len(terms.batches))

@@ -197,15 +197,18 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     costs
         (R, K) what each uses of every resource.
     """
-    order = np.lexsort((costs[0], group))
-    key, goods = group[order], np.concatenate([costs, -value[None]])[:, order]
+    order = np.argsort(group, kind="stable")
+    key = group[order]
     ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)) + 1 if len(key) else order
     kept, begin = np.zeros(len(group), dtype=bool), 0
     while begin < len(group):
         checkpoint()
         at = int(np.searchsorted(ends, begin + TOGETHER))
         end = int(ends[min(at, len(ends) - 1)])
-        kept[order[begin:end]] = _unbeaten(key[begin:end], goods[:, begin:end])
+        own = order[begin:end]
+        own = own[np.lexsort((costs[0, own], group[own]))]
+        goods = np.concatenate([costs[:, own], -value[None, own]])
+        kept[own] = _unbeaten(group[own], goods)
         begin = end
     return kept
 
