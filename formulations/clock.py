@@ -44,6 +44,10 @@ class Deadline:
             return self
         return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
 
+    def share(self, part: float) -> "Deadline":
+        """Return a deadline of the same entry that ends when a share of what is left is over."""
+        return self if self.limit_s is None else self.sooner((1.0 - part) * self.left())
+
     def over(self) -> bool:
         """Tell whether the time is used up."""
         return self.left() <= 0

@@ -31,6 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "gpus": {"type": click.IntRange(1), "help": "As the severity says by default."},
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "default": "balanced"},
+    "partitions": {"type": click.IntRange(2), "default": 8, "help": "Of 64 GPUs each."},
     "population": {"type": click.IntRange(1), "default": 100, "help": "Plans."},
     "generations": {"type": click.IntRange(1), "default": 100, "help": "Of the search."},
 }
@@ -87,11 +88,16 @@ def _flag(key: str) -> str:
 @click.command("figure", context_settings=CONTEXT)
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The PNG file.")
-def figure(results: Path, out: Path) -> None:
-    """Draw time against jobs from the lines that the case prices printed."""
+@click.option("--stages", is_flag=True, help="From the lines of the case stages.")
+def figure(results: Path, out: Path, stages: bool) -> None:
+    """Draw time against jobs from the lines that the case prices, or stages, printed."""
     from ronda.bench.speed.growth import draw, read_points
+    from ronda.bench.speed.stages_figure import draw_stages, read_stages
 
-    draw(read_points(results), out)
+    if stages:
+        draw_stages(read_stages(results), out)
+    else:
+        draw(read_points(results), out)
 
 
 speed = Listed(
@@ -100,7 +106,7 @@ speed = Listed(
     f"JSON line with the fields {', '.join(FIELDS)}; null where a case has no such number. ratio "
     "is baseline_s / total_s: how many times faster than the baseline.",
     {name: case.about.partition(". ")[0].rstrip(".") for name, case in CASES.items()}
-    | {"figure": "Draw time against jobs from the lines of the case prices"},
+    | {"figure": "Draw time against jobs from the lines of the case prices or stages"},
 )
 for command in (*(_command(name, case) for name, case in CASES.items()), figure):
     speed.add_command(command)

@@ -62,6 +62,29 @@ CASES = {
         "A decision of prices, median over the rounds of a packaged horizon with this many jobs. "
         "The baseline is milp on the same rounds.",
     ),
+    "stages": SpeedCase(
+        "stages",
+        "1024,4096,16384,65536",
+        ("seed",),
+        "A whole decision of prices about a generated round, in processor time: the first of the "
+        "process (total_s), one more (again_s), and what options, values, arrays, engine, "
+        "placement and check take of it.",
+    ),
+    "profiles": SpeedCase(
+        "stages",
+        "448",
+        ("seed",),
+        "A whole decision of prices where each job has a measured table of its own, in processor "
+        "time: the first (total_s), and one more (again_s).",
+    ),
+    "partitions": SpeedCase(
+        "partitions",
+        "400",
+        ("partitions", "seed"),
+        "A decision of prices about a round of several partitions, median over a generated horizon "
+        "with this many jobs, in processor time. The baseline is the sum of the partitions, each "
+        "decided alone; same counts the rounds in which that gives every job the same option.",
+    ),
     "powerflow": _policy("powerflow", "1000"),
     "powerflow-prices": _policy("powerflow-prices", "1000"),
     "milp-energy": _policy("milp-energy", "400"),

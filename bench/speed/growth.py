@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from matplotlib.axes import Axes
@@ -31,20 +32,28 @@ class Point(msgspec.Struct):
 
 def read_points(path: Path) -> list[Point]:
     """Return the measurements of the price engine in a results file, by number of jobs."""
-    points = []
+    return sorted(read_lines(path, "prices", Point), key=lambda point: point.jobs)
+
+
+Line = TypeVar("Line")
+
+
+def read_lines(path: Path, case: str, kind: type[Line]) -> list[Line]:
+    """Return the lines of a case in a results file; InputError if there is none."""
+    lines = []
     for number, line in enumerate(load(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
-            if found["case"] == "prices":
-                points.append(msgspec.convert(found, Point))
+            if found["case"] == case:
+                lines.append(msgspec.convert(found, kind))
         except (ValueError, KeyError, TypeError) as error:
             expected = "a JSON line that ronda.bench.speed printed"
             raise InputError(f"{path}:{number}", "something else", expected) from error
-    if not points:
-        raise InputError(str(path), "no line of the case prices", "at least one")
-    return sorted(points, key=lambda point: point.jobs)
+    if not lines:
+        raise InputError(str(path), f"no line of the case {case}", "at least one")
+    return lines
 
 
 def draw(points: Sequence[Point], path: Path) -> None:

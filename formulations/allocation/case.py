@@ -8,6 +8,7 @@ from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import share
 from ronda.formulations.options.table import RACK, OptionTable, unbeaten
+from ronda.formulations.progress import work_left
 from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
@@ -37,7 +38,8 @@ class Case:
     kilowatts that jobs can add at most by pool and rack, of those with a cap (``racks``). With
     ``waking`` options now and after waking have a variable each; None: waking takes no time.
     ``awake`` (P,) are the most nodes of each pool that may be awake, where they may sleep; None:
-    all.
+    all. ``charges`` (K,) are the mean watts over the energy window that the table's rows are
+    charged (`charged_w`).
     """
 
     round: Round
@@ -45,6 +47,7 @@ class Case:
     rows: Rows
     rack: Rows
     value: Floats
+    charges: Floats
     classes: tuple[NodeClass, ...]
     sleeps: bool
     racks: tuple[RackCap, ...] = ()
@@ -81,7 +84,7 @@ class Case:
     @property
     def charged_w(self) -> Floats:
         """(n,) mean watts over the energy window that each variable is charged."""
-        return charged_w(self.round, self.table)[self.rows]
+        return self.charges[self.rows]
 
 
 def lasts_s(round: Round, table: OptionTable) -> Floats:
@@ -90,8 +93,7 @@ def lasts_s(round: Round, table: OptionTable) -> Floats:
     A running job that was measured to be slower than its profile goes on for longer.
     """
     checkpoint()
-    left = [state.remaining_at(round.now_s) for state in table.jobs]
-    work = np.array([np.inf if each is None else each for each in left], dtype=float)
+    work = np.where(np.isnan(left := work_left(round)), np.inf, left)
     rate, running = table.rate.copy(), np.flatnonzero(table.current)
     held = [table.jobs[j].allocation for j in table.job[running].tolist()]
     claimed = [np.inf if each is None else each.option.rate for each in held]
@@ -115,7 +117,7 @@ def restrict(case: Case, kept: Mask) -> Case:
     return replace(case, waking=waking, **columns)
 
 
-def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
+def case_of(round: Round, table: OptionTable, rows: Rows, charges: Floats | None = None) -> Case:
     """Return the case of some rows, ascending and worth nothing, on nodes without rack caps."""
     return Case(
         round=round,
@@ -123,6 +125,7 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
         rows=rows,
         rack=np.full(len(rows), ANYWHERE),
         value=np.zeros(len(rows)),
+        charges=charged_w(round, table) if charges is None else charges,
         classes=node_classes(round.cluster, round.asleep),
         sleeps=may_sleep(round),
     )
@@ -158,8 +161,9 @@ def make_case(
     costs = [table.gpus[rows].astype(float)]
     if round.power_cap_w is not None or racks:
         costs.append(table.extra_w[rows])
+    charges = charged_w(round, table)
     if round.energy_j is not None:
-        costs.append(charged_w(round, table)[rows])
+        costs.append(charges[rows])
     group = table.job[rows] * len(table.pools) + table.pool[rows]
     if joint:
         group = 3 * group + reach(table, rows)
@@ -173,7 +177,11 @@ def make_case(
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
     case = replace(
-        case_of(round, table, rows), rack=rack, value=values[rows], joint=joint, awake=awake
+        case_of(round, table, rows, charges),
+        rack=rack,
+        value=values[rows],
+        joint=joint,
+        awake=awake,
     )
     return replace(case, racks=racks, most_rack_kw=_most_rack_kw(case)) if racks else case
 

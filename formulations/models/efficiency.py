@@ -9,6 +9,7 @@ with the gradient noise scale (in samples) of the job at its present progress (M
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +32,13 @@ def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
     if isinstance(batch, tuple) and batch == noise.batches:  # most often
         return np.array(noise.scale)
     return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
+
+
+def scales_at(noises: Sequence[NoiseScale], batches: tuple[float, ...]) -> Floats:
+    """Return (X, B) the noise scales at global batch sizes (`scale_at`)."""
+    if all(len(noise.scale) == 1 for noise in noises):  # the same for all batches
+        return np.array([noise.scale for noise in noises]).repeat(len(batches), axis=1)
+    return np.array([scale_at(noise, batches) for noise in noises])
 
 
 def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:

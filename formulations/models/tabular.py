@@ -4,11 +4,14 @@ Between two measured local batches of the same (GPUs, nodes) both times are line
 extrapolated, and (GPUs, nodes) that were not measured are not feasible.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ronda.formulations.per_record import per_record
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Rows
 from ronda.instances.profile import Tabular
 
 Cell = tuple[Floats, Floats, Floats]
@@ -20,14 +23,18 @@ ROUNDING = 1e-9
 @per_record(maxsize=1024)
 def cells(model: Tabular) -> dict[tuple[int, int], Cell]:
     """Return ascending local batches, computing and synchronising seconds by (GPUs, nodes)."""
-    batch, step, sync = (np.asarray(x) for x in (model.local_batch, model.step_s, model.sync_s))
-    keys = list(zip(model.gpus, model.nodes, strict=True))
-    found: dict[tuple[int, int], Cell] = {}
-    for key in dict.fromkeys(keys):
-        rows = np.flatnonzero([k == key for k in keys])
-        rows = rows[np.argsort(batch[rows], kind="stable")]
-        found[key] = (batch[rows], step[rows] - sync[rows], sync[rows])
-    return found
+    columns = (model.gpus, model.nodes, model.local_batch, model.step_s, model.sync_s)
+    gpus, nodes, batch, step, sync = (np.array(x) for x in columns)
+    order = np.lexsort((batch, nodes, gpus))
+    gpus, nodes, batch, sync = gpus[order], nodes[order], batch[order], sync[order]
+    compute = step[order] - sync
+    new = (gpus[1:] != gpus[:-1]) | (nodes[1:] != nodes[:-1])
+    first = [0, *(np.flatnonzero(new) + 1).tolist()]
+    keys = zip(gpus[first].tolist(), nodes[first].tolist(), strict=True)
+    return {
+        key: (batch[a:b], compute[a:b], sync[a:b])
+        for key, a, b in zip(keys, first, [*first[1:], len(batch)], strict=True)
+    }
 
 
 def measured_phases(
@@ -68,35 +75,72 @@ def fastest_passes(
 
     Arrays are of one shape; `least` and `most` limit the local batch beside the measurements.
     """
-    passes = np.zeros(batch.shape)
+    passes, used = np.zeros(batch.shape), list[Cell]()
+    which = np.full(batch.shape, -1)
     for key, where in _by_cell(gpus, nodes):
         cell = cells(model).get(key)
         if cell is not None:
-            passes[where] = _fastest(cell, batch[where] / key[0], slowdown[where], least, most)
+            which[where] = len(used)
+            used.append(cell)
+    at = which >= 0
+    if used:
+        load = batch[at] / gpus[at].astype(float)
+        passes[at] = _fastest(used, which[at], load, slowdown[at], least, most)
     return passes
 
 
-def _fastest(cell: Cell, per_gpu: Floats, slowdown: Floats, least: float, most: float) -> Floats:
-    """`fastest_passes` in one cell: `per_gpu` is L, all arrays are (X,)."""
-    known, computing, synchronising = cell
-    low, high = np.maximum(known, least), np.minimum(known, most)
-    low, high = (low[:-1], high[1:]) if len(known) > 1 else (low, high)
+class _Pieces(NamedTuple):
+    """The pieces between measured local batches of some cells, (C, P) each.
+
+    Cells with fewer pieces have some without a length at their largest batch. On a piece computing
+    is ``fixed`` + q b, and synchronising rises by ``slope``.
+    """
+
+    low: Floats
+    high: Floats
+    slope: Floats
+    fixed: Floats
+
+
+def _pieces(used: Sequence[Cell]) -> _Pieces:
+    """Return the pieces of cells; a cell of one local batch has one piece without a length."""
+    counts = np.array([len(known) for known, _, _ in used])
+    most = max(int(counts.max()), 2)
+    place = np.minimum(np.arange(most), counts[:, None] - 1)
+    place += (counts.cumsum() - counts)[:, None]
+    known, computing, synchronising = (
+        np.concatenate(column)[place] for column in zip(*used, strict=True)
+    )
+    low, high = known[:, :-1], known[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = np.where(high > low, high - low, np.inf)
+        slope, grad = (np.diff(column) / width for column in (synchronising, computing))
+    return _Pieces(low, high, slope, computing[:, :-1] - grad * low)
+
+
+def _fastest(
+    used: Sequence[Cell], which: Rows, per_gpu: Floats, slowdown: Floats, least: float, most: float
+) -> Floats:
+    """`fastest_passes` in the cells `which` (X,) of those used; `per_gpu` (X,) is L."""
+    pieces = _pieces(used)
+    low, high = np.maximum(pieces.low, least)[which], np.minimum(pieces.high, most)[which]
     load, slow = per_gpu[:, None], slowdown[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         fewest = np.maximum(np.ceil(load / high * (1 - ROUNDING)), 1.0)
         largest = np.floor(load / low * (1 + ROUNDING))
-        slope = np.diff(synchronising) / np.diff(known) if len(known) > 1 else np.zeros(1)
-        grad = np.diff(computing) / np.diff(known) if len(known) > 1 else np.zeros(1)
-        fixed = computing[: len(grad)] - grad * known[: len(grad)]
-        turn = np.nan_to_num(np.sqrt(slope * load / (slow * fixed)), nan=1.0, posinf=1.0)
+        turn = np.sqrt(pieces.slope[which] * load / (slow * pieces.fixed[which]))
+    turn = np.where(np.isfinite(turn), turn, 1.0)
     choice = np.stack([fewest, largest, np.floor(turn), np.ceil(turn)], axis=-1)
     choice = np.clip(choice, fewest[..., None], np.maximum(fewest, largest)[..., None])
-    good = ((high >= low) & (largest >= fewest) & np.isfinite(fewest))[..., None]
-    choice = np.where(good, choice, 1.0)
-    b = _snap(load[..., None] / choice, known)
-    seconds = choice * slow[..., None] * np.interp(b, known, computing)
-    seconds = np.where(good, seconds + np.interp(b, known, synchronising), np.inf)
-    flat = seconds.reshape(len(per_gpu), -1)
+    good = (high >= low) & (largest >= fewest) & np.isfinite(fewest)
+    choice = np.where(good[..., None], choice, 1.0)
+    seconds = np.full(choice.shape, np.inf)
+    for c, (known, computing, synchronising) in enumerate(used):
+        own = which == c
+        b = _snap(load[own][..., None] / choice[own], known)
+        each = choice[own] * slow[own][..., None] * np.interp(b, known, computing)
+        seconds[own] = each + np.interp(b, known, synchronising)
+    flat = np.where(good[..., None], seconds, np.inf).reshape(len(per_gpu), -1)
     best = flat.argmin(axis=1)
     rows = np.arange(len(per_gpu))
     chosen = choice.reshape(len(per_gpu), -1)[rows, best]
@@ -113,9 +157,8 @@ def _by_cell(
     gpus: NDArray[np.generic], nodes: NDArray[np.generic]
 ) -> list[tuple[tuple[int, int], NDArray[np.bool_]]]:
     """Return each distinct (GPUs, nodes) with the mask of where it occurs."""
-    pairs = np.stack([gpus.ravel(), nodes.ravel()], axis=1)
-    distinct = np.unique(pairs, axis=0)
+    pairs = set(zip(gpus.ravel().tolist(), nodes.ravel().tolist(), strict=True))
     return [
         ((int(n), int(spread)), np.asarray((gpus == n) & (nodes == spread)))
-        for n, spread in distinct
+        for n, spread in sorted(pairs)
     ]

@@ -1,13 +1,13 @@
 """What the objectives look at: each job's remaining work, pauses, and the span of its options."""
 
 from collections.abc import Collection
-from math import nan
 
 import msgspec
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.progress import work_done, work_left
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
@@ -123,26 +123,23 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
     known. The pause, in seconds without progress, is what is left of that for the current row;
     for others what the driver would charge (`JobState.pause_at`).
     """
-    now_s, done, left, change, rest = round.now_s, [], [], [], []
-    by_gpus = []
-    for j, state in enumerate(table.jobs):
-        checkpoint()
-        done.append(state.done_at(now_s))
-        work = state.remaining_at(now_s)
-        left.append(nan if work is None else work)
-        change.append(state.pause_at(now_s, 1, round.costs))
-        rest.append(state.rest_at(now_s))
-        if (state.job.costs or round.costs).restart_by_gpus:
-            by_gpus.append(j)
+    now_s, costs = round.now_s, round.costs
+    change = [state.pause_at(now_s, 1, costs) for state in table.jobs]
+    checkpoint()
+    rest = [state.rest_at(now_s) for state in table.jobs]
+    checkpoint()
+    by_gpus = [
+        j for j, state in enumerate(table.jobs) if (state.job.costs or costs).restart_by_gpus
+    ]
     pause = np.array(change, dtype=float)[table.job]
     for j in by_gpus:
         checkpoint()
         own = slice(table.start[j], table.start[j + 1])
-        pauses = [table.jobs[j].pause_at(now_s, n, round.costs) for n in table.gpus[own].tolist()]
+        pauses = [table.jobs[j].pause_at(now_s, n, costs) for n in table.gpus[own].tolist()]
         pause[own] = pauses
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]
-    return np.array(done, dtype=float), np.array(left, dtype=float), pause
+    return work_done(round), work_left(round), pause
 
 
 def _extremes(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.models.efficiency import efficiency, scale_at
+from ronda.formulations.models.efficiency import efficiency, scales_at
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.options.table import (
@@ -26,56 +26,48 @@ from ronda.formulations.options.table import (
     SPANS,
     WATTS,
     OptionTable,
+    rivals,
     runs_as,
-    undominated,
 )
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 
-# Requests worked on together: their temporary arrays of a few MiB stay in the cache.
-TOGETHER = 128
-# Up to this many requests are answered one by one, and the answers remembered for later rounds.
+# Jobs worked on together: their temporary arrays of a few MiB stay in the cache.
+TOGETHER = 1024
+# Up to this many jobs are answered one by one, and the answers remembered for later rounds.
 FEW = 32
 
 
 class Terms(NamedTuple):
     """What jobs that choose from a grid together have in common.
 
-    Clock fractions (ascending), global batches, and whether dominated rows are dropped (`prune`)
-    and watts matter in that (`mind_power`).
+    Clock fractions (ascending), global batches, GPU counts (those of the ladder within the jobs'
+    limits, and what was asked for), and whether dominated rows are dropped (`prune`) and watts
+    matter in that (`mind_power`).
     """
 
     clocks: tuple[float, ...]
     batches: tuple[float, ...]
+    counts: tuple[int, ...]
     prune: bool
     mind_power: bool
 
 
-class Request(NamedTuple):
-    """What a job may choose from: the ladder's GPU counts within [low, high], and `asked`.
-
-    A `noise` (gradient noise scale) of None: every sample counts fully.
-    """
-
-    low: int
-    high: int
-    asked: int
-    noise: NoiseScale | None
-
-
 class Grid(NamedTuple):
-    """Configurations (rows) of an application in a pool, ordered by GPUs, then span, then clock.
+    """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
 
-    `on_ladder` (R,) tells which are offered without being asked for, `whole` (FLOATS_FROM, R) are
-    their first columns, `ways` (COLUMNS - FLOATS_FROM, R, B) the others with each batch: clock,
-    batch, samples per second (0: not feasible) and watts.
+    `whole` (FLOATS_FROM, R) are their first columns, `ways` (COLUMNS - FLOATS_FROM, R) the others:
+    clock, batch, samples per second (0: not feasible) and watts; `batch` (R,) is the index of the
+    batch, `rivals` (2, B, R) are those of `ronda.formulations.options.table.rivals`, if rows that
+    are dominated are to be dropped. What its own batch beats has no row then.
     """
 
-    on_ladder: Mask
     whole: Floats
     ways: Floats
+    batch: Rows
+    rivals: Floats | None
 
 
 def build(
@@ -103,7 +95,7 @@ def build(
     elastic
         False: only the requested GPUs and batch at full clock.
     prune
-        Drop rows that another row of the same job and pool dominates (see `undominated`).
+        Drop rows that another row of the same job and pool dominates (see `rivals`).
     mind_power
         Whether a row with a lower rate and less power is worth keeping. None: if the round has a
         limit on power or energy, or a rack has one. Objectives that look at watts need True.
@@ -152,17 +144,17 @@ def _offered(
         if not _must_run(state):
             job = state.job
             chooses = elastic and state.noise is not None
-            key = (job.profile, job.partition, job.gpu_types, job.batch, chooses)
+            counts = (job.gpus, job.min_gpus, job.max_gpus)
+            key = (job.profile, job.partition, job.gpu_types, job.batch, counts, chooses)
             alike.setdefault(key, []).append(j)
     job_parts, parts = [np.empty(0, dtype=np.int64)], [np.empty((COLUMNS, 0))]
     for members in alike.values():
         checkpoint()
-        numbers = np.array(members)
-        states = [jobs[j] for j in members]
-        for of in applications(round, states[0].job):
+        numbers, like = np.array(members), jobs[members[0]]
+        noises = [jobs[j].noise for j in members]
+        for of in applications(round, like.job):
             free = elastic and not of.rigid
-            requests = [_request(state, elastic=free) for state in states]
-            which, rows = offers(of, _terms(of, states[0], free, flags), requests)
+            which, rows = offers(of, _terms(of, like, free, flags), noises)
             job_parts.append(numbers[which])
             parts.append(rows)
     return np.concatenate(job_parts), np.concatenate(parts, axis=1)
@@ -170,17 +162,15 @@ def _offered(
 
 def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]) -> Terms:
     """Return the terms of jobs like one; `free` to be run in other ways than asked for, or not."""
-    batches = of.profile.batches
+    job, batches = like.job, of.profile.batches
     if not free or like.noise is None or not batches:
-        batches = (of.batch(like.job),)
-    return Terms(of.shape.pool.gpu_type.clocks if free else (1.0,), batches, *flags)
-
-
-def _request(state: JobState, *, elastic: bool) -> Request:
-    job = state.job
-    if not elastic:
-        return Request(job.gpus, job.gpus, job.gpus, state.noise)
-    return Request(job.min_gpus or job.gpus, job.max_gpus or job.gpus, job.gpus, state.noise)
+        batches = (of.batch(job),)
+    counts = {job.gpus} if job.gpus <= of.shape.pool.gpus else set[int]()
+    if free:
+        low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+        counts.update(n for n in of.shape.ladder if low <= n <= high)
+    clocks = of.shape.pool.gpu_type.clocks if free else (1.0,)
+    return Terms(clocks, batches, tuple(sorted(counts)), *flags)
 
 
 def _with_current(
@@ -190,7 +180,7 @@ def _with_current(
     held = {j: s.allocation.option for j, s in enumerate(jobs) if s.allocation is not None}
     if not held:
         return job, rows, np.zeros(len(job), dtype=bool)
-    rate = {j: _current_rate(round, jobs[j]) for j in held}
+    rate = _current_rates(round, [(j, jobs[j]) for j in held])
     current = runs_as(rows[:RATE], job, len(jobs), held)
     offered = job[current].tolist()
     rows[RATE, current] = [rate[j] for j in offered]
@@ -206,93 +196,100 @@ def _with_current(
     )
 
 
-def _current_rate(round: Round, state: JobState) -> float:
-    """Return the rate of a running job on the nodes that it really has.
+def _current_rates(round: Round, running: Sequence[tuple[int, JobState]]) -> dict[int, float]:
+    """Return by number the rates of running jobs on the nodes that they really have.
 
-    If the profile does not cover them, or the pool at all: the rate that its option promised.
+    If the profile does not cover them, or the pool at all: the rate that the option promised.
     """
-    allocation = state.allocation
-    assert allocation is not None
-    of = application_of(round, state, allocation.option.pool)
-    if of is None:
-        return allocation.option.rate
-    racks = 1
-    if of.minds_racks:
-        rack = round.cluster.topology.node_rack
-        racks = len({int(rack[node]) for node, _ in allocation.placement})
-    return of.rate_on(allocation, racks, state.noise) or allocation.option.rate
+    rates, known = dict[int, float](), dict[tuple[str, int], Application | None]()
+    rack = round.cluster.topology.node_rack
+    for j, state in running:
+        allocation = state.allocation
+        assert allocation is not None
+        rates[j] = allocation.option.rate
+        pair = (state.job.profile, allocation.option.pool)
+        if pair not in known:
+            known[pair] = application_of(round, state, allocation.option.pool)
+        of = known[pair]
+        if of is not None:
+            racks = 1
+            if of.minds_racks:
+                racks = len({int(rack[node]) for node, _ in allocation.placement})
+            rates[j] = of.rate_on(allocation, racks, state.noise) or rates[j]
+    return rates
 
 
-def offers(of: Application, terms: Terms, requests: Sequence[Request]) -> tuple[Rows, Floats]:
-    """Return (K,) the requests that rows answer, ascending, and (COLUMNS, K) the rows."""
-    distinct, parts = dict.fromkeys(requests), list[Floats]()
-    if len(distinct) <= FEW:
-        for request in distinct:
-            checkpoint()
-            parts.append(_offer(of, terms, request))
-    else:
-        chosen = list(distinct)
-        for at in range(0, len(chosen), TOGETHER):
-            checkpoint()
-            parts += _offers(of, terms, chosen[at : at + TOGETHER])
-    if len(distinct) < len(requests):
-        known = dict(zip(distinct, parts, strict=True))
-        parts = [known[request] for request in requests]
-    counts = [part.shape[1] for part in parts]
-    return np.arange(len(parts)).repeat(counts), np.concatenate(parts, axis=1)
+def offers(
+    of: Application, terms: Terms, noises: Sequence[NoiseScale | None]
+) -> tuple[Rows, Floats]:
+    """Return (K,) which of the jobs, by their noise, rows are for, and (COLUMNS, K) the rows.
+
+    A noise (gradient noise scale) of None: every sample counts fully.
+    """
+    if len(noises) <= FEW:
+        parts = [_offer(of, terms, noise) for noise in noises]
+        which = np.arange(len(parts)).repeat([part.shape[1] for part in parts])
+        return which, np.concatenate(parts, axis=1)
+    whose, found, grid = list[Rows](), list[Floats](), _grid(of, terms)
+    for at in range(0, len(noises), TOGETHER):
+        checkpoint()
+        which, rows = _rows(grid, of, terms, noises[at : at + TOGETHER])
+        whose.append(which + at)
+        found.append(rows)
+    return np.concatenate(whose), np.concatenate(found, axis=1)
 
 
 @lru_cache(maxsize=512)
-def _offer(of: Application, terms: Terms, request: Request) -> Floats:
-    """Return (COLUMNS, K) the rows that answer one request."""
-    return _offers(of, terms, [request])[0]
+def _offer(of: Application, terms: Terms, noise: NoiseScale | None) -> Floats:
+    """Return (COLUMNS, K) the rows for one job."""
+    checkpoint()
+    return _rows(_grid(of, terms), of, terms, [noise])[1]
 
 
-def _offers(of: Application, terms: Terms, requests: Sequence[Request]) -> list[Floats]:
-    """Return (COLUMNS, K) the rows that answer each request."""
-    asked = {r.asked for r in requests if r.asked <= of.shape.pool.gpus}
-    counts = tuple(sorted({*of.shape.ladder, *asked}))
-    every_clock = terms.mind_power or not terms.prune
-    grid = _grid(of, terms.clocks, terms.batches, counts, every_clock)
-    kept, rates = _choose(of, terms, grid, requests)
-    request, row, way = kept.nonzero()
+def _rows(
+    grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]
+) -> tuple[Rows, Floats]:
+    """Return (K,) which of the jobs rows are for, ascending, and (COLUMNS, K) the rows."""
+    kept, rates = _choose(of, terms, grid, noises)
+    which, row = kept.nonzero()
     rows = np.empty((COLUMNS, len(row)))
     rows[:FLOATS_FROM] = grid.whole[:, row]
-    rows[FLOATS_FROM:] = grid.ways[:, row, way]
+    rows[FLOATS_FROM:] = grid.ways[:, row]
     rows[RATE] = rates[kept]
-    return np.split(rows, request.searchsorted(np.arange(1, len(requests))), axis=1)
+    return which, rows
 
 
-@lru_cache(maxsize=256)
-def _grid(
-    of: Application,
-    clocks: tuple[float, ...],
-    batches: tuple[float, ...],
-    counts: tuple[int, ...],
-    every_clock: bool,
-) -> Grid:
-    """Return the grid of some GPU counts, at most about 50 KiB.
+@lru_cache(maxsize=1024)
+def _grid(of: Application, terms: Terms) -> Grid:
+    """Return the grid of some terms, some 10 KiB.
 
     Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
     lowest.
     """
-    shape = of.shape
-    gpus, span = np.array(_spans(of, counts), dtype=np.int64).reshape(-1, 2).T
-    n, s, b = gpus[:, None, None], np.array(clocks)[:, None], np.array(batches)
+    shape, batches = of.shape, np.array(terms.batches)
+    gpus, span = np.array(_spans(of, terms.counts), dtype=np.int64).reshape(-1, 2).T
+    n, s = gpus[:, None, None], np.array(terms.clocks)[:, None]
     racks = np.where(span == CLUSTER, shape.pool.racks, 1)[:, None, None]
     nodes = -(-n // shape.pool.gpus_per_node)
-    speed, power_w = speed_and_watts(of.profile, shape.pool.gpu_type, n, nodes, b, s, racks)
+    speed, power_w = speed_and_watts(of.profile, shape.pool.gpu_type, n, nodes, batches, s, racks)
     clock = np.broadcast_to(s, speed.shape)
-    if not every_clock:
+    if terms.prune and not terms.mind_power:
         best = speed.argmax(axis=1, keepdims=True)
         clock, speed, power_w = (np.take_along_axis(x, best, 1) for x in (clock, speed, power_w))
-    each = speed.shape[1]
+    each, batch = speed.shape[1] * len(batches), np.arange(len(batches))
     whole = np.ones((FLOATS_FROM, len(gpus) * each))
     whole[POOL], whole[GPUS], whole[SPAN] = shape.index, gpus.repeat(each), span.repeat(each)
-    ways = np.array(np.broadcast_arrays(clock, b, speed, power_w))
-    return Grid(
-        np.isin(whole[GPUS], shape.ladder), whole, ways.reshape(len(ways), -1, len(batches))
-    )
+    ways = np.array(np.broadcast_arrays(clock, batches, speed, power_w)).reshape(4, -1)
+    which = np.broadcast_to(batch, speed.shape).ravel()
+    if not terms.prune:
+        return Grid(whole, ways, which, None)
+    costs = [whole[GPUS], whole[SPAN] == RACK, whole[SPAN] == CLUSTER]
+    if terms.mind_power:
+        costs.append(ways[WATTS - FLOATS_FROM])
+    pace = ways[RATE - FLOATS_FROM]
+    others = rivals(pace, len(batches), np.array(costs))
+    left = np.flatnonzero(pace > others[0, which, np.arange(len(which))])
+    return Grid(whole[:, left], ways[:, left], which[left], others[:, :, left])
 
 
 def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
@@ -309,32 +306,27 @@ def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _choose(
-    of: Application, terms: Terms, grid: Grid, requests: Sequence[Request]
+    of: Application, terms: Terms, grid: Grid, noises: Sequence[NoiseScale | None]
 ) -> tuple[Mask, Floats]:
-    """Return (X, R, B) which rows answer each request with which batches, and at which rate.
+    """Return (X, R) which rows jobs of some noise have, and at which rate.
 
     A batch uses no shared resource but watts: a larger one synchronises less often, and draws more
-    where that takes fewer watts than computing. Unless watts matter, the fastest batch is best, of
-    equally fast ones the first.
+    where that takes fewer watts than computing. What a sample is worth in a batch depends on the
+    noise, so which batches beat others differs from job to job. Unless watts matter, the
+    fastest batch is best, of equally fast ones the first.
     """
-    speed, power_w = grid.ways[RATE - FLOATS_FROM], grid.ways[WATTS - FLOATS_FROM]
-    rates = _worth(of, terms.batches, [r.noise for r in requests])[:, None] * speed
-    gpus = grid.whole[GPUS]
-    low, high, asked = np.array([r[:3] for r in requests]).T[:, :, None]
-    offered = (grid.on_ladder & (gpus >= low) & (gpus <= high)) | (gpus == asked)
-    kept = offered[:, :, None] & (rates > 0)
-    if not terms.mind_power:
-        kept &= np.arange(rates.shape[2]) == rates.argmax(axis=2)[:, :, None]
-    if terms.prune:
-        shape, each = rates.shape, rates.shape[2]
-        drawn_w = np.broadcast_to(power_w.ravel(), (len(rates), power_w.size))
-        kept = undominated(
-            kept.reshape(drawn_w.shape),
-            rates.reshape(drawn_w.shape),
-            drawn_w if terms.mind_power else None,
-            gpus.repeat(each),
-            grid.whole[SPAN].repeat(each),
-        ).reshape(shape)
+    worth = _worth(of, terms.batches, noises)
+    rates = worth[:, grid.batch] * grid.ways[RATE - FLOATS_FROM]
+    kept = rates > 0
+    if grid.rivals is not None:
+        for b, (first, later) in enumerate(grid.rivals.transpose(1, 0, 2)):
+            kept &= rates > worth[:, b, None] * first
+            if later.any():
+                kept &= rates >= worth[:, b, None] * later
+    elif not terms.mind_power:
+        of_each = rates.reshape(len(rates), -1, len(terms.batches))
+        fastest = of_each.argmax(axis=2)[:, :, None] == np.arange(len(terms.batches))
+        kept &= fastest.reshape(kept.shape)
     return kept, rates
 
 
@@ -345,6 +337,6 @@ def _worth(
     found = np.ones((len(noises), len(batches)))
     known = [x for x, noise in enumerate(noises) if noise is not None]
     if known and not of.rigid:
-        scale = np.array([scale_at(noise, batches) for noise in noises if noise is not None])
-        found[known] = efficiency(scale, np.array(batches), of.profile.base_batch)
+        scales = scales_at([noise for noise in noises if noise is not None], batches)
+        found[known] = efficiency(scales, np.array(batches), of.profile.base_batch)
     return found

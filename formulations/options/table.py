@@ -84,19 +84,30 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def option(table: OptionTable, k: int) -> Option:
     """Return row k as an `Option`; a current row gives the very option that the job runs on."""
-    allocation = table.jobs[table.job.item(k)].allocation
-    if table.current[k] and allocation is not None:
-        return allocation.option
-    return Option(
-        pool=table.pool.item(k),
-        gpus=table.gpus.item(k),
-        span=SPANS[table.span.item(k)],
-        clock=table.clock.item(k),
-        batch=table.batch.item(k),
-        width=table.width.item(k),
-        rate=table.rate.item(k),
-        power_w=table.power_w.item(k),
+    return options(table, np.array([k]))[0]
+
+
+def options(table: OptionTable, rows: Rows) -> list[Option]:
+    """Return rows as options (see `option`)."""
+    columns = (
+        table.pool[rows].tolist(),
+        table.gpus[rows].tolist(),
+        [SPANS[span] for span in table.span[rows].tolist()],
+        table.clock[rows].tolist(),
+        table.batch[rows].tolist(),
+        table.width[rows].tolist(),
+        table.rate[rows].tolist(),
+        table.power_w[rows].tolist(),
     )
+    names = ("pool", "gpus", "span", "clock", "batch", "width", "rate", "power_w")
+    found = [
+        Option(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)
+    ]
+    for i in np.flatnonzero(table.current[rows]).tolist():
+        allocation = table.jobs[table.job.item(rows[i])].allocation
+        if allocation is not None:
+            found[i] = allocation.option
+    return found
 
 
 def running_rows(table: OptionTable) -> Rows:
@@ -141,30 +152,34 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
     return chosen
 
 
-def undominated(
-    offered: Mask, rate: Floats, power_w: Floats | None, gpus: Floats, span: Floats
-) -> Mask:
-    """Return (J, R) what no option of the same job beats on all of rate, GPUs and watts.
+def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
+    """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
 
-    Of options that are equal in all three, the first (lowest clock) is kept.
+    An option is dominated if one of them is worth as much; they are known without the job, which
+    only says what a sample of each batch is worth. Of options that are equal in all, the first is
+    kept: so those of the second kind, equally dear and later, must be worth more. 0: there is none.
 
     Parameters
     ----------
-    offered, rate, power_w
-        (J, R) which options exist, their work per second, and watts if they matter.
-    gpus, span
-        (R,) GPUs and index into `SPANS`.
+    speed, batches
+        (R,) samples per second; the rows of each configuration are one for each batch.
+    costs
+        (D, R) what each row takes of everything that matters.
     """
-    job, row = np.nonzero(offered)
-    costs = [gpus[row]]
-    if power_w is not None:
-        costs.append(power_w[job, row])
-    if np.count_nonzero(span == RACK):
-        costs += [span[row] == RACK, span[row] == CLUSTER]
-    kept = np.zeros_like(offered)
-    good = unbeaten(job, rate[job, row], np.array(costs, dtype=float))
-    kept[job[good], row[good]] = True
-    return kept
+    others = np.arange(len(speed))
+    cheap = (costs[:, None, :] <= costs[:, :, None]).all(axis=0)  # [row, other]
+    equal = cheap & cheap.T
+    first = cheap & ~(equal & (others >= others[:, None]))
+    later = equal & (others > others[:, None])
+    best = [
+        np.where(beats, speed, 0.0).reshape(len(speed), len(speed) // batches, batches)
+        for beats in (first, later)
+    ]
+    return np.asarray(np.max(best, axis=2, initial=0.0).transpose(0, 2, 1))
+
+
+TOGETHER = 32_768
+"""Options compared together, about: their arrays stay in the cache."""
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
@@ -172,10 +187,6 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
 
     An option is beaten by one of its group that is worth at least as much and costs no more of
     anything; of equal ones the first is kept.
-
-    In order of group, value and costs, an option is beaten only by one before it: each pass
-    compares all with those so many places before, as far as groups reach. Once half of them are
-    beaten, the others are compared anew without these.
 
     Parameters
     ----------
@@ -186,21 +197,50 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     costs
         (R, K) what each uses of every resource.
     """
-    checkpoint()
-    left = np.lexsort((*costs[::-1], -value, group))
-    key, cost, beaten, before = group[left], costs[:, left], np.zeros(len(left), dtype=bool), 1
-    while before < len(left):
+    order = np.argsort(group, kind="stable")
+    key = group[order]
+    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)) + 1 if len(key) else order
+    kept, begin = np.zeros(len(group), dtype=bool), 0
+    while begin < len(group):
         checkpoint()
-        beats = key[before:] == key[:-before]
-        if not beats.any():
+        at = int(np.searchsorted(ends, begin + TOGETHER))
+        end = int(ends[min(at, len(ends) - 1)])
+        own = order[begin:end]
+        own = own[np.lexsort((costs[0, own], group[own]))]
+        goods = np.concatenate([costs[:, own], -value[None, own]])
+        kept[own] = _unbeaten(group[own], goods)
+        begin = end
+    return kept
+
+
+def _unbeaten(key: Rows, goods: Floats) -> Mask:
+    """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
+
+    In a group the first good ascends. Each pass compares all with those so many places before, as
+    far as groups reach; later ones win only where the first good is the same. Once half of them are
+    beaten, the others are compared anew without these.
+    """
+    kept = np.zeros(len(key), dtype=bool)
+    left, beaten, before = np.arange(len(key)), kept.copy(), 1
+    level, ties = np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(goods[0]) != 0))), True
+    while before < len(left):
+        loses = key[before:] == key[:-before]
+        if not loses.any():
             break
-        for each in cost:
-            beats &= each[:-before] <= each[before:]
-        beaten[before:] |= beats
+        if ties:
+            wins = level[before:] == level[:-before]
+            ties = bool(wins.any())
+        for each in goods[1:]:
+            first, later = each[:-before], each[before:]
+            loses &= first <= later
+            if ties:
+                wins &= later <= first
+        beaten[before:] |= loses
+        if ties:
+            beaten[:-before] |= wins & ~loses
         before += 1
         if 2 * np.count_nonzero(beaten) > len(left):
-            left, key, cost, before = left[~beaten], key[~beaten], cost[:, ~beaten], 1
-            beaten = np.zeros(len(left), dtype=bool)
-    result = np.zeros(len(group), dtype=bool)
-    result[left[~beaten]] = True
-    return result
+            left, key, goods, before = left[~beaten], key[~beaten], goods[:, ~beaten], 1
+            level, beaten, ties = level[~beaten], np.zeros(len(left), dtype=bool), True
+    kept[left[~beaten]] = True
+    return kept

@@ -8,6 +8,7 @@ short of D. A plan outside it is worth at most D less the least loss left out.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.conflicts import shortages, within
+from ronda.formulations.allocation.parts import Part, independent
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import OptionTable
@@ -23,7 +25,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
-from ronda.solvers.prices.dual import Jobs
+from ronda.solvers.prices.dual import Jobs, bound_at
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.prices.search import Search
 
@@ -60,12 +62,62 @@ def allocate(
     answer = first_answer(problem, search)
     best = _started(case, values, filled(case, problem, answer, search), starts)
     if not (best.incumbents and best.closed(PROOF)):
-        losses = Jobs(problem).option_losses(answer.dual.prices)
+        prices = answer.dual.prices
+        losses = Jobs(problem).option_losses(prices)
         try:
-            best = _searched(case, values, best, losses, search)
+            if parts := independent(problem):
+                best = _apart(case, values, best, prices, losses, parts, search)
+            else:
+                best = _searched(case, values, best, losses, search)
         except OutOfTimeError:
             best = replace(best, stop=StopReason.TIME_LIMIT)
     return judged(best, search.gap)
+
+
+def _apart(
+    case: Case,
+    values: Floats,
+    best: Choice,
+    prices: Floats,
+    losses: Floats,
+    parts: Sequence[Part],
+    search: Search,
+) -> Choice:
+    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts.
+
+    Each has the time that is its by its options. Without an answer to a part there is none at all.
+    """
+    whole, chosen, left, stops = best, np.full_like(best.chosen, -1), len(losses), set()
+    objective = bound = 0.0
+    for part in parts:
+        own = np.full_like(chosen, -1)
+        own[part.jobs] = whole.chosen[part.jobs]
+        worth = float(values[own[own >= 0]].sum())
+        least = max(bound_at(part.problem, prices[part.resources]), worth)
+        best = replace(best, chosen=own, objective=worth, bound=least, incumbents=whole.incumbents)
+        if part.jobs.size and not (whole.incumbents and best.closed(PROOF)):
+            mine = np.zeros(len(losses), dtype=bool)
+            mine[part.options] = True
+            share = search.deadline.share(len(part.options) / left)
+            timed = with_fields(search, deadline=share)
+            best = _searched(restrict(case, mine), values, best, losses[mine], timed)
+            stops.add(best.stop)
+        if not best.incumbents:
+            return best
+        chosen, left = np.maximum(chosen, best.chosen), left - len(part.options)
+        objective, bound = objective + best.objective, bound + best.bound
+    late = StopReason.TIME_LIMIT in stops
+    incumbents = whole.incumbents
+    if not incumbents or objective > whole.objective:
+        incumbents = (*incumbents, (search.deadline.elapsed(), objective))
+    return replace(
+        best,
+        chosen=chosen,
+        objective=objective,
+        bound=max(min(bound, whole.bound) if whole.incumbents else bound, objective),
+        incumbents=incumbents,
+        stop=StopReason.TIME_LIMIT if late else best.stop,
+    )
 
 
 def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:

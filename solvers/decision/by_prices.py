@@ -19,8 +19,9 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice
+from ronda.solvers.prices.answer import DUAL_GAP, Answer
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
-from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
+from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.search import Search
 
 JOINT = "joint"
@@ -185,6 +186,7 @@ def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], sea
     elif earlier:
         said += " (nothing was scarce before)" if not any(earlier.values()) else ""
     said += f"; {answer.dual.evaluations} evaluations"
+    said += f" in {answer.parts} parts" if answer.parts > 1 else ""
     if answer.search == ALONE:
         return f"{said}; {ALONE}"
     times = f"{answer.cores} {CORES}" if answer.search == CORES else answer.search

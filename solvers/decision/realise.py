@@ -14,7 +14,7 @@ from ronda.formulations.allocation.racks import wider
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import left_w
 from ronda.formulations.objectives.outlook import loss_of_moves
-from ronda.formulations.options.table import RACK, OptionTable, option
+from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
@@ -149,9 +149,7 @@ class _Placing:
 
     def options(self, rows: Rows) -> dict[str, Option]:
         """Return rows as options, by job."""
-        return {
-            job: option(self.table, k) for job, k in zip(self.ids(rows), rows.tolist(), strict=True)
-        }
+        return dict(zip(self.ids(rows), options(self.table, rows), strict=True))
 
     def ranked(self, rows: Rows) -> Rows:
         """Return rows, the most important first: jobs that must run, then by value."""

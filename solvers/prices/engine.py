@@ -8,56 +8,28 @@
    alternatives cost next to nothing, which is decided exactly (`ronda.solvers.prices.core`).
 4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
    the core until the best plan is within the gap that was asked for, or proven optimal.
+
+Parts that share nothing that can bind (`ronda.formulations.allocation.parts`) are solved apart.
 """
 
 import heapq
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ronda.formulations.allocation.parts import independent
 from ronda.formulations.allocation.separable import Separable, Units, normalise
 from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.prices.answer import Answer, together
 from ronda.solvers.prices.core import ALONE, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, bound_at, solve_dual
 from ronda.solvers.prices.fill import fill, is_feasible
 from ronda.solvers.prices.search import Search
-
-DUAL_GAP = "dual_gap"
-"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The answer to a separable problem."""
-
-    chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
-    blocks: Floats | None  # (B,) how many of each block
-    objective: float | None
-    bound: float  # no answer is worth more
-    dual: Dual  # the prices and the bound that they alone prove
-    stop: StopReason
-    search: str = ALONE  # what decided the jobs that prices leave open
-    cores: int = 0  # how many were decided
-    columns: int = 0  # options in the largest core
-    nodes: int = 0  # search-tree nodes in all
-
-    @property
-    def gap(self) -> float | None:
-        """``(bound - objective) / |bound|``."""
-        return None if self.objective is None else _relative(self.bound, self.objective)
-
-    @property
-    def dual_gap(self) -> float | None:
-        """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
-        return None if self.objective is None else _relative(self.dual.bound, self.objective)
-
-
-def _relative(bound: float, objective: float) -> float:
-    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
 
 
 def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
@@ -71,6 +43,38 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     search = search or Search()
     if not search.gap:
         raise InputError("gap", "0", "a share above 0 and below 1")
+    return _apart(problem, search, _solved)
+
+
+def first_answer(problem: Separable, search: Search | None = None) -> Answer:
+    """Fill a separable problem at the prices of its dual, and search no further."""
+    search = search or Search()
+    return _apart(
+        problem, replace(search, deadline=search.deadline.sooner(search.reserve_s)), _first
+    )
+
+
+def _apart(
+    problem: Separable, search: Search, solve: Callable[[Separable, Search], Answer]
+) -> Answer:
+    """Answer a problem part after part; each has the time that is its by its options."""
+    checkpoint()
+    problem.validate()
+    parts = independent(problem)
+    if not parts:
+        return solve(problem, search)
+    answers, left = [], len(problem.value) + len(parts)
+    for part in parts:
+        own = len(part.options) + 1
+        answers.append(
+            solve(part.problem, replace(search, deadline=search.deadline.share(own / left)))
+        )
+        left -= own
+    return together(problem, parts, answers)
+
+
+def _solved(problem: Separable, search: Search) -> Answer:
+    """Solve a problem to a certified gap."""
     own, units, jobs, dual = _priced(problem, search)
     tree = WholeBlocks(own, jobs, dual, search)
     try:
@@ -96,10 +100,8 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     return _in_units(found, problem, units)
 
 
-def first_answer(problem: Separable, search: Search | None = None) -> Answer:
-    """Fill a separable problem at the prices of its dual, and search no further."""
-    search = search or Search()
-    search = replace(search, deadline=search.deadline.sooner(search.reserve_s))
+def _first(problem: Separable, search: Search) -> Answer:
+    """Fill a problem at the prices of its dual."""
     own, units, jobs, dual = _priced(problem, search)
     chosen, blocks = _filled(own, jobs, dual)
     found = Answer(
@@ -116,7 +118,6 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
 def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs, Dual]:
     """Return a problem in units of its own, these units, its jobs, and the dual."""
     checkpoint()
-    problem.validate()
     own, units = normalise(problem)
     checkpoint()
     jobs = Jobs(own)

@@ -12,8 +12,8 @@ from model_rate import work_rate
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
 from ronda.formulations.options.application import pool_shapes
-from ronda.formulations.options.build import TOGETHER, build
-from ronda.formulations.options.table import CLUSTER, NODE, RACK, option, undominated
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import CLUSTER, NODE, RACK, option, rivals
 from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
@@ -325,16 +325,16 @@ def test_empty_round():
     assert table.start.tolist() == [0]
 
 
-def test_rows_do_not_depend_on_how_many_are_computed_at_once():
+def test_rows_do_not_depend_on_how_many_are_computed_at_once(monkeypatch):
     """More jobs, all different, than a grid works on together: each has the rows it has alone."""
     states = [
-        waiting(id=f"{n}/{low}", gpus=n, min_gpus=low, max_gpus=16, noise=NOISE)
+        waiting(id=f"{n}/{low}", gpus=n % 3 + 1, min_gpus=1, max_gpus=16, noise=NOISE)
         for n in range(1, 17)
         for low in range(1, n + 1)
     ]
-    assert len(states) > TOGETHER
+    monkeypatch.setattr("ronda.formulations.options.build.TOGETHER", 4)
     whole = build(snapshot(*states), mind_power=True)
-    for j in (0, TOGETHER - 1, TOGETHER, len(states) - 1):
+    for j in (0, 77, len(states) - 1):
         own = build(snapshot(states[j]), mind_power=True)
         rows = slice(whole.start[j], whole.start[j + 1])
         for name in ("gpus", "clock", "batch", "rate", "power_w", "span"):
@@ -446,11 +446,16 @@ def test_dominance_against_brute_force(data, jobs, clocks):
     gpus, span = (np.array(column, dtype=float) for column in zip(*each, strict=True))
     rate, power, offered = (np.array(draw(jobs * len(each))).reshape(jobs, -1) for _ in range(3))
     rate, power, offered = rate.astype(float), power.astype(float), offered > 0
-    kept = undominated(offered, rate, power, gpus, span)
-    for mask, found, r, p in zip(offered, kept, rate, power, strict=True):
+    batch, worth = np.arange(len(each)) % clocks, np.array([1.0, 2.0, 0.5])[:clocks]
+    for mask, speed, p in zip(offered, rate, power, strict=True):
+        r, speed = worth[batch] * speed, np.where(mask, speed, 0.0)
         keys = list(zip(r, -gpus, -p, strict=True))
-        expected = survivors(mask.nonzero()[0].tolist(), keys, span)
-        assert found.nonzero()[0].tolist() == expected
+        expected = survivors((mask & (r > 0)).nonzero()[0].tolist(), keys, span)
+        costs = np.array([gpus, span == RACK, span == CLUSTER, p])
+        first, later = worth[:, None] * rivals(speed, clocks, costs)
+        r = worth[batch] * speed
+        kept = (r > first.max(axis=0)) & (r >= later.max(axis=0))
+        assert kept.nonzero()[0].tolist() == expected
 
 
 def test_requests_one_by_one_have_the_rows_of_requests_together(monkeypatch):

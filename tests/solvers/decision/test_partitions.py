@@ -1,0 +1,88 @@
+"""Rounds of several partitions: decided as if each were alone, unless a limit is shared."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ronda.bench.speed.partitions import alone
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.clock import Deadline
+from ronda.instances import generate
+from ronda.instances.plan import SolutionStatus
+from ronda.solvers.decision.plan import Question
+from ronda.solvers.exact.highs import solve
+from ronda.solvers.registry import policy
+
+
+def round_of(partitions, seed, jobs=24):
+    """Return a round of partitions of two nodes, without limits on power.
+
+    All jobs are of about one age: how fast they grow old depends on the jobs of all partitions.
+    """
+    structure = generate.Structure(partitions=partitions)
+    made = generate.round(jobs, 16 * partitions, "balanced", seed, structure)
+
+    def young(states):
+        return tuple(replace(s, job=replace(s.job, submit_s=0.01 * s.job.submit_s)) for s in states)
+
+    return replace(
+        made,
+        waiting=young(made.waiting),
+        running=young(made.running),
+        power_cap_w=None,
+        energy_j=None,
+    )
+
+
+def decided(name, round_):
+    """Return the plan of a policy without a time limit."""
+    return policy(name).plan(round_, deadline=Deadline(), seed=0)
+
+
+def options(*plans):
+    """Return how the jobs of some plans run, wherever that is."""
+    return {job: replace(a.option, pool=0) for plan in plans for job, a in plan.allocations.items()}
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(2, 8), st.integers(0, 100))
+def test_partitions_are_decided_as_if_alone(partitions, seed):
+    """Same options for every job; objective and bound are the sums."""
+    round_ = round_of(partitions, seed)
+    whole = decided("prices", round_)
+    parts = [decided("prices", alone(round_, p.name)) for p in round_.cluster.partitions]
+    assert options(whole) == options(*parts)
+    assert whole.objective == pytest.approx(sum(p.objective for p in parts), rel=1e-12)
+    assert whole.bound == pytest.approx(sum(p.bound for p in parts), rel=1e-12)
+    assert whole.gap <= 1e-4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_milp_of_parts_is_the_optimum_of_the_whole(seed):
+    """One model of all partitions in HiGHS is worth no more."""
+    round_ = round_of(3, seed)
+    plan = decided("milp(gap=0)", round_)
+    question = Question.of(round_, "rank")
+    given_ = round_, question.table, question.values
+    scale = make_case(*given_).scale
+    assert plan.bound == pytest.approx(solve(build(*given_), gap=0).objective * scale, rel=1e-7)
+    assert plan.objective == pytest.approx(plan.bound, rel=1e-7)
+    assert plan.record.incumbents[-1][1] == pytest.approx(plan.objective, rel=1e-7)
+    assert plan.record.solver == "highs"
+    assert plan.status is SolutionStatus.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["prices", "milp"])
+def test_shared_cap_that_can_bind_keeps_a_round_whole(name):
+    """Two partitions that may draw what they want are apart; half of that they must share."""
+    round_ = round_of(2, 0)
+    free = decided(name, round_)
+    drawn_w = sum(a.option.power_w for a in free.allocations.values())
+    capped = replace(round_, power_cap_w=round_.cluster.topology.idle_w + 0.5 * drawn_w)
+    plan = decided(name, capped)
+    assert plan.objective < free.objective
+    assert plan.gap <= 1e-4
+    assert plan.prices["power_cap"] > 0
+    assert "parts" not in plan.record.message
