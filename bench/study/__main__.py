@@ -17,6 +17,7 @@ STUDIES = {
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
     "restarts": "How mean JCT and restarts follow what a restart costs.",
+    "starvation": "Whether long and wide jobs get their turn, and what that costs the mean.",
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "probes": "Every policy on instances whose best schedule is known on paper.",

@@ -6,6 +6,8 @@ The value that a round gives to speed decides the horizon's mean JCT more than t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import nan
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,18 +25,27 @@ from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
+Range = tuple[float | None, float, float]
+"""Of a parameter: its default, and the least and the greatest value that it may take."""
+
+MOST = 1e18
+
+HORIZON_S: Range = (None, np.finfo(float).tiny, MOST)
+"""For how many seconds at most an allocation is expected to last: of all forms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
-    ``parameters`` holds the default of each and the least and greatest value that it may take.
+    ``parameters`` holds the default of each and the least and greatest value that it may take,
+    all finite: results are kept as JSON.
     Forms that mind power need a table built with ``mind_power=True``. What it loses to stop a
     running job is added to its values unless the form counts ``stops`` by itself.
     """
 
     value: Callable[..., Floats]
-    parameters: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    parameters: Mapping[str, Range] = field(default_factory=dict)
     minds_power: bool = False
     stops: bool = False
 
@@ -51,37 +62,62 @@ def values(
     objective
         One of `OBJECTIVES`.
     **params
-        The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
-        expected to last, by default `outlook.horizon_s`.
+        The form's `parameters`. All forms know ``horizon_s``: for how long at most an allocation
+        is expected to last, by default `outlook.horizon_s`.
 
     Raises
     ------
     InputError
         For an unknown objective or parameter, or a parameter out of its range.
     """
-    form = _form(objective)
-    known = {**form.parameters, "horizon_s": (horizon_s(round), np.finfo(float).tiny, np.inf)}
+    chosen = parameters(objective, params)
+    lasts_s = chosen["horizon_s"]
+    seen = outlook(round, table, horizon_s(round) if lasts_s is None else lasts_s)
+    return values_of(seen, objective, chosen)
+
+
+def parameters(
+    objective: str, given: Mapping[str, float | None] = MappingProxyType({})
+) -> dict[str, float | None]:
+    """Return all parameters of an objective, with the values given or their defaults.
+
+    None stands for the default: of ``horizon_s``, what the round says.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or parameter, or a parameter out of its range.
+    """
+    known = {**_form(objective).parameters, "horizon_s": HORIZON_S}
     chosen = {name: default for name, (default, _, _) in known.items()}
-    for name, value in params.items():
+    for name, value in given.items():
         if name not in known:
             expected = f"one of: {', '.join(known)}"
             raise InputError(f"objective {objective}", f"parameter {name!r}", expected)
-        _, least, greatest = known[name]
-        if value is None:
-            continue
-        if not least <= value <= greatest:
-            expected = f"a number from {least:g} to {greatest:g}"
-            raise InputError(f"objective {objective}({name})", f"{value}", expected)
-        chosen[name] = float(value)
-    seen = outlook(round, table, chosen.pop("horizon_s"))
-    return _with_stops(form, seen, form.value(seen, **chosen))
+        if value is not None:
+            chosen[name] = _number(f"objective {objective}({name})", value, *known[name][1:])
+    return chosen
 
 
-def values_of(seen: Outlook, objective: str) -> Floats:
-    """Return the values of an outlook, with the form's default parameters."""
+def _number(place: str, value: float, least: float, greatest: float) -> float:
+    """Return a value as a number, or refuse one that is none or out of range."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    if not least <= number <= greatest:
+        raise InputError(place, f"{value}", f"a number from {least:g} to {greatest:g}")
+    return number
+
+
+def values_of(
+    seen: Outlook, objective: str, given: Mapping[str, float | None] = MappingProxyType({})
+) -> Floats:
+    """Return the values of an outlook, which has its horizon, with `parameters` of the form."""
+    chosen = parameters(objective, given)
+    del chosen["horizon_s"]
     form = _form(objective)
-    defaults = {name: given for name, (given, _, _) in form.parameters.items()}
-    return _with_stops(form, seen, form.value(seen, **defaults))
+    return _with_stops(form, seen, form.value(seen, **chosen))
 
 
 def _with_stops(form: Form, seen: Outlook, worth: Floats) -> Floats:
@@ -97,7 +133,7 @@ def minds_power(objective: str) -> bool:
 def _form(objective: str) -> Form:
     try:
         return OBJECTIVES[objective]
-    except KeyError:
+    except (KeyError, TypeError):
         known = ", ".join(OBJECTIVES)
         raise InputError("objective", repr(objective), f"one of: {known}") from None
 
@@ -204,18 +240,24 @@ def energy(o: Outlook, eta: float) -> Floats:
 
 
 OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, np.inf)}),
+    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, MOST)}),
     "density": Form(density),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
-        weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, np.inf)}
+        weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}
     ),
     "makespan": Form(makespan),
     "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
     "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
     "thrifty-rank": Form(
-        thrifty_rank, {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0)}, minds_power=True
+        thrifty_rank,
+        {
+            "thrift": (0.3, 0.0, 1.0),
+            "hosts": (1.0, 0.0, 1.0),
+            "patience": (PATIENCE, 0.0, MOST),
+        },
+        minds_power=True,
     ),
 }
 """All objectives by name."""

@@ -70,7 +70,7 @@ MOST_DOUBLINGS = 20.0
 """No weight grows beyond 2^20: solvers work with coefficients of limited range."""
 
 
-def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
+def rank_values(o: Outlook, patience: float) -> Floats:
     """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module).
 
     Weights grow with age, so that nobody starves: see `ronda.formulations.objectives.rank`.

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
 from ronda.formulations.clock import Deadline, ending
-from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.objectives.forms import minds_power, parameters, values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
@@ -43,7 +43,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         objective: str,
         *,
         elastic: bool = True,
-        parameters: Mapping[str, float] | None = None,
+        parameters: Mapping[str, float | None] | None = None,
         policy: str = "",
         packages: tuple[str, ...] = (),
         seed: int = 0,
@@ -225,7 +225,7 @@ class Optimising(ABC):
     """Build the options of a round and their values, choose, and place the choice on nodes.
 
     What the choice cannot realise on nodes is left out, and the plan's objective and gap are
-    those of what is placed.
+    those of what is placed. ``parameters`` are the objective's, by name.
     """
 
     name: ClassVar[str]
@@ -235,17 +235,13 @@ class Optimising(ABC):
     objective: str = "rank"
     gap: float = 1e-4
     elastic: bool = True
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Refuse parameters that make no sense; those not given get their defaults."""
         if not 0 <= self.gap < 1:
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
-        minds_power(self.objective)  # refuses an unknown objective
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The objective's parameters, where they are not its own defaults."""
-        return {}
+        object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
 
     @in_time
     def plan(

@@ -1,24 +1,9 @@
 """Waiting is priced so that nobody starves, however long the overload lasts."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from ronda.instances.check.answer import check
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.optimising.prices import Prices
-
-
-@dataclass(frozen=True)
-class Patient(Prices):
-    """`prices` with another patience."""
-
-    patience: float = 100.0
-
-    @property
-    def parameters(self):
-        """The objective's."""
-        return {"patience": self.patience}
 
 
 def overloaded(make_instance, count):
@@ -37,7 +22,7 @@ def wait_s(make_instance, count, policy):
 
 def test_without_ageing_a_large_job_waits_as_long_as_the_overload_lasts(make_instance):
     """Smallest first is best for the mean, and starves the big job; FIFO starts it at once."""
-    never = Patient(patience=float("inf"))
+    never = "prices(patience=1e18)"
     assert [wait_s(make_instance, n, never) for n in (40, 80)] == [400, 800]
     assert wait_s(make_instance, 40, "fifo") == 0
 
@@ -49,5 +34,5 @@ def test_with_ageing_the_wait_is_bounded(make_instance):
     # 20 the big one is the larger: rank w, value w/200 a second, against (w + 1)/10. Then it is
     # the smaller: rank w + 1 and (w + 1)/200 against rank 1 and 1/10, and w + 1 > 20 suffices.
     # So it starts when w >= 20: age 210 (1 + log2 20) = 1,117.6 s, at the next decision.
-    waits = [wait_s(make_instance, n, Patient(patience=2.0)) for n in (120, 160)]
+    waits = [wait_s(make_instance, n, "prices(patience=2)") for n in (120, 160)]
     assert waits == [pytest.approx(1120.0)] * 2
