@@ -123,7 +123,6 @@ def draw(folder: Folder, found: pd.DataFrame) -> None:
         axes.plot(x, y, marker(k), color=colour(k), label=str(policy))
         rows.append((str(policy), x, y))
     axes.plot(1.0, 1.0, "*", color="0.3", label=RIVAL)
-    axes.set_xscale("log")
     tidy(axes, f"longest wait / {RIVAL}", f"mean JCT / {RIVAL}", grid=True)
     axes.legend(fontsize=8, frameon=False)
     save(figure, folder.path / "starvation", ("policy", "longest", "mean_jct"), rows)

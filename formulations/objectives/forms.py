@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ronda.formulations.objectives.ageing import ALONE_S, PATIENCE
 from ronda.formulations.objectives.outlook import (
     Outlook,
     horizon_s,
@@ -18,7 +19,7 @@ from ronda.formulations.objectives.outlook import (
     outlook,
     stop_s,
 )
-from ronda.formulations.objectives.rank import PATIENCE, rank_values
+from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats
@@ -70,10 +71,15 @@ def values(
     InputError
         For an unknown objective or parameter, or a parameter out of its range.
     """
-    chosen = parameters(objective, params)
-    lasts_s = chosen["horizon_s"]
-    seen = outlook(round, table, horizon_s(round) if lasts_s is None else lasts_s)
-    return values_of(seen, objective, chosen)
+    return values_of(outlook_of(round, table, objective, params), objective, params)
+
+
+def outlook_of(
+    round: Round, table: OptionTable, objective: str, given: Mapping[str, float | None]
+) -> Outlook:
+    """Return the outlook of a round over the horizon that an objective's `parameters` give."""
+    lasts_s = parameters(objective, given)["horizon_s"]
+    return outlook(round, table, horizon_s(round) if lasts_s is None else lasts_s)
 
 
 def parameters(
@@ -239,8 +245,10 @@ def energy(o: Outlook, eta: float) -> Floats:
     return np.asarray(o.by_row(o.weight) * least / cost * (o.rate / t.rate))
 
 
+AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None, 0.0, MOST)}
+
 OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, MOST)}),
+    "rank": Form(rank_values, AGEING),
     "density": Form(density),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
@@ -252,11 +260,7 @@ OBJECTIVES: Mapping[str, Form] = {
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
     "thrifty-rank": Form(
         thrifty_rank,
-        {
-            "thrift": (0.3, 0.0, 1.0),
-            "hosts": (1.0, 0.0, 1.0),
-            "patience": (PATIENCE, 0.0, MOST),
-        },
+        {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0), **AGEING},
         minds_power=True,
     ),
 }

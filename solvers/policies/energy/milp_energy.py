@@ -99,7 +99,7 @@ class MilpEnergy(Prices):
         """
         round = question.round
         lasts_s = min(horizon_s(round), stands.left_s)
-        parameters = {**self.parameters, "hosts": 0.0, "horizon_s": lasts_s}
+        parameters = {**question.parameters, "hosts": 0.0, "horizon_s": lasts_s}
         try:
             worth = values(round, question.table, question.objective, **parameters)
             asked = replace(question, values=worth)

@@ -13,8 +13,8 @@ import numpy as np
 
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.forms import parameters, values_of
-from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.forms import outlook_of, parameters, values_of
+from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable, running_rows
@@ -71,7 +71,7 @@ class MarginalGreedy(ABC):
     ) -> Plan:
         """Decide a round."""
         table = build(round, prune=False, mind_power=False)
-        seen = outlook(round, table, self.parameters["horizon_s"] or horizon_s(round))
+        seen = outlook_of(round, table, self.objective, self.parameters)
         energy_j = table.power_w * seen.left_s
         case = MarginalCase(
             seen,

@@ -1,9 +1,11 @@
 """Waiting is priced so that nobody starves, however long the overload lasts."""
 
-import pytest
-
+from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
+from ronda.solvers.decision.plan import PARAMETERS
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.registry import policy
+from tests.helpers.valued_rounds import cluster, rigid, snapshot
 
 
 def overloaded(make_instance, count):
@@ -29,10 +31,20 @@ def test_without_ageing_a_large_job_waits_as_long_as_the_overload_lasts(make_ins
 
 def test_with_ageing_the_wait_is_bounded(make_instance):
     """It does not grow with the length of the overload, and is what the formula says."""
-    # At a decision the big job (200 s alone) and a new small one (10 s) wait: tau is 2 x 105 s.
-    # The big one has weight w = 2^(age/tau - 1) and size 200/w, the small one 1 and 10. Until w is
-    # 20 the big one is the larger: rank w, value w/200 a second, against (w + 1)/10. Then it is
-    # the smaller: rank w + 1 and (w + 1)/200 against rank 1 and 1/10, and w + 1 > 20 suffices.
-    # So it starts when w >= 20: age 210 (1 + log2 20) = 1,117.6 s, at the next decision.
-    waits = [wait_s(make_instance, n, "prices(patience=2)") for n in (120, 160)]
-    assert waits == [pytest.approx(1120.0)] * 2
+    # The big job takes 200 s alone, more than the mean: tau is 0.5 x 200 s. It has weight
+    # w = 2^(age/tau - 1) and size 200/w, the small one that waits 1 and 10. Until w is 20 the big
+    # one is the larger: rank w, value w/200 a second, against (w + 1)/10. Then it is the smaller:
+    # rank w + 1 and (w + 1)/200 against rank 1 and 1/10, and w + 1 > 20 suffices. So it starts
+    # when w >= 20: age 100 (1 + log2 20) = 532.2 s, at the next decision.
+    waits = [wait_s(make_instance, n, "prices(patience=0.5)") for n in (120, 160)]
+    assert waits == [540.0] * 2
+
+
+def test_a_plan_remembers_the_jobs_seen():
+    """Of 100 and 20 s alone, then 30 s when both have left: the mean is 50 s."""
+    made, plan = policy("prices"), None
+    first = snapshot(rigid("a", 100.0), rigid("b", 20.0), on=cluster(2))
+    later = snapshot(rigid("c", 30.0, submit_s=50.0), on=cluster(2), now_s=50.0)
+    for round_ in (first, later):
+        plan = made.plan(round_, deadline=Deadline(), seed=0, initial=plan)
+    assert plan.details[PARAMETERS] == {"alone_s": 50.0}
