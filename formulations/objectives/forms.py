@@ -20,6 +20,7 @@ from ronda.formulations.objectives.outlook import (
     stop_s,
 )
 from ronda.formulations.objectives.rank import rank_values
+from ronda.formulations.objectives.reservation import less_reserved
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats
@@ -123,12 +124,16 @@ def values_of(
     chosen = parameters(objective, given)
     del chosen["horizon_s"]
     form = _form(objective)
-    return _with_stops(form, seen, form.value(seen, **chosen))
+    return _with_others(form, seen, form.value(seen, **chosen))
 
 
-def _with_stops(form: Form, seen: Outlook, worth: Floats) -> Floats:
-    """Return (K,) values with what a stop loses added to all rows of jobs that run."""
-    return worth if form.stops else worth + seen.by_row(loss_of_a_stop(seen, worth))
+def _with_others(form: Form, seen: Outlook, worth: Floats) -> Floats:
+    """Return (K,) the values with what is lost by stops, and by gangs that go on waiting.
+
+    What a stop loses is added to all rows of jobs that run.
+    """
+    kept = less_reserved(seen, worth)
+    return kept if form.stops else kept + seen.by_row(loss_of_a_stop(seen, worth))
 
 
 def minds_power(objective: str) -> bool:

@@ -1,5 +1,7 @@
 """Waiting is priced so that nobody starves, however long the overload lasts."""
 
+from msgspec.structs import replace
+
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.solvers.decision.plan import PARAMETERS
@@ -38,6 +40,17 @@ def test_with_ageing_the_wait_is_bounded(make_instance):
     # when w >= 20: age 100 (1 + log2 20) = 532.2 s, at the next decision.
     waits = [wait_s(make_instance, n, "prices(patience=0.5)") for n in (120, 160)]
     assert waits == [540.0] * 2
+
+
+def test_jobs_that_cannot_be_stopped_make_room_for_a_gang(make_instance):
+    """Two in turn keep half of the GPUs each; the gang starts long before the last has ended."""
+    halves = [(f"h{k}", 50 * k, 2, 100) for k in range(40)]
+    plain = make_instance([halves[0], ("gang", 1, 4, 100), *halves[1:]])
+    firm = tuple(replace(job, preemptible=False) for job in plain.jobs)
+    instance = replace(plain, jobs=firm)
+    schedule = run(instance, "prices(patience=2)")
+    assert check(instance, schedule) == []
+    assert schedule.jobs[1].segments[0].start_s < 700.0
 
 
 def test_a_plan_remembers_the_jobs_seen():
