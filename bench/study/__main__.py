@@ -30,7 +30,8 @@ STUDIES = {
 """Name of each study and what it asks; its module has the name with underscores."""
 
 ELSEWHERE = {
-    name: f"ronda.bench.soak.{name}" for name in ("deadlines", "faults", "fuzz", "interrupts")
+    name: f"ronda.bench.soak.{name}"
+    for name in ("deadlines", "faults", "fuzz", "interrupts", "starvation")
 }
 """The modules of studies that have a room with others of their kind."""
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from ronda.bench.study.starvation import RIVAL, measure, ratios, table, window
+from ronda.bench.soak.starvation import RIVAL, measure, ratios, table, window
 from ronda.instances.files.catalogue import load
 
 
