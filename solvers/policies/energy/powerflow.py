@@ -153,6 +153,8 @@ class PowerflowPrices(MarginalGreedy):
     objective
         What options are worth (`ronda.formulations.objectives.forms.values`): dJCT is the
         difference of it. ``snapshot`` is just the seconds that a step saves.
+    parameters
+        The objective's, by name.
     """
 
     name: ClassVar[str] = "powerflow-prices"
