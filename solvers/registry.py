@@ -38,6 +38,9 @@ ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elas
 
 POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for base in ZEUS_BASES}
 
+OF_OBJECTIVE = "parameters"
+"""Field of policies that have an objective: its parameters, which `policy` takes like others."""
+
 _SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -50,13 +53,17 @@ def policy(spec: str, **parameters: Any) -> Policy:
         If the policy, a parameter or its value is not known or not possible.
     """
     name, given = parse(spec)
-    known = parameters_of(name)
     given |= parameters
+    known = parameters_of(name, given.get("objective"))
     for key in given:
         if key not in known:
             raise InputError(f"--policy {name}", f"parameter {key!r}", _one_of(key, known))
+    cls = policy_class(name)
+    own = {f.name for f in dataclasses.fields(cls)}
+    if OF_OBJECTIVE in own:
+        given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - own}
     try:
-        made: Policy = msgspec.convert(given, type=policy_class(name), strict=False)
+        made: Policy = msgspec.convert(given, type=cls, strict=False)
     except msgspec.ValidationError as error:
         signature = ", ".join(f"{key}={value}" for key, value in known.items())
         raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
@@ -90,14 +97,26 @@ def policy_class(name: str) -> type:
     return found
 
 
-def parameters_of(name: str) -> dict[str, Any]:
-    """Return the parameters of a policy and their defaults."""
-    return {f.name: f.default for f in dataclasses.fields(policy_class(name)) if f.init}
+def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
+    """Return the parameters of a policy and their defaults.
+
+    Those of its objective, by default its own, are among them.
+    """
+    known: dict[str, Any] = {
+        f.name: f.default for f in dataclasses.fields(policy_class(name)) if f.init
+    }
+    if known.pop(OF_OBJECTIVE, None) is not None:
+        from ronda.formulations.objectives.forms import parameters
+
+        known |= parameters(objective or known["objective"])
+    return known
 
 
 def config_of(made: Policy) -> dict[str, Any]:
-    """Return a policy's effective parameters, as they go into records."""
-    return {f.name: getattr(made, f.name) for f in dataclasses.fields(made) if f.init}  # type: ignore[arg-type]
+    """Return a policy's effective parameters, as they go into records; its objective's as well."""
+    fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    own: dict[str, Any] = {f.name: getattr(made, f.name) for f in fields if f.init}
+    return own | dict(own.pop(OF_OBJECTIVE, {}))
 
 
 def _value(text: str) -> Any:

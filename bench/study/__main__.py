@@ -18,6 +18,7 @@ STUDIES = {
     "joint-racks": "Choosing racks together with options against choosing them afterwards.",
     "knowledge": "What mean JCT costs a scheduler that must learn sizes and speeds.",
     "restarts": "How mean JCT and restarts follow what a restart costs.",
+    "starvation": "Whether long and wide jobs get their turn, and what that costs the mean.",
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "probes": "Every policy on instances whose best schedule is known on paper.",

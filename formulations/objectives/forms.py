@@ -6,9 +6,12 @@ The value that a round gives to speed decides the horizon's mean JCT more than t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import nan
+from types import MappingProxyType
 
 import numpy as np
 
+from ronda.formulations.objectives.ageing import ALONE_S, PATIENCE
 from ronda.formulations.objectives.outlook import (
     Outlook,
     horizon_s,
@@ -16,25 +19,35 @@ from ronda.formulations.objectives.outlook import (
     outlook,
     stop_s,
 )
-from ronda.formulations.objectives.rank import PATIENCE, rank_values
+from ronda.formulations.objectives.rank import rank_values
+from ronda.formulations.objectives.reservation import less_reserved
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
+Range = tuple[float | None, float, float]
+"""Of a parameter: its default, and the least and the greatest value that it may take."""
+
+MOST = 1e18
+
+HORIZON_S: Range = (None, np.finfo(float).tiny, MOST)
+"""For how many seconds at most an allocation is expected to last: of all forms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
-    ``parameters`` holds the default of each and the least and greatest value that it may take.
+    ``parameters`` holds the default of each and the least and greatest value that it may take,
+    all finite: results are kept as JSON.
     Forms that mind power need a table built with ``mind_power=True``. What it loses to stop a
     running job is added to its values unless the form counts ``stops`` by itself.
     """
 
     value: Callable[..., Floats]
-    parameters: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    parameters: Mapping[str, Range] = field(default_factory=dict)
     minds_power: bool = False
     stops: bool = False
 
@@ -51,42 +64,76 @@ def values(
     objective
         One of `OBJECTIVES`.
     **params
-        The form's parameters. All forms know ``horizon_s``: for how long at most an allocation is
-        expected to last, by default `outlook.horizon_s`.
+        The form's `parameters`. All forms know ``horizon_s``: for how long at most an allocation
+        is expected to last, by default `outlook.horizon_s`.
 
     Raises
     ------
     InputError
         For an unknown objective or parameter, or a parameter out of its range.
     """
-    form = _form(objective)
-    known = {**form.parameters, "horizon_s": (horizon_s(round), np.finfo(float).tiny, np.inf)}
+    return values_of(outlook_of(round, table, objective, params), objective, params)
+
+
+def outlook_of(
+    round: Round, table: OptionTable, objective: str, given: Mapping[str, float | None]
+) -> Outlook:
+    """Return the outlook of a round over the horizon that an objective's `parameters` give."""
+    lasts_s = parameters(objective, given)["horizon_s"]
+    return outlook(round, table, horizon_s(round) if lasts_s is None else lasts_s)
+
+
+def parameters(
+    objective: str, given: Mapping[str, float | None] = MappingProxyType({})
+) -> dict[str, float | None]:
+    """Return all parameters of an objective, with the values given or their defaults.
+
+    None stands for the default: of ``horizon_s``, what the round says.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or parameter, or a parameter out of its range.
+    """
+    known = {**_form(objective).parameters, "horizon_s": HORIZON_S}
     chosen = {name: default for name, (default, _, _) in known.items()}
-    for name, value in params.items():
+    for name, value in given.items():
         if name not in known:
             expected = f"one of: {', '.join(known)}"
             raise InputError(f"objective {objective}", f"parameter {name!r}", expected)
-        _, least, greatest = known[name]
-        if value is None:
-            continue
-        if not least <= value <= greatest:
-            expected = f"a number from {least:g} to {greatest:g}"
-            raise InputError(f"objective {objective}({name})", f"{value}", expected)
-        chosen[name] = float(value)
-    seen = outlook(round, table, chosen.pop("horizon_s"))
-    return _with_stops(form, seen, form.value(seen, **chosen))
+        if value is not None:
+            chosen[name] = _number(f"objective {objective}({name})", value, *known[name][1:])
+    return chosen
 
 
-def values_of(seen: Outlook, objective: str) -> Floats:
-    """Return the values of an outlook, with the form's default parameters."""
+def _number(place: str, value: float, least: float, greatest: float) -> float:
+    """Return a value as a number, or refuse one that is none or out of range."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    if not least <= number <= greatest:
+        raise InputError(place, f"{value}", f"a number from {least:g} to {greatest:g}")
+    return number
+
+
+def values_of(
+    seen: Outlook, objective: str, given: Mapping[str, float | None] = MappingProxyType({})
+) -> Floats:
+    """Return the values of an outlook, which has its horizon, with `parameters` of the form."""
+    chosen = parameters(objective, given)
+    del chosen["horizon_s"]
     form = _form(objective)
-    defaults = {name: given for name, (given, _, _) in form.parameters.items()}
-    return _with_stops(form, seen, form.value(seen, **defaults))
+    return _with_others(form, seen, form.value(seen, **chosen))
 
 
-def _with_stops(form: Form, seen: Outlook, worth: Floats) -> Floats:
-    """Return (K,) values with what a stop loses added to all rows of jobs that run."""
-    return worth if form.stops else worth + seen.by_row(loss_of_a_stop(seen, worth))
+def _with_others(form: Form, seen: Outlook, worth: Floats) -> Floats:
+    """Return (K,) the values with what is lost by stops, and by gangs that go on waiting.
+
+    What a stop loses is added to all rows of jobs that run.
+    """
+    kept = less_reserved(seen, worth)
+    return kept if form.stops else kept + seen.by_row(loss_of_a_stop(seen, worth))
 
 
 def minds_power(objective: str) -> bool:
@@ -97,7 +144,7 @@ def minds_power(objective: str) -> bool:
 def _form(objective: str) -> Form:
     try:
         return OBJECTIVES[objective]
-    except KeyError:
+    except (KeyError, TypeError):
         known = ", ".join(OBJECTIVES)
         raise InputError("objective", repr(objective), f"one of: {known}") from None
 
@@ -203,19 +250,23 @@ def energy(o: Outlook, eta: float) -> Floats:
     return np.asarray(o.by_row(o.weight) * least / cost * (o.rate / t.rate))
 
 
+AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None, 0.0, MOST)}
+
 OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values, {"patience": (PATIENCE, 0.0, np.inf)}),
+    "rank": Form(rank_values, AGEING),
     "density": Form(density),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
-        weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, np.inf)}
+        weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}
     ),
     "makespan": Form(makespan),
     "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
     "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
     "thrifty-rank": Form(
-        thrifty_rank, {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0)}, minds_power=True
+        thrifty_rank,
+        {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0), **AGEING},
+        minds_power=True,
     ),
 }
 """All objectives by name."""

@@ -31,17 +31,9 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   Pareto tail of exponent 2. So as much is expected to be left as has been done, which ranks jobs by
   attained service as Tiresias' LAS does (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
-
-**Ageing.** Waiting is priced so that nobody starves: a job's weight doubles as it grows older.
-Serving small jobs first keeps a large one waiting as long as small ones go on to arrive. With ::
-
-    weight_j 2^max(0, (age_j - least age) / tau - 1),   tau = patience x mean time alone
-
-a job that is much older than the newest one outweighs any number of later arrivals: it waits for
-about ``tau (1 + log2(price ratio))`` at most, where the price ratio is what the small jobs that
-arrive are worth more than it (sizes to the power of two, at most). Until a job is tau older than
-the newest one nothing changes. The time alone of a job is its whole work at its best rate, and
-tau is the same for all jobs: if each had its own, small jobs would age faster than large ones.
+* A rigid job counts with the GPUs that it takes from others, for n above
+  (`ronda.formulations.objectives.width`): its own and those that nobody can use beside it.
+* Weights grow with age, so that nobody starves: `ronda.formulations.objectives.ageing`.
 """
 
 import math
@@ -51,7 +43,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
+from ronda.formulations.objectives.ageing import aged_weight
 from ronda.formulations.objectives.outlook import Outlook
+from ronda.formulations.objectives.width import taken
 from ronda.instances.arrays import Floats, Mask, Rows
 
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
@@ -63,22 +57,17 @@ CLASSES = 128
 # Sizes this close to each other, as a ratio, are compared by a series: no small differences.
 NEAR = 0.01
 
-PATIENCE = 100.0
-"""Mean times alone after which a weight begins to grow: shorter queues never see it."""
 
-MOST_DOUBLINGS = 20.0
-"""No weight grows beyond 2^20: solvers work with coefficients of limited range."""
-
-
-def rank_values(o: Outlook, patience: float = PATIENCE) -> Floats:
+def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
     """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module).
 
-    Weights grow with age, so that nobody starves: see `ronda.formulations.objectives.rank`.
+    `patience` and `alone_s` are those of `ageing.aged_weight`.
     """
-    weight, p = aged_weight(o, patience), elasticity(o)
+    weight, p = aged_weight(o, patience, alone_s), elasticity(o)
     gpus, members = _competitors(o)
-    share = (o.most_gpus / gpus) ** p
-    size = o.remaining / o.least_rate * o.least_gpus / weight
+    least, most = _taken(o, gpus, members)
+    share = (most / gpus) ** p
+    size = o.remaining / o.least_rate * least / weight
     scarce = prices(_ranks(o, members, size, weight), weight, p) * share
     price = (scarce + 0.5 * weight * (1.0 - share)) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
@@ -95,6 +84,25 @@ def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
         own[names[j]].append(j)
     gpus = np.array([capacity[name] for name in names], dtype=float)
     return gpus, [np.array(members) for members in own.values()]
+
+
+def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, Floats]:
+    """Return (J,) the fewest and the most GPUs that each job takes from others.
+
+    Elastic jobs use what they leave; rigid ones may leave GPUs that nobody can use (`taken`).
+    """
+    least, most, rigid = o.least_gpus.copy(), o.most_gpus.copy(), o.least_gpus == o.most_gpus
+    start, widths = o.table.start.tolist(), o.table.gpus.tolist()
+    for own in members:
+        bound = own[rigid[own]]
+        if len(bound):
+            asked = o.least_gpus[bound].astype(int).tolist()
+            others = [
+                tuple(set(widths[start[j] : start[j + 1]])) for j in own[~rigid[own]].tolist()
+            ]
+            takes = taken(int(gpus[own[0]]), asked, others)
+            least[bound] = most[bound] = [takes[n] for n in asked]
+    return least, most
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
@@ -182,20 +190,3 @@ def larger(ratio: Floats) -> Floats:
     exact = r**2 / c**2 - (4.0 * r**2 + 2.0 * r) / c**3 + 6.0 * r**2 * np.log(r) / c**4
     d = ratio - 1.0
     return np.where(near, 0.5 + d / 5.0 - d**2 / 10.0, exact)
-
-
-def aged_weight(o: Outlook, patience: float) -> Floats:
-    """Return the (J,) weights of jobs that have grown with their age (see the module).
-
-    `patience` is tau in units of the mean time alone; infinite: weights do not grow.
-    """
-    if not len(o.submit_s):
-        return o.weight
-    older_s = o.submit_s.max() - o.submit_s
-    alone_s = (o.remaining + o.done) / o.most_rate
-    known = alone_s[np.isfinite(alone_s)]
-    tau_s = patience * float(known.mean()) if known.size else np.inf
-    if not 0 < tau_s < older_s.max():
-        return o.weight
-    doublings = np.clip(older_s / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
-    return np.asarray(o.weight * 2.0**doublings)

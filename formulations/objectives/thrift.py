@@ -15,7 +15,9 @@ LEAST_RATE = 1e-12
 """Share of its rate that is left of an option whose pause lasts as long as it is used."""
 
 
-def thrifty_rank(o: Outlook, thrift: float, hosts: float) -> Floats:
+def thrifty_rank(
+    o: Outlook, thrift: float, hosts: float, patience: float, alone_s: float | None
+) -> Floats:
     """Return ``rank value (1 - thrift e_k / e_min)`` with e the energy for a unit of work.
 
     That is the rank value of the rate less a price for watts, ``thrift`` times what the job's most
@@ -31,7 +33,7 @@ def thrifty_rank(o: Outlook, thrift: float, hosts: float) -> Floats:
     is charged the share `hosts` of that, 0 where nodes are awake whatever it does; e_min is the
     energy with all of it.
     """
-    values = rank_values(o)
+    values = rank_values(o, patience, alone_s)
     if o.round.watts is None:
         return values
     t = o.table

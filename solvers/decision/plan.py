@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -11,7 +11,13 @@ import numpy as np
 
 from ronda.formulations.allocation.conflicts import Conflict
 from ronda.formulations.clock import Deadline, ending
-from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.objectives.ageing import ALONE_S, SEEN, Seen, seen
+from ronda.formulations.objectives.forms import (
+    minds_power,
+    outlook_of,
+    parameters,
+    values_of,
+)
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
@@ -31,6 +37,8 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     objective: str
     table: OptionTable
     values: Floats  # (K,) what the options are worth
+    parameters: Mapping[str, float | None] = {}  # of the objective, in this round
+    seen: Seen = Seen()  # jobs, until now
     policy: str = ""  # it, `packages` and `seed` go into the plan's record
     packages: tuple[str, ...] = ()
     seed: int = 0
@@ -43,21 +51,47 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         objective: str,
         *,
         elastic: bool = True,
-        parameters: Mapping[str, float] | None = None,
+        parameters: Mapping[str, float | None] | None = None,
         policy: str = "",
         packages: tuple[str, ...] = (),
         seed: int = 0,
         deadline: Deadline | None = None,
+        initial: Plan | None = None,
     ) -> "Question":
         """Build the options of a round and what they are worth, by the objective's parameters.
 
-        Watts matter among options if the objective minds them or the round limits them.
+        Watts matter among options if the objective minds them or the round limits them. With
+        `initial`, the plan before, jobs age on the scale of all that were seen until now.
         """
+        own = dict(parameters or {})
         table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
-        worth = values(round, table, objective, **(parameters or {}))
-        options_s = deadline.elapsed() if deadline else 0.0
-        return cls(round, objective, table, worth, policy, ("ronda", *packages), seed, options_s)
+        outlook = outlook_of(round, table, objective, own)
+        known = seen(outlook, {} if initial is None else initial.details)
+        if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
+            own[ALONE_S] = known.alone_s
+        return cls(
+            round=round,
+            objective=objective,
+            table=table,
+            values=values_of(outlook, objective, own),
+            parameters=own,
+            seen=known,
+            policy=policy,
+            packages=("ronda", *packages),
+            seed=seed,
+            options_s=deadline.elapsed() if deadline else 0.0,
+        )
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the plan says of the question, and remembers."""
+        found = {"objective": self.objective, SEEN: msgspec.to_builtins(self.seen)}
+        aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
+        return found | ({PARAMETERS: aged} if aged else {})
+
+
+PARAMETERS = "parameters"
+"""Key, in a plan's details: parameters of the objective that only this round has."""
 
 RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
 """Seconds kept for placing the answer: measured 2 ms and 20 microseconds a job on one slow core."""
@@ -86,10 +120,6 @@ def _late_s(deadline: Deadline, table: OptionTable) -> float:
     late_s = max(LATE_S, LATE * deadline.limit_s)
     behind_s = deadline.elapsed() - deadline.limit_s
     return late_s if behind_s < 0 else behind_s + GARBAGE_S + 2 * reserve_s(table)
-
-
-PARAMETERS = "parameters"
-"""Key, in a plan's details: parameters of the objective that only this round has."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -139,7 +169,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = {"objective": question.objective, **choice.details}
+    more = question.details | choice.details
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
     began = deadline.elapsed()
@@ -225,7 +255,7 @@ class Optimising(ABC):
     """Build the options of a round and their values, choose, and place the choice on nodes.
 
     What the choice cannot realise on nodes is left out, and the plan's objective and gap are
-    those of what is placed.
+    those of what is placed. ``parameters`` are the objective's, by name.
     """
 
     name: ClassVar[str]
@@ -235,26 +265,24 @@ class Optimising(ABC):
     objective: str = "rank"
     gap: float = 1e-4
     elastic: bool = True
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Refuse parameters that make no sense; those not given get their defaults."""
         if not 0 <= self.gap < 1:
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
-        minds_power(self.objective)  # refuses an unknown objective
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The objective's parameters, where they are not its own defaults."""
-        return {}
+        object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
 
     @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        return self.answer(self.question(round, deadline, seed), deadline, initial)
+        return self.answer(self.question(round, deadline, seed, initial), deadline, initial)
 
-    def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
+    def question(
+        self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Question:
         """Build the options of a round and what they are worth."""
         return Question.of(
             round,
@@ -265,6 +293,7 @@ class Optimising(ABC):
             deadline=deadline,
             elastic=self.elastic,
             parameters=self.parameters,
+            initial=initial,
         )
 
     def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:

@@ -4,6 +4,7 @@ from collections import Counter
 from functools import cache
 
 import msgspec
+import numpy as np
 import pytest
 
 from ronda.formulations import clock
@@ -14,6 +15,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
 from ronda.solvers.solve import solve
 
@@ -241,6 +243,28 @@ def test_unknown_parameter_is_refused_with_the_list_of_known_ones(made):
 def test_parameters_go_round(made):
     """The effective parameters make the same policy again."""
     assert policy(made.name, **config_of(made)) == made
+
+
+def test_parameters_of_the_objective_are_parameters_of_the_policy():
+    """By name in words and in Python; which there are depends on the objective."""
+    made = policy("prices(patience=3)")
+    assert made == policy("prices", patience=3.0) == Prices(parameters={"patience": 3})
+    assert config_of(made) == config_of(policy("prices")) | {"patience": 3.0}
+    assert parameters_of("prices", "energy")["eta"] == 0.5
+    assert config_of(policy("powerflow-prices(horizon_s=90)"))["horizon_s"] == 90.0
+    for spec in ("prices(eta=0.5)", "prices(patience=x)", "prices(patience=-1)", "milp(power=1)"):
+        with pytest.raises(InputError, match=r"patience|power"):
+            policy(spec)
+
+
+def test_parameters_of_the_objective_decide():
+    """Another horizon, other values: what runs is worth more."""
+    round_ = round_of("tight")
+    worth = [
+        policy("prices", horizon_s=each).question(round_, Deadline(), 0).values
+        for each in (None, 30.0)
+    ]
+    assert not np.array_equal(*worth)
 
 
 @pytest.mark.parametrize("spec", ["", "milp(", "milp(gap)", "milp(gap=)", "nope", "milp(gap=x)"])

@@ -14,7 +14,6 @@ from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.sleeping.standby import SURPLUS, Standing, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
-from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import PARAMETERS, Choice, Question
@@ -58,28 +57,17 @@ class MilpEnergy(Prices):
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
     joint
         As for `prices`.
-    thrift
-        Of ``thrifty-rank``: what a watt costs, as a share of what the job's most frugal option
-        earns with one. 0: only the budget limits energy. The higher, the less energy is used for
-        work of the same amount, and the longer jobs take if the budget would allow more.
+    parameters
+        The objective's. ``thrift`` of ``thrifty-rank`` is what a watt costs, as a share of what
+        the job's most frugal option earns with one. 0: only the budget limits energy. The higher,
+        the less energy is used for work of the same amount, and the longer jobs take if the budget
+        would allow more.
     """
 
     name: ClassVar[str] = "milp-energy"
 
     objective: str = "thrifty-rank"
     gap: float = 1e-3
-    thrift: float = 0.3
-
-    def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
-        super().__post_init__()
-        if not 0 <= self.thrift <= 1:
-            raise InputError("milp-energy: thrift", f"{self.thrift:g}", "a number from 0 to 1")
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The price of energy, for the objective that knows one."""
-        return {"thrift": self.thrift} if self.objective == "thrifty-rank" else {}
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:
         """Return which nodes are awake, and not still waking."""
@@ -93,12 +81,12 @@ class MilpEnergy(Prices):
         """
         choice = self.allocate(question, deadline, initial)
         earned = question.values if choice.worth is None else choice.worth
-        watt = self.thrift * worth_of_a_watt(question.table, earned, choice.chosen)
-        choice = replace(choice, watt_value=watt)
+        watt = worth_of_a_watt(question.table, earned, choice.chosen)
+        choice = replace(choice, watt_value=self.parameters.get("thrift", 0.0) * watt)
         if choice.status is SolutionStatus.NONE or not may_sleep(question.round):
             return choice
         stands = standing(question.round, needed(question, choice), initial)
-        if stands.left_s > 0 and self.parameters:
+        if stands.left_s > 0 and "hosts" in self.parameters:
             choice = self._with_standing(question, stands, deadline, initial) or choice
         return replace(choice, awake=stands.awake, details=choice.details | {SURPLUS: stands.since})
 
@@ -111,7 +99,7 @@ class MilpEnergy(Prices):
         """
         round = question.round
         lasts_s = min(horizon_s(round), stands.left_s)
-        parameters = self.parameters | {"hosts": 0.0, "horizon_s": lasts_s}
+        parameters = {**question.parameters, "hosts": 0.0, "horizon_s": lasts_s}
         try:
             worth = values(round, question.table, question.objective, **parameters)
             asked = replace(question, values=worth)

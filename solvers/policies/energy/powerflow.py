@@ -5,16 +5,16 @@ runs, take the better end, and place.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.forms import minds_power, values_of
-from ronda.formulations.objectives.outlook import Outlook, horizon_s, outlook
+from ronda.formulations.objectives.forms import outlook_of, parameters, values_of
+from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable, running_rows
@@ -63,6 +63,7 @@ class MarginalGreedy(ABC):
     )
 
     objective: ClassVar[str] = "snapshot"
+    parameters: ClassVar[Mapping[str, Any]] = parameters("snapshot")
 
     @in_time
     def plan(
@@ -70,11 +71,11 @@ class MarginalGreedy(ABC):
     ) -> Plan:
         """Decide a round."""
         table = build(round, prune=False, mind_power=False)
-        seen = outlook(round, table, horizon_s(round))
+        seen = outlook_of(round, table, self.objective, self.parameters)
         energy_j = table.power_w * seen.left_s
         case = MarginalCase(
             seen,
-            values_of(seen, self.objective),
+            values_of(seen, self.objective, self.parameters),
             energy_j,
             limits(round, table),
             ladder(table, seen.left_s, energy_j),
@@ -152,15 +153,18 @@ class PowerflowPrices(MarginalGreedy):
     objective
         What options are worth (`ronda.formulations.objectives.forms.values`): dJCT is the
         difference of it. ``snapshot`` is just the seconds that a step saves.
+    parameters
+        The objective's, by name.
     """
 
     name: ClassVar[str] = "powerflow-prices"
 
     objective: str = "snapshot"  # type: ignore[misc]
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        """Refuse an unknown objective."""
-        minds_power(self.objective)
+        """Refuse an unknown objective or parameter of it."""
+        object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
 
     def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the priority of each step at the two prices."""

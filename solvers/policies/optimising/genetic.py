@@ -55,6 +55,8 @@ class Genetic(Optimising):
         Stop once the plan is proven to be within this of the best one, relative to the bound.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    parameters
+        The objective's, by name.
     population, crossover, mutation
         As in `ronda.solvers.genetic.engine.Settings`.
     generations, stagnation

@@ -31,6 +31,8 @@ class Milp(Optimising):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    parameters
+        The objective's, by name.
     placement
         ``aggregate``: options are chosen by what nodes hold together, and placed afterwards.
         ``exact``: options and nodes are chosen together, with what moves lose (docs/placement.md).

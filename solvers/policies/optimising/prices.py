@@ -30,6 +30,8 @@ class Prices(Optimising):
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    parameters
+        The objective's, by name.
     joint
         Whether options within a rack compete by the price of GPUs in each rack where not all find
         one. False: options are chosen as if any rack had room, and placed then. It makes a

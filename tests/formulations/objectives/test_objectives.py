@@ -34,9 +34,17 @@ def test_rank_of_rigid_jobs_of_one_width():
 
 def test_rigid_jobs_rank_by_gpu_seconds():
     """8 s on 4 GPUs are 32 GPU-seconds, more than 20 s on one: the latter has the higher rank."""
-    _, v = value_of(snapshot(rigid("wide", 8.0, gpus=4), rigid("long", 20.0), on=cluster(4)))
-    # wide: i = 1, n/N = 1: 1. long: i = 2, n/N = 1/4: 2/4 + (1 - 1/4)/2 = 0.875
-    np.testing.assert_allclose(v, [1.0, 0.875])
+    narrow = [rigid(f"{k}", 100.0, submit_s=k) for k in range(3)]
+    wide, long = rigid("wide", 8.0, gpus=4), rigid("long", 20.0)
+    _, v = value_of(snapshot(wide, long, *narrow, on=cluster(4)))
+    # wide: i = 4, n/N = 1: 4. long: i = 5, n/N = 1/4: 5/4 + (1 - 1/4)/2 = 1.625
+    np.testing.assert_allclose(v[:2], [4.0, 1.625])
+
+
+def test_a_rigid_job_that_leaves_gpus_idle_takes_them():
+    """Of 4 s on all GPUs and 5 s on three of four the shorter goes first: they cannot share."""
+    _, v = value_of(snapshot(rigid("all", 4.0, gpus=4), rigid("some", 5.0, gpus=3), on=cluster(4)))
+    np.testing.assert_allclose(v, [2.0, 1.0])
 
 
 def test_elastic_jobs_do_not_starve_rigid_ones():
@@ -214,7 +222,7 @@ def test_unknown_objective_lists_the_known():
     [
         (
             {"speed": 1.0},
-            r"objective rank: found parameter 'speed'; expected one of: patience, horizon_s",
+            r"rank: found parameter 'speed'; expected one of: patience, alone_s, horizon_s",
         ),
         ({"horizon_s": 0.0}, r"objective rank\(horizon_s\): found 0.0"),
         ({"horizon_s": float("nan")}, r"objective rank\(horizon_s\): found nan"),

@@ -69,7 +69,10 @@ def reached(plan):
 def test_it_is_the_price_engine_with_another_objective():
     """Nothing is solved in a second way."""
     assert isinstance(policy("milp-energy"), Prices)
-    assert policy("milp-energy") == MilpEnergy(objective="thrifty-rank", gap=1e-3, thrift=0.3)
+    thrift = {"thrift": 0.3}
+    assert policy("milp-energy") == MilpEnergy(
+        objective="thrifty-rank", gap=1e-3, parameters=thrift
+    )
 
 
 def test_thrift_saves_energy():
@@ -77,7 +80,7 @@ def test_thrift_saves_energy():
     round_ = generate.round(20, None, "loose", 1)
     drawn_w, objectives = [], []
     for thrift in (0.0, 0.3, 0.6):
-        plan = solve(round_, MilpEnergy(thrift=thrift))
+        plan = solve(round_, MilpEnergy(parameters={"thrift": thrift}))
         assert check(round_, plan) == []
         drawn_w.append(sum(a.option.power_w for a in plan.allocations.values()))
         objectives.append(plan.objective)
@@ -209,7 +212,7 @@ def test_watts_of_waking_are_counted_before_the_choice(name):
 
 def test_an_idle_node_sleeps_at_break_even():
     """A rigid job of 2 GPUs leaves node 1 idle: for 100 s, as waking and idling draw 60 W each."""
-    policy_, round_ = MilpEnergy(thrift=0.5), waits_for_a_node()
+    policy_, round_ = MilpEnergy(parameters={"thrift": 0.5}), waits_for_a_node()
     state = round_.running[0]
     job = msgspec.structs.replace(state.job, max_gpus=2)
     running = (msgspec.structs.replace(state, job=job),)
@@ -229,7 +232,7 @@ def test_a_node_that_stands_by_is_used_for_what_its_gpus_draw():
     4 (1 - 0.6 x 0.75) and 6.15 (1 - 0.6 x 0.975).
     """
     round_ = waits_for_a_node(step_s=0.65)
-    policy_, plan = MilpEnergy(thrift=0.6), None
+    policy_, plan = MilpEnergy(parameters={"thrift": 0.6}), None
     for now_s, gpus, asleep in ((0.0, 4, ()), (99.0, 4, ()), (101.0, 2, (1,))):
         later = msgspec.structs.replace(round_, now_s=now_s, asleep=())
         plan = policy_.plan(later, deadline=Deadline(), seed=0, initial=plan)

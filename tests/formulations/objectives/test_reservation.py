@@ -1,0 +1,68 @@
+"""What jobs that nobody may stop take from a gang that waits."""
+
+import numpy as np
+import pytest
+
+from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.objectives.reservation import less_reserved, reservation
+from ronda.formulations.options.build import build
+from tests.helpers.valued_rounds import cluster, job, rigid, run, snapshot
+
+STAYS = {"preemptible": False}
+
+
+def lessened(*states, gpus=8):
+    """Return which job is at the head, the start in seconds, and what each row loses."""
+    round_ = snapshot(*states, on=cluster(gpus))
+    table = build(round_, mind_power=None)
+    o = outlook(round_, table, horizon_s(round_))
+    values = np.full(len(table), 2.0)
+    head = reservation(o, values)
+    lost = values - less_reserved(o, values)
+    names = [state.job.id for state in table.jobs]
+    by_job = {n: lost[table.job == j].max() for j, n in enumerate(names)}
+    return head and (names[head.job], head.in_s), by_job
+
+
+def held(name, seconds, gpus):
+    """Return a running job that nobody may stop."""
+    return run(rigid(name, seconds, gpus=gpus, **STAYS), gpus, 1.0)
+
+
+def test_what_lasts_beyond_the_start_loses_what_it_takes():
+    """5 of 8 GPUs run for 100 s: by each of 3 GPUs that are free, 200/300 of the gang's value 2."""
+    given = [
+        held("runs", 100.0, 5),
+        rigid("gang", 50.0, gpus=8, **STAYS),
+        rigid("long", 300.0, gpus=2, **STAYS),
+        rigid("short", 80.0, gpus=2, **STAYS),
+        rigid("stopped", 300.0, gpus=2),
+    ]
+    head, lost = lessened(*given)
+    assert head == ("gang", 100.0)
+    assert lost.pop("long") == pytest.approx(2 * 2.0 / 3 * 200 / 300)
+    assert set(lost.values()) == {0.0}  # backfill, and what makes room when the gang starts
+
+
+def test_the_start_is_when_enough_have_ended():
+    """Of 2, 2 and 3 GPUs that end after 10, 40 and 90 s a gang of 5 needs the first two."""
+    running = [held("a", 90.0, 3), held("b", 10.0, 2), held("c", 40.0, 2)]
+    head, lost = lessened(*running, rigid("gang", 9.0, gpus=5), rigid("k", 99.0, **STAYS))
+    assert head == ("gang", 40.0)
+    assert lost["k"] > 0
+
+
+def test_gpus_that_the_gang_can_spare_are_free():
+    """When 6 GPUs are released, a gang of 5 needs none of the two that are free now."""
+    head, lost = lessened(held("a", 90.0, 6), rigid("gang", 9.0, gpus=5), rigid("k", 99.0, **STAYS))
+    assert head is None
+    assert set(lost.values()) == {0.0}
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_elastic_jobs_wait_for_their_fewest_gpus(fits):
+    """A job of 6 GPUs or more cannot run on 3; one of 2 or more can."""
+    least = 2 if fits else 6
+    elastic = job("gang", 50.0, "p0.5", gpus=8, min_gpus=least, max_gpus=8)
+    head, _ = lessened(held("runs", 100.0, 5), elastic, rigid("k", 300.0, gpus=2, **STAYS))
+    assert head == (None if fits else ("gang", 100.0))
