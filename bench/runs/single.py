@@ -92,14 +92,14 @@ def drive(
         seed=case.seed,
         time_limit_s=case.time_limit_s,
         cadence=case.cadence(instance),
-        knowledge=case.knowledge,
+        knowledge=case.level,
         journal=journal,
         progress=progress,
     )
     wall_s = time.perf_counter() - began
     if resumed:
         wall_s = sum(record.solve_s + record.overhead_s for record in schedule.rounds)
-    return schedule, measure(instance, schedule, wall_s=wall_s, level=case.knowledge)
+    return schedule, measure(instance, schedule, wall_s=wall_s, level=case.level)
 
 
 def drive_in_folder(

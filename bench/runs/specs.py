@@ -30,8 +30,8 @@ class Spec(Record, frozen=True, kw_only=True):
 
     `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
     user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
-    no limit), `period_s` between rounds (None: as the instance says), `knowledge` what policies
-    know of jobs (`ronda.solvers.horizon.beliefs`).
+    no limit), `period_s` between rounds (None: as the instance says), `level` what policies know
+    of jobs (`ronda.solvers.horizon.beliefs`).
     """
 
     instance: str
@@ -42,7 +42,7 @@ class Spec(Record, frozen=True, kw_only=True):
     seed: int = 0
     time_limit_s: float | None = None
     period_s: float | None = None
-    knowledge: Knowledge = DECLARED
+    level: Knowledge = DECLARED
     variant: Variant = UNCHANGED
 
     @property
@@ -62,7 +62,7 @@ class Case(Spec, frozen=True, kw_only=True):
         """Name of the case: the same for the same work by the same version of ronda."""
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
-        what += [self.knowledge] if self.knowledge != DECLARED else []
+        what += [self.level] if self.level != DECLARED else []
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"
@@ -147,7 +147,7 @@ def cases(
     ]
     found: dict[str, Case] = {}
     for source, (instance, fingerprint) in instances.items():
-        for label, each, knowledge in made:
+        for label, each, known in made:
             for seed in seeds if Capability.RANDOM in each.capabilities else seeds[:1]:
                 case = Case(
                     source=source,
@@ -159,7 +159,7 @@ def cases(
                     seed=seed,
                     time_limit_s=time_limit_s,
                     period_s=period_s,
-                    knowledge=knowledge,
+                    level=known,
                     variant=variant,
                 )
                 found.setdefault(case.key, case)
