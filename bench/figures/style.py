@@ -83,11 +83,11 @@ def box(axes: Axes, place: float, data: ArrayLike, index: int, width: float, **m
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
-    """Put a legend under all panels."""
+    """Put a legend under all panels, in so many columns, or as many as the figure has room for."""
     labels = [str(handle.get_label()) for handle in handles]
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
-    )
+    longest_in = 0.55 + 0.065 * max(map(len, labels), default=0)  # at a font size of 8
+    fit = max(1, min(columns, int(figure.get_figwidth() / longest_in)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=fit, fontsize=8, frameon=False)
 
 
 def time_axis(axes: Axes, end_s: float) -> None:
