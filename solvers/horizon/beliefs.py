@@ -12,10 +12,12 @@ and nothing from before the run. The models are those of `ronda.formulations.pre
 * **Noise** of a job that has not run yet is that with which the last one of its application began;
   where none has, it is not known, and the job keeps its batch.
 
-Watts are those of the profiles.
+Watts are those of the profiles while GPUs compute: a GPU that synchronises draws less, but for how
+long it does is learnt. So no plan draws more than it says.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -25,7 +27,7 @@ from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
 from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.profile import NoiseScale, Profile, Rigid
+from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
 
@@ -122,12 +124,14 @@ class Beliefs:
         """Return the round as it is believed to be; it must hold no estimates."""
         left = self._sizes(round)
 
+        lowest = {gpu_type.name: min(gpu_type.clocks) for gpu_type in round.cluster.gpu_types}
+
         def state_of(state: JobState) -> JobState:
             return self._state(round, state, left.get(state.job.id))
 
         return replace(
             round,
-            profiles={name: self._profile(p) for name, p in round.profiles.items()},
+            profiles={name: self._profile(p, lowest) for name, p in round.profiles.items()},
             waiting=tuple(map(state_of, round.waiting)),
             running=tuple(map(state_of, round.running)),
         )
@@ -155,8 +159,11 @@ class Beliefs:
         known = (self._measured.get((job.profile, name)) for name in model)
         return max(2 * each.most_gpus if each is not None else 0 for each in known)
 
-    def _profile(self, profile: Profile) -> Profile:
-        """Return a profile with the speeds that are believed."""
+    def _profile(self, profile: Profile, lowest: Mapping[str, float]) -> Profile:
+        """Return a profile with the speeds that are believed, and the most that it may draw.
+
+        `lowest` is the lowest clock of GPU types, by name.
+        """
         found = self._profiles.get(profile.name)
         if found is None:
             throughput = {
@@ -165,7 +172,9 @@ class Beliefs:
                 else believed(model, self._measured.get((profile.name, name), Measured()))
                 for name, model in profile.throughput.items()
             }
-            found = self._profiles[profile.name] = replace(profile, throughput=throughput)
+            power = {n: _computing(c, lowest.get(n, 1.0)) for n, c in profile.power.items()}
+            found = replace(profile, throughput=throughput, power=power)
+            self._profiles[profile.name] = found
         return found
 
     def _sizes(self, round: Round) -> dict[str, Estimate]:
@@ -195,3 +204,9 @@ class Beliefs:
                         self._first[state.job.id] = round.now_s, total
                     found[state.job.id] = Estimate(work=so_far + left.mean, sd=left.sd)
         return found
+
+
+def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:
+    """Return a curve that never draws less than one does that synchronises now and then."""
+    more_w = max(0.0, (curve.sync_w or 0.0) - curve.computing_w(lowest))
+    return replace(curve, a_w=curve.a_w + more_w, sync_w=None)

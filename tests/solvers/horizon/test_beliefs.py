@@ -170,3 +170,14 @@ def test_forecasts_tell_what_was_believed_and_what_came() -> None:
 def test_what_needs_no_learning_makes_no_forecasts() -> None:
     """True or declared knowledge is not believed but told."""
     assert run(instance(), "fifo", cadence=EVERY, knowledge="oracle").forecasts == ()
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp-energy"])
+def test_limits_on_power_and_energy_hold_though_speeds_are_learnt(policy: str) -> None:
+    """Nobody draws more than its plan says, so no plan needs to be replaced."""
+    found = load("philly-energy-small")
+    assert isinstance(found, Instance)
+    given = replace(found, jobs=found.jobs[:40])
+    schedule = run(given, policy, knowledge="history")
+    assert check(given, schedule) == []
+    assert {record.status for record in schedule.rounds} <= {"optimal", "feasible"}
