@@ -153,7 +153,7 @@ def compare(
     folder.write(table_of(folder.measure(cases, measure)))
 
 
-INSTANCES = ("pollux-1", "pollux-2", "pollux-3", "pollux-4", "philly-energy-small")
+INSTANCES = ("pollux-1", "pollux-2", "pollux-3", "pollux-4", "philly-batches")
 
 command = study(
     "joint-batches",
