@@ -20,3 +20,9 @@ def work_left(round: Round) -> Floats:
     """Return (J,) the work left of each job (`JobState.remaining_at`), NaN if it is not known."""
     left = [state.remaining_at(round.now_s) for state in round.jobs]
     return np.array([nan if work is None else work for work in left], dtype=float)
+
+
+def work_ahead(round: Round) -> Floats:
+    """Return (J,) the work left of each job, infinite if it is not known."""
+    left = work_left(round)
+    return np.where(np.isnan(left), np.inf, left)

@@ -16,6 +16,9 @@ that are learnt from jobs that ran; speeds, and how far live jobs have come, alo
 DECLARED: Final = "declared"
 """The knowledge of a run that does not say."""
 
+LEARNT: Final = ("history", "none")
+"""Levels of knowledge at which nobody tells sizes and speeds: they are learnt."""
+
 
 class Cadence(Record, frozen=True, kw_only=True):
     """When the driver calls the policy.

@@ -1,6 +1,6 @@
 """What a policy knows about the sizes of jobs, in a word for tables."""
 
-from ronda.instances.instance import DECLARED, Instance, Knowledge
+from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy_class
 
@@ -10,10 +10,10 @@ def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> s
 
     ``oracle``: estimates that are the truth; ``declared``: estimates that may be wrong;
     ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes, or at
-    what live jobs have done. Where
-    energy is limited, all policies ask the estimates how long a job draws its power.
+    what live jobs have done. Where energy is limited, all policies ask the estimates how long a
+    job draws its power.
     """
-    if level in ("history", "none"):
+    if level in LEARNT:
         return level
     able: Capability = policy_class(policy).capabilities  # type: ignore[attr-defined]
     told = level == "oracle" or any(job.estimate is not None for job in instance.jobs)

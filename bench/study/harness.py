@@ -17,7 +17,9 @@ from ronda.bench.runs.provenance import host
 from ronda.bench.runs.results import read_records
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import load
 from ronda.instances.files.storage import store
+from ronda.instances.instance import Instance
 from ronda.solvers.versions import versions
 
 
@@ -58,6 +60,14 @@ class Folder:
         """Print a table and keep it as ``table.md``."""
         store(self.path / "table.md", table.encode())
         click.echo(table, nl=False)
+
+
+def packaged(name: str) -> Instance:
+    """Load an instance of ``--instances``, by its packaged name or file; a round is refused."""
+    found = load(name)
+    if not isinstance(found, Instance):
+        raise InputError("--instances", f"{name}, a round", "an instance")
+    return found
 
 
 def study(

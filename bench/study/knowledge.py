@@ -17,6 +17,7 @@ from ronda.bench.study.harness import (
     Folder,
     markdown,
     numbers,
+    packaged,
     policies,
     seeds,
     study,
@@ -24,8 +25,6 @@ from ronda.bench.study.harness import (
     words,
 )
 from ronda.instances.check.answer import check
-from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence, Instance, Knowledge
 from ronda.instances.metrics import summarise
 from ronda.solvers.horizon.driver import run
@@ -47,9 +46,7 @@ def resized(instance: Instance, sigma: float, seed: int) -> Instance:
 
 def measure(instance: str, policy: str, level: str, sigma: float, seed: int) -> dict[str, Any]:
     """Drive one policy over one instance at one level of knowledge."""
-    found = load(instance)
-    if not isinstance(found, Instance):
-        raise InputError("--instances", f"{instance}, a round", "an instance")
+    found = packaged(instance)
     given = resized(found, sigma, seed) if sigma else found
     schedule = run(given, policy, cadence=EVERY, knowledge=cast(Knowledge, level))
     metrics = summarise(given, schedule)

@@ -11,10 +11,8 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from ronda.bench.study.harness import Folder, markdown, numbers, policies, study, texts
+from ronda.bench.study.harness import Folder, markdown, numbers, packaged, policies, study, texts
 from ronda.instances.check.answer import check
-from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs
 from ronda.instances.metrics import summarise
@@ -33,10 +31,7 @@ def with_restarts(instance: Instance, restart_s: float) -> Instance:
 
 def measure(instance: str, policy: str, restart_s: float) -> dict[str, Any]:
     """Drive one policy over one instance at one restart cost."""
-    found = load(instance)
-    if not isinstance(found, Instance):
-        raise InputError("--instances", f"{instance}, a round", "an instance")
-    given = with_restarts(found, restart_s)
+    given = with_restarts(packaged(instance), restart_s)
     schedule = run(given, policy)
     segments = sum(len(job.segments) - 1 for job in schedule.jobs)
     return {

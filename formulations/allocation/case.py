@@ -8,7 +8,7 @@ from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import share
 from ronda.formulations.options.table import RACK, OptionTable, unbeaten
-from ronda.formulations.progress import work_left
+from ronda.formulations.progress import work_ahead
 from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
@@ -93,7 +93,7 @@ def lasts_s(round: Round, table: OptionTable) -> Floats:
     A running job that was measured to be slower than its profile goes on for longer.
     """
     checkpoint()
-    work = np.where(np.isnan(left := work_left(round)), np.inf, left)
+    work = work_ahead(round)
     rate, running = table.rate.copy(), np.flatnonzero(table.current)
     held = [table.jobs[j].allocation for j in table.job[running].tolist()]
     claimed = [np.inf if each is None else each.option.rate for each in held]

@@ -26,7 +26,7 @@ from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.table import OptionTable, running_rows
-from ronda.formulations.progress import work_left
+from ronda.formulations.progress import work_ahead
 from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
@@ -106,7 +106,7 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
     before = np.where(has, values[at], 0.0)
     fits = (wait_s > 0) & ~table.must_run[job] & ~table.current[rows]
     fits &= ~has | ((pool == table.pool[at]) & (case.gpus > table.gpus[at]))
-    work = np.where(np.isnan(left := work_left(round_)), np.inf, left)
+    work = work_ahead(round_)
     longest = np.maximum(horizon_s(round_), WAKES * wait_s)
     lasts = np.maximum(np.minimum(wait_s + work[job] / table.rate[rows], longest), wait_s)
     share = wait_s / np.where(lasts > 0, lasts, 1.0)

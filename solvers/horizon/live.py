@@ -14,7 +14,7 @@ from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import fastest_step, samples_per_s, slowdown
 from ronda.instances.cluster import GpuType
-from ronda.instances.instance import Instance, Knowledge
+from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.profile import NoiseCurve, Profile, Rigid
@@ -167,7 +167,7 @@ class Live:
         )
         truth = job.truth
         live = cls(index, public, truth, truth.work, name, curve, state, truth.learning)
-        live.watched = knowledge in ("history", "none")
+        live.watched = knowledge in LEARNT
         return live
 
     def hold(

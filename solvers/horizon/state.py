@@ -11,7 +11,7 @@ from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.faults import Straggler
-from ronda.instances.instance import DECLARED, Instance, Knowledge
+from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -491,7 +491,7 @@ class ClusterState:
 
 def _beliefs(knowledge: Knowledge) -> "Beliefs | None":
     """Return what learns from jobs that run, if policies know them in no other way."""
-    if knowledge not in ("history", "none"):
+    if knowledge not in LEARNT:
         return None
     from ronda.solvers.horizon.beliefs import Beliefs  # needs SciPy
 
