@@ -92,17 +92,27 @@ def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, F
     Elastic jobs use what they leave; rigid ones may leave GPUs that nobody can use (`taken`).
     """
     least, most, rigid = o.least_gpus.copy(), o.most_gpus.copy(), o.least_gpus == o.most_gpus
-    start, widths = o.table.start.tolist(), o.table.gpus.tolist()
+    start, widths = _widths(o)
     for own in members:
         bound = own[rigid[own]]
         if len(bound):
             asked = o.least_gpus[bound].astype(int).tolist()
-            others = [
-                tuple(set(widths[start[j] : start[j + 1]])) for j in own[~rigid[own]].tolist()
-            ]
+            others = [tuple(widths[start[j] : start[j + 1]]) for j in own[~rigid[own]].tolist()]
             takes = taken(int(gpus[own[0]]), asked, others)
             least[bound] = most[bound] = [takes[n] for n in asked]
     return least, most
+
+
+def _widths(o: Outlook) -> tuple[list[int], list[int]]:
+    """Return where each job's widths start, and the widths: those faster than all narrower ones."""
+    t = o.table
+    pace = t.rate / o.by_row(o.most_rate)  # at most 1
+    order = np.lexsort((-pace, t.gpus, t.job))
+    key = t.job[order] + pace[order]
+    faster = np.append(key[:1] > 0, key[1:] > np.maximum.accumulate(key)[:-1])
+    rows = order[faster]
+    start = np.searchsorted(t.job[rows], np.arange(len(t.jobs) + 1))
+    return start.tolist(), t.gpus[rows].tolist()
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:

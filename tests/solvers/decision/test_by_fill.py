@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.optimize import linprog
@@ -386,6 +386,7 @@ real_job = st.builds(
 
 @settings(deadline=None, max_examples=20)
 @given(jobs=st.lists(real_job, min_size=1, max_size=3), cap=st.none() | st.floats(200, 1500))
+@example(jobs=[(10.0, "fast", 1, 1, 1), (10.0, "flat", 1, 1, 8)], cap=None)
 def test_pruning_keeps_the_optimum(jobs, cap):
     """The best plan of the pruned table is worth as much as that of the full one."""
     states = tuple(
