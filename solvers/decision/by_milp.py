@@ -32,10 +32,10 @@ from ronda.solvers.prices.search import Search
 if TYPE_CHECKING:
     from ronda.solvers.exact.highs import Outcome
 
-SECONDS_PER_OPTION, QUICK = 2e-5, 60_000
-"""Seconds per option until a MILP is built and HiGHS looks at the clock for the first time, and the
-size above which its presolve and clique search take longer for each (measured on one slow core:
-31,000 options 0.5 s, 128,000 options 4.5 s)."""
+SECONDS_PER_OPTION, CLIQUES = 2e-5, 20_000
+"""Seconds per option until a MILP is built, and the options with which HiGHS works on its table of
+cliques for a second without a look at its clock: before its search, and once more in it. That grows
+with their square (measured on one slow core: 27,000 options 1.4 s, 38,000 options 2 s)."""
 
 FEWEST = 50
 """Options below which a MILP is not worth the time that is left."""
@@ -172,8 +172,9 @@ def _affordable(options: int, search: Search) -> int:
     left_s = search.deadline.left() - search.reserve_s
     if "pyomo.environ" not in sys.modules:
         left_s -= IMPORT_S
-    most = max(0.0, left_s) / SECONDS_PER_OPTION
-    return int(min(most, (QUICK * most) ** 0.5 if most > QUICK else most, options))
+    linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2
+    most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)
+    return int(min(most, options))
 
 
 def _core(losses: Floats, size: int) -> tuple[Mask, float]:
@@ -185,14 +186,15 @@ def _core(losses: Floats, size: int) -> tuple[Mask, float]:
     return (losses < least) | (losses <= 0), least
 
 
-def solved(model: Any, best: Choice, search: Search, began: float) -> tuple["Outcome", Choice]:
-    """Solve a model; return what came of it, and the choice with what that took since `began`."""
+def solved(
+    model: Any, options: int, best: Choice, search: Search, began: float
+) -> tuple["Outcome", Choice]:
+    """Solve a model of some options; return what came of it, and what that took since `began`."""
     from ronda.solvers.exact.highs import solve
 
     deadline = search.deadline
-    outcome = solve(
-        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=search.reserve_s
-    )
+    reserve_s = search.reserve_s + (options / CLIQUES) ** 2
+    outcome = solve(model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s)
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
@@ -216,7 +218,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
     began = deadline.elapsed()
     model = build_case(core)
     warm_start(model, best.chosen)
-    outcome, done = solved(model, best, search, began)
+    outcome, done = solved(model, len(core.rows), best, search, began)
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
         return replace(done, conflicts=tuple(conflicts(model, deadline=deadline)))
     if outcome.bound is not None:

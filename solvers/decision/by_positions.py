@@ -182,7 +182,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     deadline, ways = search.deadline, restrict(run.ways, kept)
     began = deadline.elapsed()
     model = build(ways)
-    outcome, done = solved(model, choice, search, began)
+    outcome, done = solved(model, len(kept), choice, search, began)
     bound = choice.bound
     if outcome.bound is not None:
         bound = min(bound, max(outcome.bound * model.scale, elsewhere))
