@@ -90,7 +90,7 @@ def gpu_limits(of: Application, job: Job) -> tuple[int, int]:
     return job.min_gpus or job.gpus, job.max_gpus or job.gpus
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _speeds(
     of: Application, limits: tuple[int, int, int], batch: float, every: bool
 ) -> tuple[tuple[int, ...], Floats]:

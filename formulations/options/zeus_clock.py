@@ -49,7 +49,7 @@ def at_least_cost(
     return of.option(option.gpus, option.batch, state.noise, clock=clock) or option
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _clock(of: Application, gpus: int, batch: float, eta: float, full_w: float) -> float:
     """Return the clock of least cost."""
 

@@ -72,7 +72,7 @@ def _batch(batches: tuple[float, ...], wanted: float) -> float:
     return max((b for b in batches if b <= wanted * (1 + ROUNDING)), default=min(batches))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
     """Return `Ways.sizes`; a `batch` of None grows with the GPUs."""
     base, batches = of.profile.base_batch, of.profile.batches
