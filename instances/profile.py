@@ -4,6 +4,10 @@ A profile is what the scheduler knows about all jobs of an application. What onl
 knows (the true work of a job, how its gradient noise will develop) is in `ronda.instances.job`.
 """
 
+from typing import Annotated
+
+import msgspec
+
 from ronda.instances.base import Count, Name, NonNegative, Positive, Record
 
 
@@ -110,7 +114,7 @@ class PowerCurve(Record, frozen=True, kw_only=True):
     c_w
         Rise with the cube of the speed above `s0`.
     s0
-        Relative speed at which the voltage leaves its floor.
+        Relative speed at which the voltage leaves its floor, at most 10.
     sync_w
         What the GPU draws instead while gradients synchronise; None: no difference.
     """
@@ -118,7 +122,7 @@ class PowerCurve(Record, frozen=True, kw_only=True):
     a_w: NonNegative
     b_w: NonNegative = 0.0
     c_w: NonNegative = 0.0
-    s0: Positive = 1.0
+    s0: Annotated[Positive, msgspec.Meta(le=10)] = 1.0
     sync_w: NonNegative | None = None
 
     def computing_w(self, speed: float = 1.0) -> float:

@@ -32,8 +32,14 @@ def state_problems(round: Round) -> Iterator[Problem]:
                 yield Problem(place + owner, "no allocation", "one, or the job under waiting")
             if name == "waiting" and state.allocation is not None:
                 yield Problem(place + owner, "an allocation", "none, or the job under running")
+
+
+def measured_problems(round: Round) -> Iterator[Problem]:
+    """Yield what is inconsistent in the noise scales that jobs measured."""
+    for name, states in (("running", round.running), ("waiting", round.waiting)):
+        for k, state in enumerate(states):
             if state.noise is not None:
-                yield from noise_problems(state.noise, f"{place}.noise")
+                yield from noise_problems(state.noise, f"{name}[{k}].noise")
 
 
 def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]:

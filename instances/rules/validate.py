@@ -21,7 +21,7 @@ from ronda.instances.rules.jobs import cost_problems, job_problems, order_proble
 from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.profile import curve_problems, profile_problems
-from ronda.instances.rules.round import running_problems, state_problems
+from ronda.instances.rules.round import measured_problems, running_problems, state_problems
 from ronda.instances.rules.sizes import DEPTH, depth
 from ronda.instances.schedule import Schedule
 
@@ -71,7 +71,7 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
         broken = list(cluster_problems(obj.cluster))
         if obj.cluster.out and not broken:
             broken = list(out_problems(obj.cluster))
-        odd = list(profile_problems(obj.profiles, obj.cluster))
+        odd = [*profile_problems(obj.profiles, obj.cluster), *measured_problems(obj)]
         whole = obj if broken or odd else completed(obj)
         own = _round(whole, cluster=not broken, physics=not (broken or odd))
         return cast("Kind", whole), [*broken, *odd, *own]

@@ -32,6 +32,12 @@ INSTANCES = {
         "-1",
         ">= 0",
     ),
+    "speed beyond any clock": (
+        put("profiles", "net", "power", {"A": {"a_w": 60, "s0": 1.7e308}}),
+        "profiles.net.power.A.s0",
+        "1.7e+308",
+        "<= 10",
+    ),
     "busy below idle": (
         put("profiles", "net", "power", {"A": {"a_w": 40, "b_w": 19}}),  # 49.5 W at clock 0.5
         "profiles.net.power.A",

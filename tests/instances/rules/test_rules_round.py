@@ -64,6 +64,12 @@ ROUNDS = {
         "[2.0, 1.0]",
         "ascending",
     ),
+    "noise of a job whose rate is not given": (
+        put("running", 1, "noise", {"batches": [16, 32], "scale": [100]}),
+        "running[1].noise.scale",
+        "1 values for 2",
+        "each",
+    ),
     "pool": (put(*OPTION, "pool", 2), "running[0].allocation.option.pool", "2", "0 to 1"),
     "other pool": (put(*OPTION, "pool", 1), "option.pool", "1 (p/B)", 'partition "default"'),
     "clock": (put(*OPTION, "clock", 0.7), "option.clock", "0.7", "0.5, 1"),
