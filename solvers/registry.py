@@ -6,11 +6,13 @@ import difflib
 import importlib
 import re
 import sys
-from typing import Any
+from collections.abc import Collection
+from typing import Any, cast
 
 import msgspec
 
 from ronda.instances.errors import InputError
+from ronda.solvers import own
 from ronda.solvers.contract import Policy
 
 POLICIES = {
@@ -41,7 +43,7 @@ POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for ba
 OF_OBJECTIVE = "parameters"
 """Field of policies that have an objective: its parameters, which `policy` takes like others."""
 
-_SPEC = re.compile(r"\s*([A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_SPEC = re.compile(rf"\s*({own.IN_FILE}|[A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def policy(spec: str, **parameters: Any) -> Policy:
@@ -54,16 +56,20 @@ def policy(spec: str, **parameters: Any) -> Policy:
     """
     name, given = parse(spec)
     given |= parameters
+    if given.pop(own.CODE, own.code(name)) != own.code(name):
+        raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
     known = parameters_of(name, given.get("objective"))
     for key in given:
         if key not in known:
             raise InputError(f"--policy {name}", f"parameter {key!r}", _one_of(key, known))
     cls = policy_class(name)
-    own = {f.name for f in dataclasses.fields(cls)}
-    if OF_OBJECTIVE in own:
-        given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - own}
+    fields = own.parameters(cls)
+    if not dataclasses.is_dataclass(cls):
+        return own.make(cls, name, given)
+    if OF_OBJECTIVE in fields:
+        given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - fields.keys()}
     try:
-        made: Policy = msgspec.convert(given, type=cls, strict=False)
+        made: Policy = cast(Any, msgspec.convert(given, type=cls, strict=False))
     except msgspec.ValidationError as error:
         signature = ", ".join(f"{key}={value}" for key, value in known.items())
         raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
@@ -91,7 +97,10 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
 def policy_class(name: str) -> type:
     """Return the class of a policy by its name."""
     if name not in POLICIES:
-        raise InputError("--policy", repr(name), _one_of(name, POLICIES))
+        found_elsewhere = own.find(name)
+        if found_elsewhere is None:
+            raise InputError("--policy", repr(name), _one_of(name, [*POLICIES, *own.names()]))
+        return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)
     return found
@@ -102,9 +111,7 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
 
     Those of its objective, by default its own, are among them.
     """
-    known: dict[str, Any] = {
-        f.name: f.default for f in dataclasses.fields(policy_class(name)) if f.init
-    }
+    known = own.parameters(policy_class(name))
     if known.pop(OF_OBJECTIVE, None) is not None:
         from ronda.formulations.objectives.forms import parameters
 
@@ -114,9 +121,13 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
 
 def config_of(made: Policy) -> dict[str, Any]:
     """Return a policy's effective parameters, as they go into records; its objective's as well."""
-    fields = dataclasses.fields(made)  # type: ignore[arg-type]
-    own: dict[str, Any] = {f.name: getattr(made, f.name) for f in fields if f.init}
-    return own | dict(own.pop(OF_OBJECTIVE, {}))
+    known = own.values(made)
+    return known | dict(known.pop(OF_OBJECTIVE, {}))
+
+
+def as_policy(given: Policy | str) -> Policy:
+    """Return a policy by its name, as in `policy`, or as it is given."""
+    return policy(given) if isinstance(given, str) else own.adopted(given)
 
 
 def _value(text: str) -> Any:
@@ -127,7 +138,7 @@ def _value(text: str) -> Any:
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def _one_of(word: str, known: dict[str, Any]) -> str:
+def _one_of(word: str, known: Collection[str]) -> str:
     """Say what could have been meant."""
     if not known:
         return "no parameter: this policy has none"

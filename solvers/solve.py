@@ -7,7 +7,7 @@ from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
 from ronda.solvers.horizon.guard import answer
-from ronda.solvers.registry import policy as make_policy
+from ronda.solvers.registry import as_policy
 
 CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
 """Seconds to check a plan, for each job (measured on one slow core), and the share of the limit
@@ -40,7 +40,7 @@ def solve(
     """
     deadline = deadline or Deadline()
     round = validate(round)
-    made = make_policy(policy) if isinstance(policy, str) else policy
+    made = as_policy(policy)
     checked = deadline.sooner(_check_s(round, deadline))
     ledger = Ledger(round.cluster)
     return answer(made, round, ledger, deadline=checked, seed=seed, initial=initial)

@@ -14,7 +14,7 @@ from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
-from ronda.instances.check.answer import Violation, check
+from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.instances.metrics import summarise
@@ -31,10 +31,13 @@ BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of a run (the fields of ``ronda run``), and every rule that it breaks."""
+    """The metrics of a run (the fields of ``ronda run``), and what was wrong, in words.
+
+    That is every rule that the schedule breaks, and why the first of the refused plans was.
+    """
 
     metrics: dict[str, Any]
-    violations: list[Violation]
+    wrong: list[str]
 
 
 def measure(
@@ -56,7 +59,16 @@ def measure(
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
     metrics["wall_s"] = wall_s
-    return Measured(metrics, violations)
+    return Measured(metrics, [*map(str, violations), *_refused(schedule)])
+
+
+def _refused(schedule: Schedule) -> list[str]:
+    """Return a line on the plans that were refused, if there are any."""
+    found = [(record.now_s, why) for record in schedule.rounds for why in record.violations]
+    if not found:
+        return []
+    (now_s, why), *_ = found
+    return [f"{len(found)} faults of plans that were refused; the first at {now_s:g} s: {why}"]
 
 
 def believed(schedule: Schedule) -> dict[str, float]:

@@ -111,7 +111,8 @@ policy_option = _shown(
     "--policy",
     type=PolicyName(),
     default="milp",
-    help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'.",
+    help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'; a class of your own "
+    "as './mine.py:Mine'.",
 )
 seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
 _LEVELS = get_args(Knowledge)

@@ -27,8 +27,7 @@ from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.registry import config_of
-from ronda.solvers.registry import policy as make_policy
+from ronda.solvers.registry import as_policy, config_of
 from ronda.solvers.versions import versions
 
 Progress = Callable[[int, int, float], None]
@@ -81,7 +80,7 @@ def run(
         If jobs are left that the policy never starts.
     """
     validate(instance)
-    made = make_policy(policy) if isinstance(policy, str) else policy
+    made = as_policy(policy)
     driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence, knowledge)
     if journal is None:
         return driver.drive(None, progress)

@@ -76,8 +76,8 @@ def command(
         levels=(knowledge,),
     )
     measured = _measured(instance, case, out)
-    for violation in measured.violations:
-        note(f"violation: {violation}")
+    for each in measured.wrong:
+        note(f"violation: {each}")
     if as_json:
         emit(measured.metrics)
     else:

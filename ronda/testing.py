@@ -1,0 +1,192 @@
+"""What anyone may expect of a policy, as checks for policies of one's own.
+
+>>> import ronda, ronda.testing
+>>> ronda.testing.check_policy(ronda.policy("prices"))
+"""
+
+from collections import Counter
+from functools import lru_cache
+
+import msgspec
+
+from ronda.formulations.clock import Deadline
+from ronda.instances import generate
+from ronda.instances.check.answer import check
+from ronda.instances.plan import Plan, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.registry import as_policy
+from ronda.solvers.solve import solve
+
+LIMIT_S, LATE_S = 0.5, 0.25
+"""Seconds that a large round may take, and by which its plan may be late."""
+
+
+def check_policy(policy: Policy | str) -> None:
+    """Put a policy to all checks of `Contract`; the first that fails raises an AssertionError."""
+    contract = Contract(as_policy(policy))
+    for name in CHECKS:
+        getattr(contract, name)()
+
+
+class Contract:
+    """One policy, the rounds that it is asked, and its plans for them: each is made once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._plans: dict[str, Plan] = {}
+
+    def plan(self, name: str) -> Plan:
+        """Return the plan for a round, which it leaves as it was."""
+        if name not in self._plans:
+            round_ = rounds()[name]
+            before = msgspec.json.encode(round_)
+            self._plans[name] = solve(round_, self.policy, seed=7)
+            assert msgspec.json.encode(round_) == before, f"round {name!r} has been changed"
+        return self._plans[name]
+
+    def has_the_face_of_a_policy(self) -> None:
+        """Ask for a name, and capability flags."""
+        assert isinstance(self.policy, Policy)
+        assert isinstance(self.policy.capabilities, Capability)
+
+    def plans_are_valid(self) -> None:
+        """Ask the independent checker: it finds nothing, and no other's plan is in its place."""
+        for name, round_ in rounds().items():
+            plan = self.plan(name)
+            assert plan.stop is not StopReason.ERROR, f"round {name!r}: {plan.record.message}"
+            found = check(round_, plan)
+            assert found == [], f"round {name!r}: {found[0]}"
+            assert plan.policy == self.policy.name, f"plan of {plan.policy!r}"
+
+    def same_seed_gives_the_same_plan(self) -> None:
+        """Decide twice from scratch: the same allocations and nodes asleep."""
+        for name, round_ in rounds().items():
+            first, second = self.plan(name), solve(round_, self.policy, seed=7)
+            same = (first.allocations, first.asleep, first.objective)
+            assert same == (second.allocations, second.asleep, second.objective), name
+
+    def nothing_to_decide_is_no_special_case(self) -> None:
+        """Ask for the plan of a round without jobs: it is empty."""
+        empty = msgspec.structs.replace(rounds()["loose"], waiting=(), running=())
+        plan = solve(empty, self.policy)
+        assert plan.stop is not StopReason.ERROR, plan.record.message
+        assert plan.allocations == {}
+
+    def a_promised_bound_bounds(self) -> None:
+        """Compare it with the objective: it is above, by a fifth at most."""
+        if Capability.BOUND in self.policy.capabilities:
+            for name in rounds():
+                plan = self.plan(name)
+                assert plan.bound is not None, name
+                assert plan.objective is not None, name
+                assert plan.bound >= plan.objective * (1 - 1e-9), name
+                assert plan.gap is not None, name
+                assert 0 <= plan.gap < 0.2, name
+
+    def its_own_plan_is_a_good_start(self) -> None:
+        """Start from the policy's own plan: it does no worse."""
+        if Capability.WARM_START in self.policy.capabilities:
+            first = self.plan("balanced")
+            again = solve(rounds()["balanced"], self.policy, initial=first)
+            assert first.objective is not None
+            assert again.objective is not None
+            assert again.objective >= first.objective * (1 - 1e-4)
+
+    def jobs_that_may_not_be_stopped_keep_their_allocation(self) -> None:
+        """Look for the very same object, as `Plan` promises for what is left alone."""
+        plan = self.plan("must run")
+        for state in rounds()["must run"].running:
+            if not state.job.preemptible:
+                assert plan.allocations[state.job.id] is state.allocation, state.job.id
+
+    def a_deadline_is_kept(self) -> None:
+        """Give half a second for 600 jobs: back in time, with a valid plan that stops nobody."""
+        round_ = generate.round(600, None, "tight", 5)
+        self.plan("loose")  # imports are not what is tested here
+        deadline = Deadline(LIMIT_S)
+        plan = solve(round_, self.policy, deadline=deadline)
+        spent_s = deadline.elapsed()
+        assert spent_s < LIMIT_S + LATE_S, f"{spent_s:.2f} s of {LIMIT_S} s"
+        assert plan.stop is not StopReason.ERROR, plan.record.message
+        assert plan.stop is not StopReason.TIME_LIMIT or len(plan.allocations) >= len(round_.held)
+        assert check(round_, plan) == []
+
+
+CHECKS = (
+    "has_the_face_of_a_policy",
+    "plans_are_valid",
+    "same_seed_gives_the_same_plan",
+    "nothing_to_decide_is_no_special_case",
+    "a_promised_bound_bounds",
+    "its_own_plan_is_a_good_start",
+    "jobs_that_may_not_be_stopped_keep_their_allocation",
+    "a_deadline_is_kept",
+)
+"""The checks by name: each a method of `Contract`."""
+
+
+@lru_cache(maxsize=1)
+def rounds() -> dict[str, Round]:
+    """Return small rounds by what is special in them."""
+    structure = generate.Structure(
+        types=2, pods=2, racks=2, restart_s=300.0, deadlines=0.5, gangs=0.2, error=1.0
+    )
+    two_types = generate.round(14, 64, "balanced", 4, generate.Structure(types=2))
+    tiny = map(generate.tiny_round, range(100))
+    return {
+        "asleep": all_asleep(),
+        "balanced": generate.round(24, None, "balanced", 2),
+        "loose": generate.round(12, None, "loose", 1),
+        "must run": next(r for r in tiny if any(not s.job.preemptible for s in r.running)),
+        "several pools": generate.tiny_round(4),
+        "structured": generate.round(14, 128, "balanced", 4, structure),
+        "tight": generate.round(24, None, "tight", 3),
+        "nodes out": without(generate.round(20, 64, "balanced", 7), {0: 8, 3: 8, 5: 3}),
+        "a pool out": without(two_types, pool(two_types, 0)),
+    }
+
+
+def all_asleep() -> Round:
+    """Return a round of 3 jobs whose fair share, 5 GPUs, goes once into a node; both sleep."""
+    job = {"submit_s": 0, "profile": "a", "gpus": 1, "min_gpus": 1, "max_gpus": 8}
+    waiting = [{"job": {"id": i, "estimate": {"work": 1e3}, **job}, "since_s": 0} for i in "abc"]
+    speed = {"kind": "parametric", "alpha_c_s": 0.01, "beta_c_s": 0.002}
+    nodes = {"name": "nodes", "count": 2, "gpus_per_node": 8, "gpu_type": "T"}
+    plain = {
+        "cluster": {
+            "gpu_types": [{"name": "T", "memory_gib": 40, "idle_w": 50}],
+            "node_groups": [nodes],
+        },
+        "profiles": {"a": {"name": "a", "base_batch": 64, "throughput": {"T": speed}}},
+        "waiting": waiting,
+        "asleep": [0, 1],
+    }
+    return msgspec.convert(plain, type=Round)
+
+
+def pool(round: Round, index: int) -> dict[int, int]:
+    """Return the GPUs of the nodes of a pool."""
+    topology = round.cluster.topology
+    own = (node for node, k in enumerate(topology.node_pool.tolist()) if k == index)
+    return {node: int(topology.node_gpus[node]) for node in own}
+
+
+def without(round: Round, out: dict[int, int]) -> Round:
+    """Return a round with GPUs out of service, by node; jobs that held any of them wait."""
+    used = Counter[int]()
+    running, waiting = [], list(round.waiting)
+    size = round.cluster.topology.node_gpus
+    for state in round.running:
+        assert state.allocation is not None
+        placement = state.allocation.placement
+        if all(used[n] + gpus <= size[n] - out.get(n, 0) for n, gpus in placement):
+            used.update(dict(placement))
+            running.append(state)
+        else:
+            waiting.append(msgspec.structs.replace(state, allocation=None, pause_s=None))
+    cluster = msgspec.structs.replace(round.cluster, out=tuple(sorted(out.items())))
+    waiting.sort(key=lambda state: state.job.submit_s)
+    return msgspec.structs.replace(
+        round, running=tuple(running), waiting=tuple(waiting), cluster=cluster
+    )

@@ -1,0 +1,153 @@
+"""Policies of others: a class in a file, an entry point of an installed package, or an object.
+
+Such a class needs a method `plan` (`ronda.solvers.contract.Policy`) and keeps each parameter of
+its ``__init__`` in an attribute of the same name. Without a ``name`` it goes by what found it,
+without ``capabilities`` it promises nothing.
+"""
+
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, cast
+
+from ronda.instances.errors import InputError
+from ronda.solvers.contract import Capability, Policy
+
+GROUP = "ronda.policies"
+"""Group of the entry points in which packages name their policies."""
+
+IN_FILE = r"[^()]+\.py:[A-Za-z_]\w*"
+"""How a class in a file is written: ``./mine.py:Mine``."""
+
+CODE = "code"
+"""Parameter of a policy from a file: checksum of that, so that records name what decided."""
+
+MOST_BYTES = 2**24
+"""A larger file is not read: it is no policy."""
+
+
+def names() -> list[str]:
+    """Return the policies of installed packages, by name."""
+    return sorted({point.name for point in entry_points(group=GROUP)})
+
+
+def find(name: str) -> type | None:
+    """Return the class of a policy in a file or an installed package; None if there is none."""
+    if re.fullmatch(IN_FILE, name):
+        path, _, class_name = name.rpartition(":")
+        return _from_file(path, class_name, code(name))
+    for point in entry_points(group=GROUP, name=name):
+        try:
+            found = point.load()
+        except (Exception, SystemExit) as error:
+            raise _failed(name, error) from error
+        return _named(found, name)
+    return None
+
+
+def code(name: str) -> str:
+    """Return the checksum of a policy's file; empty if it is not from a file."""
+    if not re.fullmatch(IN_FILE, name):
+        return ""
+    path = Path(name.rpartition(":")[0])
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"--policy {name}", str(error.strerror), "a Python file") from None
+    if len(text) > MOST_BYTES:
+        raise InputError(f"--policy {name}", "more than 16 MiB", "a Python file")
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+@lru_cache(maxsize=16)
+def _from_file(path: str, class_name: str, _code: str) -> type:
+    """Import a file; its name among modules is its own."""
+    name = f"{path}:{class_name}"
+    spec = importlib.util.spec_from_file_location(f"ronda_policy_{_code}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses and pickle look for it
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[spec.name]
+        raise _failed(name, error) from error
+    if class_name not in vars(module):
+        there = [each for each, found in vars(module).items() if hasattr(found, "plan")]
+        expected = "one of " + ", ".join(there) if there else "a class with a method plan"
+        raise InputError(f"--policy {name}", f"no {class_name} in {path}", expected)
+    return _named(vars(module)[class_name], name)
+
+
+def _failed(name: str, error: BaseException) -> InputError:
+    """Return the line for a file or package that cannot be imported."""
+    told = " ".join(str(error).split())
+    found = f"{type(error).__name__}: {told}" if told else type(error).__name__
+    return InputError(f"--policy {name}", found, "code that can be imported")
+
+
+def _named(found: Any, name: str) -> type:
+    """Return a class that goes by a name; it must be able to plan."""
+    if not isinstance(found, type):
+        raise InputError(f"--policy {name}", type(found).__name__, "a class")
+    _complete(found, name, f"--policy {name}")
+    found.name = name  # type: ignore[attr-defined]
+    return found
+
+
+def _complete(cls: type, name: str, place: str) -> None:
+    """Give a class the name and the capabilities that it does not state; it must have `plan`."""
+    if not callable(getattr(cls, "plan", None)):
+        raise InputError(place, f"{cls.__name__} without a method plan", _PLAN)
+    if not hasattr(cls, "name"):
+        cls.name = name  # type: ignore[attr-defined]
+    if not hasattr(cls, "capabilities"):
+        cls.capabilities = Capability.NONE  # type: ignore[attr-defined]
+
+
+_PLAN = "plan(self, round, *, deadline, seed, initial=None)"
+
+
+def adopted(given: object) -> Policy:
+    """Return an object as a policy; it must be able to plan."""
+    if isinstance(given, type):
+        raise InputError("policy", f"the class {given.__name__}", f"an object: {given.__name__}()")
+    if not isinstance(given, Policy):
+        _complete(type(given), type(given).__name__, "policy")
+    return cast(Policy, given)
+
+
+def parameters(cls: type) -> dict[str, Any]:
+    """Return the parameters of a class and their defaults."""
+    known = inspect.signature(cls).parameters.values()
+    return {each.name: each.default for each in known if each.kind not in _STARRED}
+
+
+_STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def values(made: Policy) -> dict[str, Any]:
+    """Return the parameters of a policy as they are, and the code of one from a file."""
+    found = {}
+    for name in parameters(type(made)):
+        if not hasattr(made, name):
+            expected = "each parameter kept under its name"
+            raise InputError(f"policy {made.name}", f"no attribute {name!r}", expected)
+        found[name] = getattr(made, name)
+    return found | ({CODE: own} if (own := code(made.name)) else {})
+
+
+def make(cls: type, name: str, given: dict[str, Any]) -> Policy:
+    """Make a policy of a class that is no dataclass."""
+    try:
+        return cast(Policy, cls(**given))
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+        raise InputError(f"--policy {name}", found, "values that it takes") from error
