@@ -5,6 +5,7 @@ The rows are those of `ronda.formulations.allocation.rows`, in the units of `nor
 other `Separable` problem becomes a model in the same way.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.conflicts import gpus_by_pool
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable, normalise
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
@@ -29,20 +30,47 @@ Blocks = Sequence[tuple[str, Hashable]]
 def build(round: Round, table: OptionTable, values: Floats) -> Any:
     """Return the Pyomo model of a round: the most valuable choice of options that the limits allow.
 
-    `values` (K,) is what each option is worth; not to run is worth 0.
+    `values` (K,) is what each option is worth; not to run is worth 0. Numbers are in GPUs, watts,
+    joules and the unit of the values, and options are called by their job, pool, GPUs, clock and
+    batch (`option_names`).
     """
-    return build_case(make_case(round, table, values))
+    case = make_case(round, table, values)
+    return _built(case, separable(case, both_limits=True), option_names(case))
 
 
 def build_case(case: Case) -> Any:
     """Return the Pyomo model of a case, with the `Case` as its attribute ``case``."""
-    problem, _ = normalise(separable(case, both_limits=True))
     options = case.rows
     if case.waking is not None:  # K more for the same option after waking
         options = options + case.waking.late * len(case.table)
+    return _built(case, normalise(separable(case, both_limits=True))[0], options.tolist())
+
+
+def option_names(case: Case) -> list[Hashable]:
+    """Return (K,) the index of each x: job, pool, GPUs, clock and batch.
+
+    Behind these stands the span where they alone do not tell an option, and ``current`` for what
+    the job runs on if that does not tell it either.
+    """
+    t, rows = case.table, case.rows
+    jobs = [t.jobs[j].job.id for j in t.job[rows].tolist()]
+    numbers = (t.pool[rows].tolist(), t.gpus[rows].tolist(), t.clock[rows], t.batch[rows])
+    pool, gpus, *others = numbers
+    clock, batch = ([int(x) if x == int(x) else x for x in column.tolist()] for column in others)
+    named: list[tuple[Hashable, ...]] = list(zip(jobs, pool, gpus, clock, batch, strict=True))
+    spans = [(SPANS[span],) for span in t.span[rows].tolist()]
+    current = [("current",) * now for now in t.current[rows].tolist()]
+    for more in (spans, current):
+        times = Counter(named)
+        named = [(*x, *(y if times[x] > 1 else ())) for x, y in zip(named, more, strict=True)]
+    return list(named)
+
+
+def _built(case: Case, problem: Separable, options: Sequence[Hashable]) -> Any:
+    """Return the model of a case, whose problem is in any units."""
     model = build_separable(
         problem,
-        options=options.tolist(),
+        options=options,
         jobs=[state.job.id for state in case.table.jobs],
         blocks=[
             *(("awake", c.name) for c in case.classes if case.sleeps),
@@ -56,7 +84,7 @@ def build_case(case: Case) -> Any:
 def build_separable(
     problem: Separable,
     *,
-    options: Sequence[int] | None = None,
+    options: Sequence[Hashable] | None = None,
     jobs: Sequence[Hashable] | None = None,
     blocks: Blocks | None = None,
 ) -> Any:
@@ -76,7 +104,7 @@ def build_separable(
     return model
 
 
-def variables(model: Any, options: Sequence[int] | None, blocks: Blocks | None) -> None:
+def variables(model: Any, options: Sequence[Hashable] | None, blocks: Blocks | None) -> None:
     """x_k ∈ {0, 1}; 0 ≤ z_b ≤ n_b, in whole numbers where blocks are whole."""
     problem: Separable = model.problem
     model.x = pyo.Var(range(len(problem.value)) if options is None else options, domain=pyo.Binary)

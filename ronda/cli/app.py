@@ -22,6 +22,10 @@ COMMANDS = {
     "frontier": ("ronda.cli.commands.frontier", "Sweep the energy budget of instances."),
     "anytime": ("ronda.cli.commands.anytime", "Draw plan quality against time on rounds."),
     "export": ("ronda.cli.commands.export", "Write a round's model for other solvers."),
+    "import-solution": (
+        "ronda.cli.commands.import_solution",
+        "Make a plan of another solver's solution.",
+    ),
     "explain": ("ronda.cli.commands.explain", "Say which limits of a round conflict."),
     "instances": ("ronda.cli.commands.instances.group", "List, check, convert, make instances."),
     "profile": ("ronda.cli.commands.profile.group", "Fit models of speed and power."),

@@ -1,7 +1,7 @@
 """Load what an argument names, and say what else would be needed."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ronda.cli.output import emit, tell
 from ronda.instances.errors import InputError
@@ -9,6 +9,9 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
+
+if TYPE_CHECKING:
+    from ronda.solvers.decision.plan import Question
 
 
 def subject(source: str) -> Instance | Round:
@@ -54,9 +57,8 @@ def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
         tell(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")
 
 
-def allocation_model(round: Round, spec: str) -> Any:
-    """Return the Pyomo model that ``--policy milp(...)`` stands for."""
-    from ronda.formulations.allocation.pyomo_model import build
+def question_of(round: Round, spec: str) -> tuple["Question", float]:
+    """Return the question whose model ``--policy milp(...)`` solves, and to which gap."""
     from ronda.instances.rules.validate import validate
     from ronda.solvers.decision.plan import Question
     from ronda.solvers.policies.optimising.milp import Milp
@@ -66,5 +68,20 @@ def allocation_model(round: Round, spec: str) -> Any:
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
     validate(round)
-    question = Question.of(round, made.objective, elastic=made.elastic, parameters=made.parameters)
+    asked = Question.of(
+        round,
+        made.objective,
+        policy=made.name,
+        packages=made.packages,
+        elastic=made.elastic,
+        parameters=made.parameters,
+    )
+    return asked, made.gap
+
+
+def allocation_model(round: Round, spec: str) -> Any:
+    """Return the Pyomo model that ``--policy milp(...)`` stands for."""
+    from ronda.formulations.allocation.pyomo_model import build
+
+    question, _ = question_of(round, spec)
     return build(round, question.table, question.values)

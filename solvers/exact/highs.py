@@ -1,4 +1,4 @@
-"""Any Pyomo model through HiGHS: solve with a start and a deadline, and export.
+"""Any Pyomo model through HiGHS: solve with a start and a deadline.
 
 The Pyomo model stays the formulation of record; HiGHS gets its arrays directly (`LinearForm`),
 because Pyomo's own interfaces have no incumbent callback and redirect the process's output. One
@@ -6,11 +6,8 @@ thread always: two solves in two threads of one process can block each other ind
 nothing here may be called from two threads.
 """
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import highspy
@@ -265,11 +262,6 @@ def _nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) -
     return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)
 
 
-SUFFIXES = (".lp", ".mps")
-
-_NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
-
-
 def solve(
     model: Any,
     *,
@@ -302,44 +294,3 @@ def solve(
         for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)
     return outcome
-
-
-def export(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
-
-    Blanks in names become ``_``; in ``.lp`` files, whose syntax allows less, ``[...]`` becomes
-    ``(...)`` and other special characters ``_``. InputError if the suffix is another one, the model
-    is not linear, or the file cannot be written.
-    """
-    target = Path(path)
-    if target.suffix not in SUFFIXES:
-        raise InputError(str(path), f"suffix {target.suffix!r}", " or ".join(SUFFIXES))
-    form = linear_form(model)
-    plain = target.suffix == ".lp"
-    columns, rows = ([one.name for one in many] for many in (form.columns, form.rows))
-    highs = highs_of(form, names=(_names(columns, plain=plain), _names(rows, plain=plain)))
-    draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    try:
-        if not target.parent.is_dir():
-            raise InputError(str(path), "no such folder", "a folder that exists")
-        if highs.writeModel(str(draft)) == highspy.HighsStatus.kError or not draft.exists():
-            raise InputError(str(path), "a file that cannot be written", "a folder to write in")
-        draft.replace(target)
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), "a file that can be written") from error
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _names(names: list[str], *, plain: bool) -> list[str]:
-    """Return the names as a file can hold them, still all different."""
-    taken: set[str] = set()
-    written = []
-    for number, name in enumerate(names):
-        new = _NOT_IN_LP.sub("_", name.replace("[", "(").replace("]", ")")) if plain else name
-        new = "_".join(new.split())
-        if new in taken:
-            new = f"{new}~{number}"
-        taken.add(new)
-        written.append(new)
-    return written

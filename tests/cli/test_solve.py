@@ -1,6 +1,7 @@
 """``solve``, ``export`` and ``explain``: one round."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -131,19 +132,42 @@ def test_explain_says_that_all_is_well(folder, ronda):
 
 
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
-def test_exported_model_has_the_optimum_that_solve_finds(suffix, folder, ronda):
-    """Another run of HiGHS on the file reaches the same objective (the file is in scaled units)."""
+def test_a_solution_of_the_exported_model_is_a_plan(suffix, folder, ronda):
+    """Another run of HiGHS on the file reaches the objective of `solve`; its file is a plan."""
     import highspy
 
     done = ronda("export", "round.json", "--out", f"model.{suffix}", "--json")
     assert done.exit_code == 0, done.output
+    head = (folder / f"model.{suffix}").read_text().splitlines()[0]
+    assert head[1:].startswith(" ronda: round generated-balanced-12-0")
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.readModel(str(folder / f"model.{suffix}"))
     assert highs.getNumCol() == json.loads(done.stdout)["variables"]
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    assert highs.getInfo().objective_function_value > 0
+    highs.writeSolution(str(folder / "model.sol"), 0)
+    solved = json.loads(ronda("solve", "round.json", "--policy", "milp(gap=0)", "--json").stdout)
+    assert highs.getObjectiveValue() == pytest.approx(solved["objective"], rel=1e-4)
+    done = ronda("import-solution", "round.json", "model.sol", "--out", "plan.json", "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["violations"], found["status"]) == (0, 0, "optimal")
+    assert found["objective"] == pytest.approx(highs.getObjectiveValue(), rel=1e-9)
+    assert ronda("instances", "check", "round.json", "plan.json").exit_code == 0
+
+
+def test_a_poor_solution_is_not_called_optimal(folder, ronda):
+    """One job runs: the gap is to the bound of the price engine."""
+    ronda("export", "round.json", "--out", "model.lp")
+    name = re.search(r"x\(\S+", (folder / "model.lp").read_text().split("obj:")[1])[0]
+    (folder / "poor.sol").write_text(f"objective value: 1\n{name} 1\n")
+    done = ronda("import-solution", "round.json", "poor.sol", "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["running"], found["status"]) == (0, 1, "feasible")
+    assert found["gap"] > 0.1
+    done = ronda("import-solution", "round.json", "round.json")
+    assert done.exit_code == 2
+    assert "ronda export" in done.stderr
 
 
 def test_policies_without_a_model_cannot_be_exported(folder, ronda):

@@ -6,6 +6,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
+from ronda.instances.text import printable
 
 
 @taught(
@@ -19,7 +20,12 @@ from ronda.cli.options import TARGET, force_option, json_option, policy_option, 
 @force_option
 @json_option
 def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> None:
-    """Write the mixed-integer program of a ROUND in a format that every solver reads."""
+    """Write the mixed-integer program of a ROUND in a format that every solver reads.
+
+    The objective is the one that `ronda solve` reports; resources are in GPUs, watts and joules. A
+    variable is called x(job,pool,GPUs,clock,batch), and is 1 if the job gets that option.
+    `ronda import-solution` makes a plan of what the solver finds.
+    """
     from ronda.cli.load import allocation_model
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, refuse_existing, tell
@@ -31,10 +37,10 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
 
-    from ronda.solvers.exact.highs import export
+    from ronda.solvers.exact.model_file import export
 
     model = allocation_model(round_, policy)
-    export(model, out)
+    export(model, out, _remarks(round_.name, policy))
     fields = {
         "out": str(out),
         "round": round_.name,
@@ -45,3 +51,13 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         emit(fields)
     else:
         tell(f"{out}: {fields['variables']:,} variables, {fields['constraints']:,} constraints")
+
+
+def _remarks(round: str, policy: str) -> list[str]:
+    """Return what a reader of the file needs to know."""
+    return [
+        f"ronda: round {printable(round)}, policy {printable(policy)}",
+        "Maximise the objective that `ronda solve` reports for this round.",
+        "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own.",
+        "Rows are in GPUs, watts (beyond what is drawn with nothing running) and joules.",
+    ]

@@ -1,5 +1,6 @@
 """``ronda solve``: decide one round."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,14 +80,29 @@ def command(
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)
     plan = solve(round_, made, deadline=deadline, seed=seed)
-    found = check(round_, plan)
     why = why_of(round_, plan, made, explain)
     if out is not None:
         write(plan, out)
+    if source == "-" and out is None and not explain and not as_json:
+        tell_json(encode(plan))  # as `--out` would write it
+        return _verdict(source, plan, [str(v) for v in check(round_, plan)])
+    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why)
+
+
+def report(
+    source: str,
+    round_: Round,
+    plan: Plan,
+    deadline: Deadline,
+    *,
+    as_json: bool,
+    seed: int = 0,
+    why: Sequence["Explanation"] = (),
+) -> int:
+    """Show a plan and its check; return the exit code."""
+    found = check(round_, plan)
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
-    elif source == "-" and out is None and not explain:
-        tell_json(encode(plan))  # as `--out` would write it
     else:
         _show(round_, plan, deadline, why)
     return _verdict(source, plan, [str(v) for v in found])
@@ -101,7 +117,7 @@ def _emit(
     seed: int,
     violations: int,
     deadline: Deadline,
-    why: list["Explanation"],
+    why: Sequence["Explanation"],
 ) -> None:
     record = plan.record
     emit(
@@ -135,7 +151,7 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     return 1 if violations or infeasible or failed else 0
 
 
-def _show(round_: Round, plan: Plan, deadline: Deadline, why: list["Explanation"]) -> None:
+def _show(round_: Round, plan: Plan, deadline: Deadline, why: Sequence["Explanation"]) -> None:
     parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
     if plan.prices:
         parts.append(_price_table(plan))

@@ -3,7 +3,6 @@
 import time
 from itertools import product
 
-import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.highs import export, linear_form, solve, solve_form
+from ronda.solvers.exact.highs import linear_form, solve, solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
 
 
@@ -191,40 +190,6 @@ def test_same_seed_same_solution():
     assert first.x.tolist() == second.x.tolist()
     assert first.nodes == second.nodes
     assert [w for _, w in first.incumbents] == [w for _, w in second.incumbents]
-
-
-@pytest.mark.parametrize("suffix", [".lp", ".mps"])
-def test_exported_models_have_the_same_optimum_and_names(tmp_path, suffix):
-    """HiGHS reads the file back to the same optimum; rows keep the model's names."""
-    model = pyo.ConcreteModel()
-    model.x = pyo.Var(["a b", "c/d#1"], domain=pyo.Binary)
-    model.gpus = pyo.Constraint(
-        ["default/V100"], rule=lambda m, _: 3 * m.x["a b"] + 2 * m.x["c/d#1"] <= 4
-    )
-    model.worth = pyo.Objective(expr=2 * model.x["a b"] + model.x["c/d#1"] + 5, sense=pyo.maximize)
-    path = tmp_path / f"model{suffix}"
-    export(model, path)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    highs.run()
-    assert highs.getObjectiveValue() == pytest.approx(solve(model, gap=0).objective)
-    row, columns = highs.getLp().row_names_[0], list(highs.getLp().col_names_)
-    if suffix == ".lp":
-        assert (row, columns) == ("gpus(default_V100)", ["x(a_b)", "x(c_d#1)"])
-    else:
-        assert (row, columns) == ("gpus[default/V100]", ["x[a_b]", "x[c/d#1]"])
-
-
-def test_export_refuses_what_it_cannot_write(tmp_path):
-    """Another suffix or a folder that is not there: an error that says so, and no file."""
-    model = knapsack([1], [1], 1)
-    with pytest.raises(InputError, match=r"\.lp or \.mps"):
-        export(model, tmp_path / "model.txt")
-    with pytest.raises(InputError, match="no such folder"):
-        export(model, tmp_path / "absent" / "model.lp")
-    assert list(tmp_path.iterdir()) == []
 
 
 def conflicting():

@@ -1,0 +1,66 @@
+"""``ronda import-solution``: a round as another solver decided it."""
+
+from pathlib import Path
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import (
+    TARGET,
+    force_option,
+    json_option,
+    policy_option,
+    round_argument,
+    time_limit_option,
+)
+
+
+@taught(
+    "import-solution",
+    "ronda import-solution round.json model.sol --out plan.json",
+    "ronda import-solution round.json model.sol --policy 'milp(elastic=false)' --json",
+)
+@round_argument
+@click.argument("solution", type=click.Path(path_type=Path), metavar="SOLUTION")
+@policy_option
+@time_limit_option(60.0, "For all of it.")
+@click.option(
+    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
+)
+@force_option
+@json_option
+@click.pass_obj
+def command(
+    entered: float,
+    source: str,
+    solution: Path,
+    policy: str,
+    time_limit: float,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Make a checked plan of a SOLUTION that any solver found for the exported model of a ROUND.
+
+    `ronda export` writes the model; use the same --policy. A line of SOLUTION has the name of a
+    variable and its value behind it, as HiGHS, SCIP, CBC and Gurobi write them. The plan's gap is
+    to the bound of ronda's own price engine.
+    """
+    from ronda.cli.commands.solve import report
+    from ronda.cli.load import question_of
+    from ronda.cli.load import round_ as load_round
+    from ronda.cli.output import refuse_existing
+    from ronda.formulations.clock import Deadline
+    from ronda.instances.files.json import write
+    from ronda.solvers.decision.by_file import allocate_by_file
+    from ronda.solvers.decision.plan import to_plan
+    from ronda.solvers.prices.search import Search
+
+    refuse_existing(out, force=force)
+    round_, deadline = load_round(source), Deadline(time_limit, started=entered)
+    question, gap = question_of(round_, policy)
+    choice = allocate_by_file(question, solution, Search(gap=gap, deadline=deadline))
+    plan = to_plan(question, choice, deadline)
+    if out is not None:
+        write(plan, out)
+    return report(source, round_, plan, deadline, as_json=as_json)
