@@ -10,12 +10,23 @@ import msgspec
 
 from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
-from ronda.cli.options import NODES, SECONDS, SEED, file_option, force_option, json_option
-from ronda.cli.output import refuse_existing
-from ronda.instances.files.storage import packer
+from ronda.cli.options import (
+    NODES,
+    SECONDS,
+    SEED,
+    TARGET,
+    file_option,
+    force_option,
+    json_option,
+)
+from ronda.cli.output import display, note, refuse_existing
+from ronda.cli.output import table as shown
+from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
+from ronda.instances.traces import rigid
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
+from ronda.instances.traces.mapped import NAMED, UNITS, Converted, columns_of, read_mapped
 from ronda.instances.traces.ones import read_ones
 from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
 from ronda.instances.traces.pollux import read_pollux
@@ -32,7 +43,7 @@ from ronda.instances.traces.table import ALL
     ),
 )
 def command() -> None:
-    """Convert a published trace into an instance file.
+    """Convert a published trace, or any table of jobs, into an instance file.
 
     What each reader keeps, and how the literature cuts the trace, is told by its own help.
     """
@@ -129,6 +140,100 @@ def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest
 def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
     """Read a trace of the ONES artifact: elastic jobs whose batch may change."""
     _convert(lambda _: read_ones(source, seed=seed, nodes=nodes), out, rest)
+
+
+MACHINES = {"v100": "V100_NODE", "p100": "P100_NODE", "a100": "A100_NODE", "t4": "T4_NODE"}
+
+
+@command.command(
+    name="table",
+    cls=Taught,
+    examples=(
+        "ronda instances convert table jobs.csv --map submit=arrival,gpus=num_gpus,duration=run_s"
+        " --load 0.9 --out mine.json.zst",
+        "ronda instances convert table sacct.txt --map sacct --nodes 16 --picture load.png"
+        " --out slurm.json.zst",
+        "ronda instances convert table log.swf --map swf --load 0.8 --out swf.json.zst",
+    ),
+)
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--map",
+    "mapping",
+    required=True,
+    metavar="COLUMNS",
+    help=f"{', '.join(NAMED)}; a .json file; or submit=COLUMN,gpus=COLUMN,duration=COLUMN (or "
+    "start= and end=), and id=, user=, vc=, state=, states=A/B (those kept), "
+    f"unit={'|'.join(UNITS)} (of times that are numbers), zone= (of dates), separator=.",
+)
+@click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
+@click.option("--nodes", type=click.IntRange(1), help="Of the cluster.")
+@click.option(
+    "--load",
+    "share",
+    type=click.FloatRange(0, min_open=True),
+    help="Without --nodes: as many as make the load this, from first to last submission.",
+)
+@click.option(
+    "--gpus-per-node", type=click.IntRange(1), default=8, show_default=True, help="Of a node."
+)
+@click.option(
+    "--gpu", type=click.Choice(tuple(MACHINES)), default="v100", show_default=True, help="Type."
+)
+@filter_options
+@click.option("--picture", type=TARGET, metavar="FILE", help="Draw the load: .png or .svg.")
+@write_option
+def table(
+    source: Path,
+    mapping: str,
+    keep_map: Path | None,
+    nodes: int | None,
+    share: float | None,
+    gpus_per_node: int,
+    gpu: str,
+    picture: Path | None,
+    name: str | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+    **limits: Any,
+) -> None:
+    """Read any table with a job a row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
+
+    Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
+    summary says how many, and why.
+    """
+    for path in (out, keep_map, picture):
+        refuse_existing(path, force=force)
+    packer(out)  # a wrong suffix is told before any work
+    columns = columns_of(mapping)
+    done = read_mapped(
+        source,
+        columns,
+        machine=replace(getattr(rigid, MACHINES[gpu]), gpus=gpus_per_node),
+        nodes=nodes,
+        share=share,
+        filters=replace(ALL, **{key: value for key, value in limits.items() if value is not None}),
+        name=name or source.name.split(".")[0],
+    )
+    if keep_map is not None:
+        store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
+    if picture is not None:
+        from ronda.bench.figures.demand import draw_demand
+
+        draw_demand(done.instance, picture)
+    if not as_json:
+        _show(done)
+    written(done.instance, out, as_json=as_json)
+
+
+def _show(done: Converted) -> None:
+    made = shown("rows dropped", "because of")
+    for why, count in done.dropped.items():
+        made.add_row(f"{count:,}", why)
+    if done.dropped:
+        display(made)
+    note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")
 
 
 def _convert(
