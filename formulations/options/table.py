@@ -7,7 +7,7 @@ restriction, so an option of span rack dominates none of another span; nor does 
 racks dominate it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -126,24 +126,40 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
         if state.job.id in plan.allocations
     }
     columns = (table.pool, table.gpus, table.span, table.width, table.clock, table.batch)
-    same = runs_as(np.array(columns), table.job, len(table.jobs), held)
-    return _by_job(table, np.flatnonzero(same | table.must_run[table.job]))
+    same = runs_as(columns, np.arange(len(table)), table.job, held)
+    must = np.flatnonzero(table.must_run[table.job])
+    return _by_job(table, np.union1d(same, must))
 
 
-def runs_as(columns: Floats, job: Rows, jobs: int, held: Mapping[int, Option]) -> Mask:
-    """Return (K,) whether a row runs its job as an option by number of the job says.
+def columns_of(options: Iterable[Option]) -> Floats:
+    """Return (COLUMNS, n) the columns of options."""
+    rows = [
+        (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, o.rate, o.power_w)
+        for o in options
+    ]
+    return np.array(rows, dtype=float).reshape(-1, COLUMNS).T
+
+
+def runs_as(
+    columns: Sequence[Rows | Floats] | Floats, way: Rows, job: Rows, held: Mapping[int, Option]
+) -> Rows:
+    """Return which rows run their job as an option by number of the job says, ascending.
 
     Parameters
     ----------
-    columns, job
-        (6, K) pool, GPUs, span, width, clock and batch of rows, and (K,) whose they are.
-    jobs
-        How many jobs there are.
+    columns
+        Pool, GPUs, span, width, clock and batch of ways to run jobs.
+    way, job
+        (K,) which of the ways each row is, and whose it is.
     """
-    wanted = np.full((len(columns), jobs), np.nan)
-    for j, o in held.items():
-        wanted[:, j] = (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch)
-    return np.asarray((columns == wanted[:, job]).all(axis=0))
+    if not held:
+        return np.empty(0, dtype=np.int64)
+    wanted = np.full((RATE, max(held) + 1), np.nan)
+    wanted[:, list(held)] = columns_of(held.values())[:RATE]
+    rows = np.flatnonzero(job < wanted.shape[1])
+    for column, want in zip(columns, wanted, strict=False):
+        rows = rows[column[way[rows]] == want[job[rows]]]
+    return rows
 
 
 def _by_job(table: OptionTable, rows: Rows) -> Rows:
