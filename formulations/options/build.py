@@ -259,7 +259,8 @@ def _offer(of: Application, terms: Terms, noise: NoiseScale | None) -> Offer:
 def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
     """Return the rows of a grid that jobs of some noise have, by their position, ascending."""
     kept, rates = _choose(of, terms, grid, noises)
-    return Offer(*kept.nonzero(), rates[kept])
+    which, way = kept.nonzero()
+    return Offer(which, way, rates[kept])
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ racks dominate it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -28,7 +29,7 @@ POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
 Those before `RATE` say how a job runs, the others what that gives."""
 
 
-class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The options of a round: the one language that every solver speaks.
 
     Rows are sorted by job; the rows of job j are ``start[j]:start[j + 1]`` (possibly none).
@@ -75,7 +76,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Return the number of options (rows)."""
         return len(self.job)
 
-    @property
+    @cached_property
     def extra_w(self) -> Floats:
         """(K,) the watts that each option adds to those of its GPUs idle."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
