@@ -199,7 +199,8 @@ def _stop_share(pause_s: ArrayLike, left_s: ArrayLike, horizon_s: float) -> Floa
     """Return c/H of stops with such pauses, of jobs that run and need `left_s` more."""
     pause_s = np.asarray(pause_s, dtype=float)
     lasts_s = np.minimum(np.maximum(left_s, pause_s / MOST_OF_A_STOP), horizon_s)
-    return np.divide(pause_s, lasts_s, out=np.zeros_like(pause_s), where=pause_s > 0)
+    share = np.zeros_like(pause_s)
+    return np.asarray(np.divide(pause_s, lasts_s, out=share, where=pause_s > 0))
 
 
 def loss_of_moves(
