@@ -90,19 +90,22 @@ def option(table: OptionTable, k: int) -> Option:
 
 def options(table: OptionTable, rows: Rows) -> list[Option]:
     """Return rows as options (see `option`)."""
-    columns = (
-        table.pool[rows].tolist(),
-        table.gpus[rows].tolist(),
-        [SPANS[span] for span in table.span[rows].tolist()],
-        table.clock[rows].tolist(),
-        table.batch[rows].tolist(),
-        table.width[rows].tolist(),
-        table.rate[rows].tolist(),
-        table.power_w[rows].tolist(),
-    )
-    names = ("pool", "gpus", "span", "clock", "batch", "width", "rate", "power_w")
+    t = table
+    columns = (t.pool, t.gpus, t.span, t.width, t.clock, t.batch, t.rate, t.power_w)
     found = [
-        Option(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)
+        Option(
+            pool=pool,
+            gpus=gpus,
+            span=SPANS[span],
+            width=width,
+            clock=clock,
+            batch=batch,
+            rate=rate,
+            power_w=power_w,
+        )
+        for pool, gpus, span, width, clock, batch, rate, power_w in zip(
+            *(column[rows].tolist() for column in columns), strict=True
+        )
     ]
     for i in np.flatnonzero(table.current[rows]).tolist():
         allocation = table.jobs[table.job.item(rows[i])].allocation
@@ -184,7 +187,9 @@ def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
         (D, R) what each row takes of everything that matters.
     """
     others = np.arange(len(speed))
-    cheap = (costs[:, None, :] <= costs[:, :, None]).all(axis=0)  # [row, other]
+    cheap = np.ones((len(speed), len(speed)), dtype=bool)  # [row, other]
+    for cost in costs:
+        cheap &= cost <= cost[:, None]
     equal = cheap & cheap.T
     first = cheap & ~(equal & (others >= others[:, None]))
     later = equal & (others > others[:, None])
