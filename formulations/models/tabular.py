@@ -157,5 +157,6 @@ def _by_cell(
     gpus: NDArray[np.generic], nodes: NDArray[np.generic]
 ) -> list[tuple[tuple[int, int], NDArray[np.bool_]]]:
     """Return each distinct (GPUs, nodes) with the mask of where it occurs."""
-    pair = gpus + 1j * nodes
+    pair = np.empty(gpus.shape, dtype=complex)
+    pair.real, pair.imag = gpus, nodes
     return [((int(n.real), int(n.imag)), np.asarray(pair == n)) for n in np.unique(pair)]

@@ -238,28 +238,29 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
 def _unbeaten(key: Rows, goods: Floats) -> Mask:
     """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
 
-    In a group the first good ascends. Each pass compares all with those so many places before, as
-    far as groups reach; later ones win only where the first good is the same. Once half of them are
-    beaten, the others are compared anew without these.
+    In a group the first good ascends, so that later ones win only where it is the same. Each pass
+    compares all with those so many places before, as far as groups reach, and first by what most
+    often tells them apart: the last good (the value), and among equals the second. Once half of
+    them are beaten, the others are compared anew without these.
     """
     kept = np.zeros(len(key), dtype=bool)
     left, beaten, before = np.arange(len(key)), kept.copy(), 1
     level, ties = np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(goods[0]) != 0))), True
     while before < len(left):
-        loses = key[before:] == key[:-before]
-        if not loses.any():
+        alike = key[before:] == key[:-before]
+        if not alike.any():
             break
+        at = np.flatnonzero(alike & (goods[-1, :-before] <= goods[-1, before:]))
+        for each in goods[1:-1]:
+            at = at[each[at] <= each[at + before]]
+        beaten[at + before] = True
         if ties:
-            wins = level[before:] == level[:-before]
-            ties = bool(wins.any())
-        for each in goods[1:]:
-            first, later = each[:-before], each[before:]
-            loses &= first <= later
-            if ties:
-                wins &= later <= first
-        beaten[before:] |= loses
-        if ties:
-            beaten[:-before] |= wins & ~loses
+            alike = level[before:] == level[:-before]
+            ties = bool(alike.any())
+            at = np.flatnonzero(alike & (goods[1, before:] <= goods[1, :-before]))
+            for each in goods[2:]:
+                at = at[each[at + before] <= each[at]]
+            beaten[at] |= (goods[1:, at + before] < goods[1:, at]).any(axis=0)
         before += 1
         if 2 * np.count_nonzero(beaten) > len(left):
             left, key, goods, before = left[~beaten], key[~beaten], goods[:, ~beaten], 1
