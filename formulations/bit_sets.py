@@ -13,6 +13,9 @@ def bits(mask: int) -> Iterator[int]:
     """Yield the numbers in a set, ascending."""
     start = -1
     while mask:
+        empty = lowest_bit(mask)
+        mask >>= empty
+        start += empty
         part = mask & _PART
         while part:
             lowest = part & -part

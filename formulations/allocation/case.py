@@ -1,6 +1,7 @@
 """What the allocation model of a round is made from: the options that matter, nodes and limits."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Waking:
     gpus: Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """What the model of a round is made from.
 
@@ -56,56 +57,56 @@ class Case:
     waking: Waking | None = None
     awake: tuple[int, ...] | None = None
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The largest value: one unit of the model's objective."""
         return float(np.abs(self.value).max(initial=0.0)) or 1.0
 
-    @property
+    @cached_property
     def job(self) -> Rows:
         """(n,) the job of each variable."""
         return self.table.job[self.rows]
 
-    @property
+    @cached_property
     def pool(self) -> Rows:
         """(n,) the pool of each variable."""
         return self.table.pool[self.rows]
 
-    @property
+    @cached_property
     def gpus(self) -> Rows:
         """(n,) the GPUs of each variable."""
         return self.table.gpus[self.rows]
 
-    @property
+    @cached_property
     def extra_w(self) -> Floats:
         """(n,) watts that each variable adds to those of its GPUs idle."""
         return self.table.extra_w[self.rows]
 
-    @property
+    @cached_property
     def charged_w(self) -> Floats:
         """(n,) mean watts over the energy window that each variable is charged."""
         return self.charges[self.rows]
 
 
-def lasts_s(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) for how long options draw their power; infinite for jobs of unknown size.
+def lasts_s(round: Round, table: OptionTable, rows: Rows) -> Floats:
+    """Return for how long options of `rows` draw their power; infinite for jobs of unknown size.
 
     A running job that was measured to be slower than its profile goes on for longer.
     """
     checkpoint()
-    work = work_ahead(round)
-    rate, running = table.rate.copy(), np.flatnonzero(table.current)
-    held = [table.jobs[j].allocation for j in table.job[running].tolist()]
+    work, job, rate = work_ahead(round), table.job[rows], table.rate[rows]
+    running = np.flatnonzero(table.current[rows])
+    held = [table.jobs[j].allocation for j in job[running].tolist()]
     claimed = [np.inf if each is None else each.option.rate for each in held]
     rate[running] = np.minimum(rate[running], np.array(claimed, dtype=float))
-    return np.asarray(work[table.job] / rate)
+    return np.asarray(work[job] / rate)
 
 
 def charged_w(round: Round, table: OptionTable) -> Floats:
     """Return (K,) the watts that options are charged throughout the window (`share`)."""
     if round.energy_j is None:
         return table.extra_w
-    return np.asarray(table.extra_w * share(round, lasts_s(round, table)))
+    return np.asarray(table.extra_w * share(round, lasts_s(round, table, np.arange(len(table)))))
 
 
 def restrict(case: Case, kept: Mask) -> Case:

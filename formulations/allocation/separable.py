@@ -154,7 +154,8 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
         value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
         use=np.array([_unit(row) for row in amounts]),
     )
-    amounts = kept(amounts / units.use[:, None])
+    for row, unit in zip(amounts, units.use, strict=True):
+        row[:] = kept(row / unit)
     own = Separable(
         start=problem.start,
         value=kept(problem.value / units.value),
@@ -195,7 +196,8 @@ def _whole(numbers: Floats) -> bool:
 def kept(values: Numbers) -> Numbers:
     """Round to `BITS` bits (G. W. Veltkamp's splitting: T. J. Dekker, Numer. Math. 18, 1971)."""
     scaled = values * SPLIT
-    return scaled - (scaled - values)
+    scaled -= scaled - values
+    return scaled
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:

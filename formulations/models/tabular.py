@@ -157,8 +157,6 @@ def _by_cell(
     gpus: NDArray[np.generic], nodes: NDArray[np.generic]
 ) -> list[tuple[tuple[int, int], NDArray[np.bool_]]]:
     """Return each distinct (GPUs, nodes) with the mask of where it occurs."""
-    pairs = set(zip(gpus.ravel().tolist(), nodes.ravel().tolist(), strict=True))
-    return [
-        ((int(n), int(spread)), np.asarray((gpus == n) & (nodes == spread)))
-        for n, spread in sorted(pairs)
-    ]
+    pair = np.empty(gpus.shape, dtype=complex)
+    pair.real, pair.imag = gpus, nodes
+    return [((int(n.real), int(n.imag)), np.asarray(pair == n)) for n in np.unique(pair)]

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
@@ -178,11 +179,12 @@ def loss_of_a_stop(o: Outlook, values: Floats) -> Floats:
     the horizon, a pause of c seconds later costs ``v c/H``: just as much more is every option of
     the job worth than not to run. 0 for jobs that wait.
     """
-    lost = np.zeros(len(o.table.jobs))
-    for k in np.flatnonzero(o.table.current).tolist():
-        j = int(o.table.job[k])
-        left_s = float(o.remaining[j] / o.table.rate[k])
-        lost[j] = values[k] * _stop_share(o.round, o.table.jobs[j], left_s, o.horizon_s)
+    t, lost = o.table, np.zeros(len(o.table.jobs))
+    rows = np.flatnonzero(t.current)
+    own = t.job[rows]
+    pause_s = np.array([stop_s(o.round, t.jobs[j]) for j in own.tolist()], dtype=float)
+    left_s = o.remaining[own] / t.rate[rows]
+    lost[own] = values[rows] * _stop_share(pause_s, left_s, o.horizon_s)
     return lost
 
 
@@ -193,10 +195,12 @@ def stop_s(round: Round, state: JobState) -> float:
     return costs.pause(state.allocation.option.gpus) + state.owed_at(round.now_s)
 
 
-def _stop_share(round: Round, state: JobState, left_s: float, horizon_s: float) -> float:
-    """Return c/H of a stop, for a job that runs and needs `left_s` more."""
-    pause_s = stop_s(round, state)
-    return pause_s / min(max(left_s, pause_s / MOST_OF_A_STOP), horizon_s) if pause_s > 0 else 0.0
+def _stop_share(pause_s: ArrayLike, left_s: ArrayLike, horizon_s: float) -> Floats:
+    """Return c/H of stops with such pauses, of jobs that run and need `left_s` more."""
+    pause_s = np.asarray(pause_s, dtype=float)
+    lasts_s = np.minimum(np.maximum(left_s, pause_s / MOST_OF_A_STOP), horizon_s)
+    share = np.zeros_like(pause_s)
+    return np.asarray(np.divide(pause_s, lasts_s, out=share, where=pause_s > 0))
 
 
 def loss_of_moves(
@@ -218,6 +222,6 @@ def loss_of_moves(
         work = state.remaining_at(round.now_s)
         run_s = longest if work is None else work / float(table.rate[k])
         lasts_s = max(min(extra_s + run_s, longest), extra_s)
-        own = float(values[k]) / (1.0 + _stop_share(round, state, run_s, longest))
+        own = float(values[k]) / (1.0 + float(_stop_share(stop_s(round, state), run_s, longest)))
         lost += own * (extra_s / lasts_s if lasts_s > 0 else 0.0)
     return lost

@@ -92,6 +92,8 @@ def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, F
     Elastic jobs use what they leave; rigid ones may leave GPUs that nobody can use (`taken`).
     """
     least, most, rigid = o.least_gpus.copy(), o.most_gpus.copy(), o.least_gpus == o.most_gpus
+    if not rigid.any():
+        return least, most
     start, widths = _widths(o)
     for own in members:
         bound = own[rigid[own]]
@@ -106,13 +108,15 @@ def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, F
 def _widths(o: Outlook) -> tuple[list[int], list[int]]:
     """Return where each job's widths start, and the widths: those faster than all narrower ones."""
     t = o.table
-    pace = t.rate / o.by_row(o.most_rate)  # at most 1
-    order = np.lexsort((-pace, t.gpus, t.job))
-    key = t.job[order] + pace[order]
+    width = t.job * (t.gpus.max() + 1) + t.gpus
+    order = np.argsort(width, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(width[order])))
+    job, rows = t.job[order[first]], order[first]
+    pace = np.maximum.reduceat((t.rate / o.by_row(o.most_rate))[order], first)  # at most 1
+    key = job + pace
     faster = np.append(key[:1] > 0, key[1:] > np.maximum.accumulate(key)[:-1])
-    rows = order[faster]
-    start = np.searchsorted(t.job[rows], np.arange(len(t.jobs) + 1))
-    return start.tolist(), t.gpus[rows].tolist()
+    start = np.searchsorted(job[faster], np.arange(len(t.jobs) + 1))
+    return start.tolist(), t.gpus[rows[faster]].tolist()
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:

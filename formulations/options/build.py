@@ -3,7 +3,7 @@
 Jobs of one application in one pool choose from the rows of one `Grid`: each of its configurations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from ronda.formulations.models.efficiency import efficiency, scales_at
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.options.table import (
+    BATCH,
+    CLOCK,
     CLUSTER,
     COLUMNS,
     FLOATS_FROM,
@@ -23,9 +25,9 @@ from ronda.formulations.options.table import (
     RACK,
     RATE,
     SPAN,
-    SPANS,
     WATTS,
     OptionTable,
+    columns_of,
     rivals,
     runs_as,
 )
@@ -58,16 +60,23 @@ class Terms(NamedTuple):
 class Grid(NamedTuple):
     """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
 
-    `whole` (FLOATS_FROM, R) are their first columns, `ways` (COLUMNS - FLOATS_FROM, R) the others:
-    clock, batch, samples per second (0: not feasible) and watts; `batch` (R,) is the index of the
-    batch, `rivals` (2, B, R) are those of `ronda.formulations.options.table.rivals`, if rows that
-    are dominated are to be dropped. What its own batch beats has no row then.
+    `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
+    rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
+    `ronda.formulations.options.table.rivals`, if rows that are dominated are to be dropped. What
+    its own batch beats has no row then.
     """
 
-    whole: Floats
     ways: Floats
     batch: Rows
     rivals: Floats | None
+
+
+class Offer(NamedTuple):
+    """Rows (K,): whose they are, which of some ways they run the job, and at which rate."""
+
+    job: Rows
+    way: Rows
+    rate: Floats
 
 
 def build(
@@ -104,28 +113,27 @@ def build(
         capped = any(rack.power_cap_w is not None for rack in round.cluster.racks)
         mind_power = capped or round.watts is not None
     jobs = round.jobs
-    job, rows = _offered(round, jobs, elastic=elastic, flags=(prune, mind_power))
-    job, rows, current = _with_current(round, jobs, job, rows)
+    offer, ways = _offered(round, jobs, elastic=elastic, flags=(prune, mind_power))
+    offer, ways, current = _with_current(round, jobs, offer, ways)
     checkpoint()
-    order = np.argsort(job, kind="stable")
+    order = np.argsort(offer.job, kind="stable")
     checkpoint()
-    rows = rows[:, order]
+    job, way = offer.job[order], offer.way[order]
+    pool, gpus, span, width = (column[way] for column in ways[:FLOATS_FROM].astype(np.int64))
     checkpoint()
-    pool, gpus, span, width = rows[:FLOATS_FROM].astype(np.int64)
-    clock, batch, rate, power_w = rows[FLOATS_FROM:]
     return OptionTable(
         jobs=jobs,
         pools=round.cluster.topology.pools,
-        start=np.searchsorted(job[order], np.arange(len(jobs) + 1)),
-        job=job[order],
+        start=np.searchsorted(job, np.arange(len(jobs) + 1)),
+        job=job,
         pool=pool,
         gpus=gpus,
         span=span,
         width=width,
-        clock=clock,
-        batch=batch,
-        rate=rate,
-        power_w=power_w,
+        clock=ways[CLOCK][way],
+        batch=ways[BATCH][way],
+        rate=offer.rate[order],
+        power_w=ways[WATTS][way],
         current=current[order],
         must_run=np.array([_must_run(state) for state in jobs], dtype=bool),
     )
@@ -137,8 +145,8 @@ def _must_run(state: JobState) -> bool:
 
 def _offered(
     round: Round, jobs: Sequence[JobState], *, elastic: bool, flags: tuple[bool, bool]
-) -> tuple[Rows, Floats]:
-    """Return (K,) jobs and (COLUMNS, K) the rows that they may choose from; a job's by pool."""
+) -> tuple[Offer, Floats]:
+    """Return the rows that jobs may choose from, a job's by pool, and (COLUMNS, W) the ways."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for j, state in enumerate(jobs):
         if not _must_run(state):
@@ -147,17 +155,23 @@ def _offered(
             counts = (job.gpus, job.min_gpus, job.max_gpus)
             key = (job.profile, job.partition, job.gpu_types, job.batch, counts, chooses)
             alike.setdefault(key, []).append(j)
-    job_parts, parts = [np.empty(0, dtype=np.int64)], [np.empty((COLUMNS, 0))]
+    nobody = np.empty(0, dtype=np.int64)
+    parts, ways, offset = [Offer(nobody, nobody, np.empty(0))], [np.empty((COLUMNS, 0))], 0
     for members in alike.values():
         checkpoint()
         numbers, like = np.array(members), jobs[members[0]]
         noises = [jobs[j].noise for j in members]
         for of in applications(round, like.job):
-            free = elastic and not of.rigid
-            which, rows = offers(of, _terms(of, like, free, flags), noises)
-            job_parts.append(numbers[which])
-            parts.append(rows)
-    return np.concatenate(job_parts), np.concatenate(parts, axis=1)
+            terms = _terms(of, like, elastic and not of.rigid, flags)
+            which, way, rate = offers(of, terms, noises)
+            parts.append(Offer(numbers[which], way + offset, rate))
+            ways.append(_grid(of, terms).ways)
+            offset += ways[-1].shape[1]
+    return _joined(parts), np.concatenate(ways, axis=1)
+
+
+def _joined(parts: Iterable[Offer]) -> Offer:
+    return Offer(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]) -> Terms:
@@ -174,89 +188,79 @@ def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]
 
 
 def _with_current(
-    round: Round, jobs: Sequence[JobState], job: Rows, rows: Floats
-) -> tuple[Rows, Floats, Mask]:
-    """Return the rows with what jobs run on now, at the rate of their real nodes, and its mask."""
+    round: Round, jobs: Sequence[JobState], offer: Offer, ways: Floats
+) -> tuple[Offer, Floats, Mask]:
+    """Return rows and ways with what jobs run on now, at the rate of their real nodes, its mask."""
     held = {j: s.allocation.option for j, s in enumerate(jobs) if s.allocation is not None}
+    current = np.zeros(len(offer.job), dtype=bool)
     if not held:
-        return job, rows, np.zeros(len(job), dtype=bool)
-    rate = _current_rates(round, [(j, jobs[j]) for j in held])
-    current = runs_as(rows[:RATE], job, len(jobs), held)
-    offered = job[current].tolist()
-    rows[RATE, current] = [rate[j] for j in offered]
-    more = sorted(held.keys() - set(offered))
-    added = [
-        (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, rate[j], o.power_w)
-        for j, o in ((j, held[j]) for j in more)
-    ]
+        return offer, ways, current
+    rate = np.zeros(len(jobs))
+    rate[list(held)] = _current_rates(round, [jobs[j] for j in held])
+    same = runs_as(ways, offer.way, offer.job, held)
+    current[same], offer.rate[same] = True, rate[offer.job[same]]
+    more = np.array(sorted(held.keys() - set(offer.job[same].tolist())), dtype=np.int64)
+    own = Offer(more, ways.shape[1] + np.arange(len(more)), rate[more])
     return (
-        np.concatenate([job, np.array(more, dtype=np.int64)]),
-        np.concatenate([rows, np.array(added).reshape(-1, COLUMNS).T], axis=1),
+        _joined([offer, own]),
+        np.concatenate([ways, columns_of(held[j] for j in more.tolist())], axis=1),
         np.concatenate([current, np.ones(len(more), dtype=bool)]),
     )
 
 
-def _current_rates(round: Round, running: Sequence[tuple[int, JobState]]) -> dict[int, float]:
-    """Return by number the rates of running jobs on the nodes that they really have.
+def _current_rates(round: Round, running: Sequence[JobState]) -> list[float]:
+    """Return the rates of running jobs on the nodes that they really have.
 
     If the profile does not cover them, or the pool at all: the rate that the option promised.
     """
-    rates, known = dict[int, float](), dict[tuple[str, int], Application | None]()
+    rates, known = list[float](), dict[tuple[str, int], Application | None]()
     rack = round.cluster.topology.node_rack
-    for j, state in running:
+    for state in running:
         allocation = state.allocation
         assert allocation is not None
-        rates[j] = allocation.option.rate
         pair = (state.job.profile, allocation.option.pool)
         if pair not in known:
             known[pair] = application_of(round, state, allocation.option.pool)
-        of = known[pair]
+        of, rate = known[pair], allocation.option.rate
         if of is not None:
             racks = 1
             if of.minds_racks:
                 racks = len({int(rack[node]) for node, _ in allocation.placement})
-            rates[j] = of.rate_on(allocation, racks, state.noise) or rates[j]
+            rate = of.rate_on(allocation, racks, state.noise) or rate
+        rates.append(rate)
     return rates
 
 
-def offers(
-    of: Application, terms: Terms, noises: Sequence[NoiseScale | None]
-) -> tuple[Rows, Floats]:
-    """Return (K,) which of the jobs, by their noise, rows are for, and (COLUMNS, K) the rows.
+def offers(of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
+    """Return the rows of a grid for jobs of some noise (gradient noise scale), by their position.
 
-    A noise (gradient noise scale) of None: every sample counts fully.
+    A noise of None: every sample counts fully.
     """
     if len(noises) <= FEW:
         parts = [_offer(of, terms, noise) for noise in noises]
-        which = np.arange(len(parts)).repeat([part.shape[1] for part in parts])
-        return which, np.concatenate(parts, axis=1)
-    whose, found, grid = list[Rows](), list[Floats](), _grid(of, terms)
+        which = np.arange(len(parts)).repeat([len(part.way) for part in parts])
+        return _joined(parts)._replace(job=which)
+    grid = _grid(of, terms)
+    parts = []
     for at in range(0, len(noises), TOGETHER):
         checkpoint()
-        which, rows = _rows(grid, of, terms, noises[at : at + TOGETHER])
-        whose.append(which + at)
-        found.append(rows)
-    return np.concatenate(whose), np.concatenate(found, axis=1)
+        part = _rows(grid, of, terms, noises[at : at + TOGETHER])
+        parts.append(part._replace(job=part.job + at))
+    return _joined(parts)
 
 
 @lru_cache(maxsize=512)
-def _offer(of: Application, terms: Terms, noise: NoiseScale | None) -> Floats:
-    """Return (COLUMNS, K) the rows for one job."""
+def _offer(of: Application, terms: Terms, noise: NoiseScale | None) -> Offer:
+    """Return the rows for one job."""
     checkpoint()
-    return _rows(_grid(of, terms), of, terms, [noise])[1]
+    return _rows(_grid(of, terms), of, terms, [noise])
 
 
-def _rows(
-    grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]
-) -> tuple[Rows, Floats]:
-    """Return (K,) which of the jobs rows are for, ascending, and (COLUMNS, K) the rows."""
+def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
+    """Return the rows of a grid that jobs of some noise have, by their position, ascending."""
     kept, rates = _choose(of, terms, grid, noises)
-    which, row = kept.nonzero()
-    rows = np.empty((COLUMNS, len(row)))
-    rows[:FLOATS_FROM] = grid.whole[:, row]
-    rows[FLOATS_FROM:] = grid.ways[:, row]
-    rows[RATE] = rates[kept]
-    return which, rows
+    which, way = kept.nonzero()
+    return Offer(which, way, rates[kept])
 
 
 @lru_cache(maxsize=1024)
@@ -276,20 +280,19 @@ def _grid(of: Application, terms: Terms) -> Grid:
     if terms.prune and not terms.mind_power:
         best = speed.argmax(axis=1, keepdims=True)
         clock, speed, power_w = (np.take_along_axis(x, best, 1) for x in (clock, speed, power_w))
-    each, batch = speed.shape[1] * len(batches), np.arange(len(batches))
-    whole = np.ones((FLOATS_FROM, len(gpus) * each))
-    whole[POOL], whole[GPUS], whole[SPAN] = shape.index, gpus.repeat(each), span.repeat(each)
-    ways = np.array(np.broadcast_arrays(clock, batches, speed, power_w)).reshape(4, -1)
-    which = np.broadcast_to(batch, speed.shape).ravel()
+    each = speed.shape[1] * len(batches)
+    ways = np.ones((COLUMNS, len(gpus) * each))
+    ways[POOL], ways[GPUS], ways[SPAN] = shape.index, gpus.repeat(each), span.repeat(each)
+    ways[CLOCK:] = np.array(np.broadcast_arrays(clock, batches, speed, power_w)).reshape(4, -1)
+    batch = np.broadcast_to(np.arange(len(batches)), speed.shape).ravel()
     if not terms.prune:
-        return Grid(whole, ways, which, None)
-    costs = [whole[GPUS], whole[SPAN] == RACK, whole[SPAN] == CLUSTER]
+        return Grid(ways, batch, None)
+    costs = [ways[GPUS], ways[SPAN] == RACK, ways[SPAN] == CLUSTER]
     if terms.mind_power:
-        costs.append(ways[WATTS - FLOATS_FROM])
-    pace = ways[RATE - FLOATS_FROM]
-    others = rivals(pace, len(batches), np.array(costs))
-    left = np.flatnonzero(pace > others[0, which, np.arange(len(which))])
-    return Grid(whole[:, left], ways[:, left], which[left], others[:, :, left])
+        costs.append(ways[WATTS])
+    others = rivals(ways[RATE], len(batches), np.array(costs))
+    left = np.flatnonzero(ways[RATE] > others[0, batch, np.arange(len(batch))])
+    return Grid(ways[:, left], batch[left], others[:, :, left])
 
 
 def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
@@ -316,7 +319,7 @@ def _choose(
     fastest batch is best, of equally fast ones the first.
     """
     worth = _worth(of, terms.batches, noises)
-    rates = worth[:, grid.batch] * grid.ways[RATE - FLOATS_FROM]
+    rates = worth[:, grid.batch] * grid.ways[RATE]
     kept = rates > 0
     if grid.rivals is not None:
         for b, (first, later) in enumerate(grid.rivals.transpose(1, 0, 2)):

@@ -7,7 +7,8 @@ restriction, so an option of span rack dominates none of another span; nor does 
 racks dominate it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -28,7 +29,7 @@ POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
 Those before `RATE` say how a job runs, the others what that gives."""
 
 
-class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The options of a round: the one language that every solver speaks.
 
     Rows are sorted by job; the rows of job j are ``start[j]:start[j + 1]`` (possibly none).
@@ -75,7 +76,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Return the number of options (rows)."""
         return len(self.job)
 
-    @property
+    @cached_property
     def extra_w(self) -> Floats:
         """(K,) the watts that each option adds to those of its GPUs idle."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
@@ -89,19 +90,22 @@ def option(table: OptionTable, k: int) -> Option:
 
 def options(table: OptionTable, rows: Rows) -> list[Option]:
     """Return rows as options (see `option`)."""
-    columns = (
-        table.pool[rows].tolist(),
-        table.gpus[rows].tolist(),
-        [SPANS[span] for span in table.span[rows].tolist()],
-        table.clock[rows].tolist(),
-        table.batch[rows].tolist(),
-        table.width[rows].tolist(),
-        table.rate[rows].tolist(),
-        table.power_w[rows].tolist(),
-    )
-    names = ("pool", "gpus", "span", "clock", "batch", "width", "rate", "power_w")
+    t = table
+    columns = (t.pool, t.gpus, t.span, t.width, t.clock, t.batch, t.rate, t.power_w)
     found = [
-        Option(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)
+        Option(
+            pool=pool,
+            gpus=gpus,
+            span=SPANS[span],
+            width=width,
+            clock=clock,
+            batch=batch,
+            rate=rate,
+            power_w=power_w,
+        )
+        for pool, gpus, span, width, clock, batch, rate, power_w in zip(
+            *(column[rows].tolist() for column in columns), strict=True
+        )
     ]
     for i in np.flatnonzero(table.current[rows]).tolist():
         allocation = table.jobs[table.job.item(rows[i])].allocation
@@ -126,24 +130,40 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
         if state.job.id in plan.allocations
     }
     columns = (table.pool, table.gpus, table.span, table.width, table.clock, table.batch)
-    same = runs_as(np.array(columns), table.job, len(table.jobs), held)
-    return _by_job(table, np.flatnonzero(same | table.must_run[table.job]))
+    same = runs_as(columns, np.arange(len(table)), table.job, held)
+    must = np.flatnonzero(table.must_run[table.job])
+    return _by_job(table, np.union1d(same, must))
 
 
-def runs_as(columns: Floats, job: Rows, jobs: int, held: Mapping[int, Option]) -> Mask:
-    """Return (K,) whether a row runs its job as an option by number of the job says.
+def columns_of(options: Iterable[Option]) -> Floats:
+    """Return (COLUMNS, n) the columns of options."""
+    rows = [
+        (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, o.rate, o.power_w)
+        for o in options
+    ]
+    return np.array(rows, dtype=float).reshape(-1, COLUMNS).T
+
+
+def runs_as(
+    columns: Sequence[Rows | Floats] | Floats, way: Rows, job: Rows, held: Mapping[int, Option]
+) -> Rows:
+    """Return which rows run their job as an option by number of the job says, ascending.
 
     Parameters
     ----------
-    columns, job
-        (6, K) pool, GPUs, span, width, clock and batch of rows, and (K,) whose they are.
-    jobs
-        How many jobs there are.
+    columns
+        Pool, GPUs, span, width, clock and batch of ways to run jobs.
+    way, job
+        (K,) which of the ways each row is, and whose it is.
     """
-    wanted = np.full((len(columns), jobs), np.nan)
-    for j, o in held.items():
-        wanted[:, j] = (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch)
-    return np.asarray((columns == wanted[:, job]).all(axis=0))
+    if not held:
+        return np.empty(0, dtype=np.int64)
+    wanted = np.full((RATE, max(held) + 1), np.nan)
+    wanted[:, list(held)] = columns_of(held.values())[:RATE]
+    rows = np.flatnonzero(job < wanted.shape[1])
+    for column, want in zip(columns, wanted, strict=False):
+        rows = rows[column[way[rows]] == want[job[rows]]]
+    return rows
 
 
 def _by_job(table: OptionTable, rows: Rows) -> Rows:
@@ -167,7 +187,9 @@ def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
         (D, R) what each row takes of everything that matters.
     """
     others = np.arange(len(speed))
-    cheap = (costs[:, None, :] <= costs[:, :, None]).all(axis=0)  # [row, other]
+    cheap = np.ones((len(speed), len(speed)), dtype=bool)  # [row, other]
+    for cost in costs:
+        cheap &= cost <= cost[:, None]
     equal = cheap & cheap.T
     first = cheap & ~(equal & (others >= others[:, None]))
     later = equal & (others > others[:, None])
@@ -216,28 +238,29 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
 def _unbeaten(key: Rows, goods: Floats) -> Mask:
     """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
 
-    In a group the first good ascends. Each pass compares all with those so many places before, as
-    far as groups reach; later ones win only where the first good is the same. Once half of them are
-    beaten, the others are compared anew without these.
+    In a group the first good ascends, so that later ones win only where it is the same. Each pass
+    compares all with those so many places before, as far as groups reach, and first by what most
+    often tells them apart: the last good (the value), and among equals the second. Once half of
+    them are beaten, the others are compared anew without these.
     """
     kept = np.zeros(len(key), dtype=bool)
     left, beaten, before = np.arange(len(key)), kept.copy(), 1
     level, ties = np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(goods[0]) != 0))), True
     while before < len(left):
-        loses = key[before:] == key[:-before]
-        if not loses.any():
+        alike = key[before:] == key[:-before]
+        if not alike.any():
             break
+        at = np.flatnonzero(alike & (goods[-1, :-before] <= goods[-1, before:]))
+        for each in goods[1:-1]:
+            at = at[each[at] <= each[at + before]]
+        beaten[at + before] = True
         if ties:
-            wins = level[before:] == level[:-before]
-            ties = bool(wins.any())
-        for each in goods[1:]:
-            first, later = each[:-before], each[before:]
-            loses &= first <= later
-            if ties:
-                wins &= later <= first
-        beaten[before:] |= loses
-        if ties:
-            beaten[:-before] |= wins & ~loses
+            alike = level[before:] == level[:-before]
+            ties = bool(alike.any())
+            at = np.flatnonzero(alike & (goods[1, before:] <= goods[1, :-before]))
+            for each in goods[2:]:
+                at = at[each[at + before] <= each[at]]
+            beaten[at] |= (goods[1:, at + before] < goods[1:, at]).any(axis=0)
         before += 1
         if 2 * np.count_nonzero(beaten) > len(left):
             left, key, goods, before = left[~beaten], key[~beaten], goods[:, ~beaten], 1

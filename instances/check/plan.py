@@ -229,10 +229,11 @@ def _overspent(
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:
         return []
-    wake_s = np.minimum(round.cluster.topology.wake_s, window_s)
+    wake_s = np.minimum(round.cluster.topology.wake_s, window_s)[waking > 0]
+    waking = waking[waking > 0]
     at_once = energy_j if round.banked_j is None else round.banked_j
     ended_j = ended_w = 0.0  # by the jobs that have ended, and what they drew
-    times = sorted({*(s for s, _ in ends), *wake_s[waking > 0].tolist(), window_s} - {0.0})
+    times = sorted({*(s for s, _ in ends), *wake_s.tolist(), window_s} - {0.0})
     coming = iter([*ends, (np.inf, 0.0)])
     end_s, end_w = next(coming)
     for t in times:
@@ -243,7 +244,7 @@ def _overspent(
         joules = (watts - ended_w) * t + ended_j + wake_j
         allowed_j = at_once + (energy_j - at_once) * t / window_s
         if exceeds(joules, allowed_j):
-            waking_too = f", {wake_j:.6g} J of it to wake," if waking.any() else ""
+            waking_too = f", {wake_j:.6g} J of it to wake," if len(waking) else ""
             message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
             return [Violation("energy", "cluster", message)]
     return []

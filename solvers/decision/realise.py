@@ -217,7 +217,7 @@ class _Placing:
 
     def _left_w(self, rows: Rows, base: float) -> float:
         """Return the watts that rows leave of the round's limits, beside `base` without jobs."""
-        seconds = lasts_s(self.round, self.table)[rows]
+        seconds = lasts_s(self.round, self.table, rows)
         return left_w(self.round, base, self.table.extra_w[rows], seconds)
 
     def keeps(self, placed: Placed, rows: Rows) -> bool:

@@ -125,7 +125,7 @@ class _Block:
             rows.start,
             problem.start[begin : end + 1] - rows.start,
             problem.value[rows],
-            np.ascontiguousarray(problem.use[:, rows]),
+            problem.use[:, rows],
             problem.must[begin:end],
             counts,
             counts.nonzero()[0],
@@ -303,7 +303,8 @@ class Prices:
 
     def __init__(self, problem: Separable, jobs: Jobs) -> None:
         self.problem, self.jobs = problem, jobs
-        most = np.abs(problem.use).max(axis=1, initial=0.0)
+        use = problem.use
+        most = np.maximum(use.max(axis=1, initial=0.0), -use.min(axis=1, initial=0.0))
         scale = np.where(problem.capacity != 0, np.abs(problem.capacity), most)
         self.scale = np.where(scale > 0, scale, 1.0)
         self.replies: list[tuple[Floats, Reply]] = []

@@ -217,7 +217,7 @@ def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():
     slow = msgspec.structs.replace(state, job=job, allocation=held)
     round_ = msgspec.structs.replace(round_, running=(slow,))
     table = build_options(round_)
-    assert lasts_s(round_, table)[table.current].tolist() == [200.0]
+    assert lasts_s(round_, table, np.flatnonzero(table.current)).tolist() == [200.0]
     # 4 x 200 W above idle for half of the window
     assert charged_w(round_, table)[table.current].tolist() == [pytest.approx(400.0)]
     idle_w = [IDLE_W]
