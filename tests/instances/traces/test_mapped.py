@@ -56,12 +56,8 @@ def test_slurm(tmp_path):
         "no run time": 1,
     }
     assert found.dropped == reasons
-    berlin = json.loads('{"zone": "Europe/Berlin"}')
-    path = tmp_path / "jobs.csv"
-    own = Columns(
-        **{**{f: getattr(NAMED["sacct"], f) for f in Columns.__struct_fields__}, **berlin}
-    )
-    there = read_mapped(path, own, machine=V100_NODE, nodes=8)
+    berlin = msgspec.structs.replace(NAMED["sacct"], zone="Europe/Berlin")
+    there = read_mapped(tmp_path / "jobs.csv", berlin, machine=V100_NODE, nodes=8)
     assert jobs(there)[1][1] == 3600.0  # from 1:30 to 3:30 it was one hour
 
 
