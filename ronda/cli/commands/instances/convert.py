@@ -12,8 +12,10 @@ from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
 from ronda.cli.options import NODES, SECONDS, SEED, file_option, force_option, json_option
 from ronda.cli.output import refuse_existing
+from ronda.instances.demand import Demand
 from ronda.instances.files.storage import packer
 from ronda.instances.instance import Instance
+from ronda.instances.traces.demand import read_demand
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
 from ronda.instances.traces.ones import read_ones
@@ -131,8 +133,20 @@ def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
     _convert(lambda _: read_ones(source, seed=seed, nodes=nodes), out, rest)
 
 
+@command.command(name="demand", cls=Taught)
+@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
+@write_option
+def demand(source: Path, out: Path, **rest: Any) -> None:
+    """Read how many nodes were in use: columns time, needed and total, in equal steps.
+
+    The headers of the Helios artifact (running, pred) are understood as well; forecast and active
+    may be missing.
+    """
+    _convert(lambda _: read_demand(source), out, rest)
+
+
 def _convert(
-    read: Callable[[Any], Instance], out: Path, rest: dict[str, Any], usual: Any = None
+    read: Callable[[Any], Instance | Demand], out: Path, rest: dict[str, Any], usual: Any = None
 ) -> None:
     """Read a trace and write the instance.
 

@@ -1,0 +1,54 @@
+"""Nodes in use on Helios's Earth in September 2020, with what its sleep controller did."""
+
+from pathlib import Path
+
+from msgspec import structs
+
+from ronda.instances.recipes.item import Item
+from ronda.instances.traces.demand import read_demand
+
+_WORDS = (
+    "Helios Earth, 1-21 September 2020: nodes in use, every 10 minutes, with the forecast and the "
+    "active nodes of its controller CES\n"
+    "Read from the vector figure of the artifact (Fig. 14 of the paper), to the node. In 6 of "
+    "3,024 steps the figure's path is simplified; there the nodes in use were chosen so that the "
+    "published controller gives the published active nodes. The forecast is rounded down, and not "
+    "causal beyond six steps: features of later steps have seen later demand. "
+    "Nodes in use count those with at least one GPU in use, the most in each step. Watts, and how "
+    "long a node takes to wake, are not published."
+)
+_CITATION = (
+    "Hu, Sun, Yan, Wen, Zhang: Characterization and Prediction of Deep Learning Workloads in "
+    "Large-Scale GPU Datacenters, SC 2021"
+)
+_REFERENCE = {
+    "ces": {
+        "mean_sleeping_nodes": 20.49,
+        "wakeups_per_day": 1.33,
+        "nodes_per_wakeup": 6.68,
+        "changes_per_day": 2.62,
+        "mean_change_nodes": 6.64,
+        "utilisation_before": 0.8213,
+        "utilisation_after": 0.9506,
+        "lack_intervals": 28.0,
+        "lack_node_intervals": 47.0,
+    },
+    "oracle": {"wakeups_per_day": 1.38, "mean_sleeping_nodes": 24.7},
+}
+
+
+def earth(source: Path) -> Item:
+    """Return the series."""
+    plain = read_demand(
+        source / "helios" / "earth_ces_sept2020_10min_from_fig14.csv", name="earth-2020-09"
+    )
+    made = structs.replace(
+        plain,
+        description=_WORDS,
+        source="SenseTime Helios, github.com/S-Lab-System-Group/HeliosArtifact, helios_ces.pdf",
+        licence="MIT",
+        citation=_CITATION,
+        reference=_REFERENCE,
+        made={"recipe": "earth"},
+    )
+    return Item(obj=made)
