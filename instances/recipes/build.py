@@ -13,7 +13,7 @@ from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand, probes
 from ronda.instances.recipes.batches import philly_batches
-from ronda.instances.recipes.earth import earth
+from ronda.instances.recipes.earth import earth, earth_may
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
@@ -24,6 +24,7 @@ from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
+    "earth-2020-05": earth_may,
     "earth-2020-09": earth,
     "energy-hand": lambda _: hand.energy_hand(),
     "gangs": lambda _: structured("gangs"),

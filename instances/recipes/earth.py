@@ -1,11 +1,14 @@
-"""Nodes in use on Helios's Earth in September 2020, with what its sleep controller did."""
+"""Nodes in use on Helios's Earth in September 2020, and in May, to learn from."""
 
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
+from ronda.instances.demand import Demand
 from ronda.instances.recipes.item import Item
 from ronda.instances.traces.demand import read_demand
+from ronda.instances.traces.table import read_columns, to_number
 
 _WORDS = (
     "Helios Earth, 1-21 September 2020: nodes in use, every 10 minutes, with the forecast and the "
@@ -35,6 +38,40 @@ _REFERENCE = {
     },
     "oracle": {"wakeups_per_day": 1.38, "mean_sleeping_nodes": 24.7},
 }
+
+
+_MAY_WORDS = (
+    "Helios Earth, May 2020: nodes that ten of its virtual clusters needed, every 10 minutes\n"
+    "For forecasters that learn from what precedes `earth-2020-09`. Of each virtual cluster the "
+    "GPUs in use every fifth minute are published, not the nodes: needed are as few nodes of "
+    "8 GPUs as hold them, the most of two samples. Jobs that are spread out need more. The "
+    "ten clusters have 77 of Earth's 143 nodes."
+)
+
+
+def earth_may(source: Path) -> Item:
+    """Return the series of May."""
+    path = source / "helios_venus" / "earth_16vc_may2020_5min.csv.gz"
+    wanted = {name: (name,) for name in ("vc", "minute", "total_gpu", "running_gpu")}
+    frame = read_columns(path, wanted, kind="sample")
+    for name in ("minute", "total_gpu", "running_gpu"):
+        frame[name] = to_number(path, frame, name)
+    frame["needed"], frame["total"] = np.ceil(frame.running_gpu / 8), frame.total_gpu // 8
+    samples = frame.groupby("minute")[["needed", "total"]].sum()
+    steps = samples.groupby(samples.index // 10).max().astype(int)
+    made = Demand(
+        name="earth-2020-05",
+        start="2020-05-01T00:00:00",
+        step_s=600.0,
+        needed=tuple(steps.needed.tolist()),
+        total=tuple(steps.total.tolist()),
+        description=_MAY_WORDS,
+        source="SenseTime Helios, github.com/S-Lab-System-Group/HeliosArtifact, Earth_vcs",
+        licence="MIT",
+        citation=_CITATION,
+        made={"recipe": "earth_may"},
+    )
+    return Item(obj=made)
 
 
 def earth(source: Path) -> Item:

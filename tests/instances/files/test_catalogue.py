@@ -31,6 +31,7 @@ SOURCE = ROOT / "tests" / "data"
 # name: (kind, jobs, nodes, GPUs), as the README and the issue document them.
 DOCUMENTED = {
     "clock-or-gpus": ("round", 1, 1, 2),
+    "earth-2020-05": ("demand", 0, 77, 0),
     "earth-2020-09": ("demand", 0, 154, 0),
     "energy-hand": ("instance", 2, 2, 4),
     "gangs": ("instance", 60, 8, 64),
@@ -203,7 +204,7 @@ def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path, monke
     assert recipes.main() == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
-    assert "earth_ces_sept2020_10min_from_fig14.csv: found no such file" in errors
+    assert "earth_16vc_may2020_5min.csv.gz: found no such file" in errors
     assert not (tmp_path / "out").exists()
 
 
