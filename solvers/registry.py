@@ -57,7 +57,7 @@ def policy(spec: str, **parameters: Any) -> Policy:
     known = parameters_of(name, given.get("objective"))
     for key in given:
         if key not in known:
-            raise InputError(f"--policy {name}", f"parameter {key!r}", _one_of(key, known))
+            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
     cls = policy_class(name)
     own = {f.name for f in dataclasses.fields(cls)}
     if OF_OBJECTIVE in own:
@@ -91,7 +91,7 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
 def policy_class(name: str) -> type:
     """Return the class of a policy by its name."""
     if name not in POLICIES:
-        raise InputError("--policy", repr(name), _one_of(name, POLICIES))
+        raise InputError("--policy", repr(name), one_of(name, POLICIES))
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)
     return found
@@ -127,7 +127,7 @@ def _value(text: str) -> Any:
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def _one_of(word: str, known: dict[str, Any]) -> str:
+def one_of(word: str, known: dict[str, Any]) -> str:
     """Say what could have been meant."""
     if not known:
         return "no parameter: this policy has none"
