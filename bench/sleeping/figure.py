@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
 from ronda.bench.sleeping.lines import KNOWS, Line
@@ -36,6 +37,7 @@ def draw_nodes(series: Demand, lines: Sequence[Line], path: Path) -> None:
         axes.set_ylim(low, None)
         axes.set_xlim(0, series.days)
         tidy(axes, y="nodes")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(panels[-1], "days")
     legend_below(figure, panels[0].get_legend_handles_labels()[0])
     figure.suptitle(f"{series.name}: nodes awake (coloured); marks: wake-ups", fontsize=11)
@@ -74,13 +76,14 @@ def draw_fan(series: Demand, forecast: DemandForecast, path: Path) -> None:
             )
         begin = origin * series.step_s / DAY_S
         axes.set_title(f"day {int(begin) + 1}, {begin % 1 * 24:.0f}:00", fontsize=9, loc="left")
+        axes.set_xticks(range(0, 25, 6))
         tidy(axes, "hours ahead", grid=True)
         rows += [
             (begin, hour, int(need), *levels)
             for hour, need, levels in zip(hours.tolist(), came.tolist(), foretold.T, strict=True)
         ]
     tidy(panels[0], y="nodes")
-    legend_below(figure, panels[0].get_legend_handles_labels()[0], 6)
+    legend_below(figure, panels[0].get_legend_handles_labels()[0], 8)
     what = "the most that will be needed" if forecast.target == "peak" else "what will be needed"
     figure.suptitle(f"{series.name}: {what} by then, as foretold at that time", fontsize=11)
     levels = [f"quantile_{level:g}" for level in forecast.levels]
@@ -111,7 +114,7 @@ def draw_days(series: Demand, lines: Sequence[Line], path: Path) -> None:
         woke[_wakes(line.control.active)] = 1
         wakes = np.add.reduceat(woke, starts)
         shape = {"color": colour(index), "marker": "o", "markersize": 3, "linewidth": 1.2}
-        slept.plot(starts / day + 1, hours, label=_said(line), **shape)
+        slept.plot(starts / day + 1, hours, label=line.policy, **shape)
         woken.plot(starts / day + 1, wakes, **shape)
         rows += [
             (line.policy, k + 1, *pair)
@@ -120,9 +123,10 @@ def draw_days(series: Demand, lines: Sequence[Line], path: Path) -> None:
     woken.set_yscale("symlog", linthresh=4)
     woken.set_yticks([0, 1, 2, 3, 4, 10, 40], ["0", "1", "2", "3", "4", "10", "40"])
     slept.set_ylim(0, None)
+    slept.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(slept, y="node-hours asleep", grid=True)
     tidy(woken, "day", "wake-ups", grid=True)
-    legend_below(figure, slept.get_legend_handles_labels()[0], 2)
+    legend_below(figure, slept.get_legend_handles_labels()[0])
     figure.suptitle(f"{series.name}: sleep and wake-ups by day", fontsize=11)
     save(figure, path, ("policy", "day", "node_hours_asleep", "wakeups"), rows)
 

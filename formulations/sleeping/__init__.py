@@ -9,7 +9,7 @@ from ronda.formulations.sleeping.ces import RULES, WARM_UP, CesRule, published, 
 from ronda.formulations.sleeping.lot_sizing import build, cost, least_cost
 from ronda.formulations.sleeping.outcome import NodeDraw, Outcome
 from ronda.formulations.sleeping.standby import break_even_s, rest, spare_of, stand_by, standing
-from ronda.formulations.sleeping.two_stage import build_two_stage, costs, roll, weights
+from ronda.formulations.sleeping.two_stage import build_two_stage, costs, roll, wanted, weights
 
 __all__ = [
     "RULES",
@@ -30,5 +30,6 @@ __all__ = [
     "stand_by",
     "standing",
     "vanilla",
+    "wanted",
     "weights",
 ]

@@ -55,26 +55,33 @@ def costs(paths: Ints, part: Floats, price: float) -> Floats:
     return np.asarray(total + above)
 
 
-def roll(needed: Ints, total: Ints, cost: Floats, floor: Ints, first: int, buffer: int) -> Ints:
-    """Return the (T,) nodes awake if each step decides by its own row of `cost` (T, X).
+def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
+    """Return the (T,) nodes that cost least by the rows of `cost` (T, X), if free to choose.
+
+    They are at least `floor` (T,) above what is needed.
+    """
+    above = np.arange(cost.shape[1])
+    low = np.minimum(floor, cost.shape[1] - 1)
+    return np.asarray(needed + np.where(above >= low[:, None], cost, np.inf).argmin(axis=1))
+
+
+def roll(needed: Ints, total: Ints, least: Ints, first: int, *, keep: int, buffer: int) -> Ints:
+    """Return the (T,) nodes awake if each step knows how many cost least (T,).
 
     A node that is missing wakes in the step in which it is needed, with as many others as cost
-    least; otherwise as many go to sleep as pay. Neither goes below `floor` (T,) above the need.
-    Before the `first` step nobody sleeps that is not needed within a `buffer`.
+    least. A node goes to sleep if that has cost least for `keep` steps: forecasts differ from step
+    to step, and the lowest of them would decide otherwise. Before the `first` step with a forecast
+    nobody sleeps, and `buffer` nodes above the need wake.
     """
     active = np.zeros_like(needed)
     now = int(needed[0]) + buffer
-    most = cost.shape[1] - 1
     for t, need in enumerate(needed.tolist()):
         now = min(now, int(total[t]))
-        low = min(int(floor[t]), most)
-        if t < first:
-            now = max(now, need + buffer) if now < need else now
-        elif now < need:
-            now = need + low + int(cost[t, low:].argmin())
-        elif now - need > low:
-            high = min(now - need, most)
-            now = need + low + int(cost[t, low : high + 1].argmin())
+        if now < need:
+            now = need + buffer if t < first else int(least[t])
+        elif t >= first:
+            recent = least[max(first, t - keep + 1) : t + 1]
+            now = max(need, min(now, int(recent.max())))
         now = min(now, int(total[t]))
         active[t] = now
     return active

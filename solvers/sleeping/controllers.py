@@ -10,7 +10,7 @@ import numpy as np
 from ronda.formulations.prediction.demand import DemandForecast, Target, last_value, seasonal
 from ronda.formulations.sleeping.ces import RULES, Forecast, ces, published, vanilla
 from ronda.formulations.sleeping.lot_sizing import least_cost
-from ronda.formulations.sleeping.two_stage import costs, roll, weights, whole
+from ronda.formulations.sleeping.two_stage import costs, roll, wanted, weights, whole
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
@@ -110,16 +110,19 @@ class Milp:
         How far ahead it plans.
     eps, lead
         Nothing is missing for so many steps with probability 1 - eps.
+    keep
+        Steps for which it must pay that a node sleeps before it does.
     forecast
         LightGBM, by the time of day, or that all stays as it is.
     history
         A demand series that precedes, for ``boosted`` to learn from; a name or a file.
     """
 
-    price: Price = 150.0
+    price: Price = 50.0
     hours: Annotated[float, msgspec.Meta(gt=0, le=24)] = 18.0
     eps: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
     lead: Annotated[int, msgspec.Meta(ge=1)] = 6
+    keep: Annotated[int, msgspec.Meta(ge=1)] = 9
     forecast: Literal["boosted", "seasonal", "last"] = "boosted"
     history: str = ""
     BUFFER: ClassVar[int] = 5
@@ -131,7 +134,15 @@ class Milp:
         steps = max(1, round(self.hours * 3600 / series.step_s))
         cost = costs(whole(made.paths(steps)), weights(made.levels), self.price)
         floor = np.maximum(whole(made.quantile(1 - self.eps, self.lead)[:, -1]), 0)
-        active = roll(series.needed_nodes, series.total_nodes, cost, floor, made.first, self.BUFFER)
+        least = wanted(series.needed_nodes, cost, floor)
+        active = roll(
+            series.needed_nodes,
+            series.total_nodes,
+            least,
+            made.first,
+            keep=self.keep,
+            buffer=self.BUFFER,
+        )
         return Control(active, "history", made)
 
 

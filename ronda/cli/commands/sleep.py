@@ -100,8 +100,9 @@ def command(
     vanilla  a node sleeps as soon as it is not needed
     milp     lot sizing on causal forecasts. price: of a wake-up, in nodes awake
              for a step; eps, lead: for so many steps nothing is missing with
-             probability 1 - eps; hours: how far it plans; forecast=boosted,
-             seasonal or last; history: an earlier series to learn from
+             probability 1 - eps; keep: steps for which sleep must pay; hours: how
+             far it plans; forecast=boosted, seasonal or last; history: an earlier
+             series to learn from
     oracle   the bound: it KNOWS THE FUTURE. price; lead: steps that nodes wake early
 
     Needs are those of the trace whatever is asleep: jobs that wait are counted, not moved. What

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.sleeping import build_two_stage, cost, costs, least_cost, roll, weights
+from ronda.formulations.sleeping import (
+    build_two_stage,
+    cost,
+    costs,
+    least_cost,
+    roll,
+    wanted,
+    weights,
+)
 from ronda.solvers.exact.highs import solve
 
 cases = st.integers(1, 4).flatmap(
@@ -70,20 +78,33 @@ def test_a_likely_peak_keeps_nodes_awake():
     assert table[[0, 4]].tolist() == [17, 10]
 
 
-def test_rolling_by_hand():
-    """Costs are least at 1 above the need: 5 is kept until a step that needs 5, then 6, then 4.
+def test_what_costs_least_above_the_floor():
+    """One above the need, but two where the floor is; a floor beyond the table is its end."""
+    cost = np.tile([2.0, 1.0, 1.5, 3.0], (3, 1))
+    assert wanted(np.array([3, 5, 5]), cost, np.array([0, 2, 9])).tolist() == [4, 7, 8]
 
-    Step 0 has no forecast: 3 + 2 awake. In step 1, 3 + 1 are enough. Step 2 needs 5: 5 + 1. Step 3
-    would be left with 3 + 1, but its floor is 2. In step 4 there are only 3 nodes.
+
+def test_rolling_by_hand():
+    """Step 0 has no forecast: 3 + 2 awake. In step 1, 4 are enough. Step 2 needs 5: 6 wake.
+
+    In step 3 it pays to keep 4 only, in step 4 there are but 3 nodes.
     """
     needed, total = np.array([3, 3, 5, 3, 3]), np.array([9, 9, 9, 9, 3])
-    cost = np.tile([2.0, 1.0, 2.0, 3.0], (5, 1))
-    floor = np.array([0, 0, 0, 2, 0])
-    assert roll(needed, total, cost, floor, 1, 2).tolist() == [5, 4, 6, 5, 3]
+    least = np.array([9, 4, 6, 4, 5])
+    made = roll(needed, total, least, 1, keep=1, buffer=2)
+    assert made.tolist() == [5, 4, 6, 4, 3]
+
+
+def test_nodes_sleep_once_it_has_paid_for_some_steps():
+    """With keep=3 the most of three steps counts; step 4 needs more than that."""
+    needed, least = np.array([3, 3, 3, 3, 6, 3]), np.array([9, 5, 7, 4, 8, 4])
+    made = roll(needed, np.full(6, 20), least, 1, keep=3, buffer=4)
+    assert made.tolist() == [7, 5, 5, 5, 8, 8]
+    assert roll(needed, np.full(6, 20), least, 1, keep=1, buffer=4).tolist() == [7, 5, 5, 4, 8, 4]
 
 
 def test_without_a_forecast_only_missing_nodes_wake():
     """5 + 2 awake; 8 are needed in step 2: 8 + 2."""
     needed = np.array([5, 4, 8, 2])
-    made = roll(needed, np.full(4, 20), np.zeros((4, 1)), np.zeros(4, dtype=int), 9, 2)
+    made = roll(needed, np.full(4, 20), needed, 9, keep=1, buffer=2)
     assert made.tolist() == [7, 7, 10, 10]
