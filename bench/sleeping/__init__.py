@@ -4,6 +4,6 @@ What they decide is in `ronda.solvers.sleeping`, what comes of it in `ronda.form
 `figure` loads matplotlib and is imported by its path.
 """
 
-from ronda.bench.sleeping.lines import Line, as_json, as_table, line_of
+from ronda.bench.sleeping.lines import Line, as_json, as_tables, line_of
 
-__all__ = ["Line", "as_json", "as_table", "line_of"]
+__all__ = ["Line", "as_json", "as_tables", "line_of"]

@@ -40,7 +40,9 @@ def draw_nodes(series: Demand, lines: Sequence[Line], path: Path) -> None:
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(panels[-1], "days")
     legend_below(figure, panels[0].get_legend_handles_labels()[0])
-    figure.suptitle(f"{series.name}: nodes awake (coloured); marks: wake-ups", fontsize=11)
+    figure.suptitle(
+        f"{series.name}: nodes awake (coloured); marks: wake-ups; axes begin at {low}", fontsize=11
+    )
     columns = [("day", days), ("needed", series.needed_nodes), ("total", series.total_nodes)]
     columns += [(line.policy, line.control.active) for line in lines]
     save(

@@ -40,36 +40,34 @@ def as_json(series: Demand, line: Line) -> dict[str, Any]:
     return head | asdict(line.outcome)
 
 
-def as_table(series: Demand, lines: Sequence[Line], draw: NodeDraw) -> Table:
-    """Return a row for each controller."""
-    header = (
-        "policy",
-        "knows",
-        "sleeping nodes",
-        "wake-ups/day",
-        "nodes each",
-        "changes/day",
-        "mean change",
-        "median",
-        "used %",
-        "of awake %",
-        "lack steps",
-        "lack nodes",
-        "waiting node-min",
-        "saved kWh/day",
+def as_tables(series: Demand, lines: Sequence[Line], draw: NodeDraw) -> tuple[Table, Table]:
+    """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
+    first = Table(
+        f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
+        (
+            *("policy", "knows", "sleeping nodes", "wake-ups/day", "nodes each"),
+            *("used %", "of awake %", "lack steps", "lack nodes"),
+        ),
+        tuple(_sleep(line) for line in lines),
+        ("lack: steps at whose start too few nodes were awake, and how many were missing",),
     )
-    notes = (
-        "lack: steps at whose start too few nodes were awake; "
-        f"waiting: if a node takes {draw.wake_s:g} s to wake",
-        f"assumed: a node draws {draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep, "
-        f"{draw.wake_w:g} W while it wakes; cooling is not counted",
+    second = Table(
+        "changes, waiting, energy",
+        (
+            *("policy", "changes/day", "mean change", "median change"),
+            *("waiting steps", "waiting node-min", "saved kWh/day"),
+        ),
+        tuple(_changes(series, line) for line in lines),
+        (
+            f"waiting: if a node takes {draw.wake_s:g} s to wake",
+            f"assumed: a node draws {draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep, "
+            f"{draw.wake_w:g} W while it wakes; cooling is not counted",
+        ),
     )
-    rows = tuple(_row(series, line) for line in lines)
-    title = f"{series.name}: {series.days:g} days of {max(series.total)} nodes"
-    return Table(title, header, rows, notes)
+    return first, second
 
 
-def _row(series: Demand, line: Line) -> tuple[str, ...]:
+def _sleep(line: Line) -> tuple[str, ...]:
     made = line.outcome
     return (
         line.policy,
@@ -77,13 +75,21 @@ def _row(series: Demand, line: Line) -> tuple[str, ...]:
         f"{made.mean_sleeping_nodes:.2f}",
         f"{made.wakeups_per_day:.2f}",
         f"{made.nodes_per_wakeup:.2f}",
-        f"{made.changes_per_day:.2f}",
-        f"{made.mean_change_nodes:.2f}",
-        f"{made.median_change_nodes:g}",
         percent(made.utilisation_before),
         percent(made.utilisation_after),
         f"{made.lack_intervals:,}",
         f"{made.lack_node_intervals:,}",
+    )
+
+
+def _changes(series: Demand, line: Line) -> tuple[str, ...]:
+    made = line.outcome
+    return (
+        line.policy,
+        f"{made.changes_per_day:.2f}",
+        f"{made.mean_change_nodes:.2f}",
+        f"{made.median_change_nodes:g}",
+        f"{made.waiting_intervals:,}",
         f"{made.waiting_node_s / 60:,.0f}",
         f"{made.saved_j / 3.6e6 / series.days:,.0f}",
     )

@@ -40,7 +40,7 @@ def test_some_policies_side_by_side(tmp_path, ronda):
     assert made == {"table.md", "table.csv", *pictures}
     again = ronda(*words)
     assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
-    results = json.loads(ronda(*words, "--force", "--json").stdout)["results"]
+    results = json.loads(ronda(*words[:-2], "--json").stdout)["results"]
     assert [each["policy"].partition("(")[0] for each in results] == ["vanilla", "oracle", "milp"]
     assert results[1]["knowledge"] == "oracle"
 

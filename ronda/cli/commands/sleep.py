@@ -110,7 +110,7 @@ def command(
     """  # noqa: D301 (click reads the \b)
     from ronda.bench.figures import write_tables
     from ronda.bench.sleeping import as_json as fields_of
-    from ronda.bench.sleeping import as_table, line_of
+    from ronda.bench.sleeping import as_tables, line_of
     from ronda.cli.load import demand
     from ronda.cli.output import display, emit
     from ronda.formulations.sleeping import NodeDraw
@@ -125,13 +125,13 @@ def command(
     for policy in policies:
         controller(policy)  # a wrong one is told before any work
     lines = [line_of(series, policy, node) for policy in dict.fromkeys(policies)]
-    table = as_table(series, lines, node)
+    tables = as_tables(series, lines, node)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_tables([table], out)
+        write_tables(tables, out)
         _draw(series, lines, out)
     if not as_json:
-        display(table)
+        display(*tables)
     elif len(lines) == 1:
         emit(fields_of(series, lines[0]))
     else:

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from ronda.bench.sleeping import as_json, as_table, line_of
+from ronda.bench.sleeping import as_json, as_tables, line_of
 from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
 from ronda.formulations.prediction import seasonal
 from ronda.formulations.sleeping import NodeDraw
@@ -29,15 +29,16 @@ def rows_of(path):
 
 def test_the_table_has_a_row_for_each_and_says_who_knows_the_future(lines):
     """And its numbers are those of the JSON fields."""
-    table = as_table(SERIES, lines, DRAW)
+    table, more = as_tables(SERIES, lines, DRAW)
     assert [row[:2] for row in table.rows] == [
         ("vanilla", "the present"),
         ("oracle(price=20)", "the future"),
     ]
-    for line, row in zip(lines, table.rows, strict=True):
+    for line, row, other in zip(lines, table.rows, more.rows, strict=True):
         fields = as_json(SERIES, line)
         assert row[2] == f"{fields['mean_sleeping_nodes']:.2f}"
         assert row[3] == f"{fields['wakeups_per_day']:.2f}"
+        assert other[1] == f"{fields['changes_per_day']:.2f}"
 
 
 def test_the_numbers_beside_the_pictures(lines, tmp_path):
