@@ -12,7 +12,7 @@ from ronda.instances.files import load_demand, write
 from ronda.solvers.sleeping import CONTROLLERS, Milp, controller
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
-KEPT = 4 * 48 + 5
+KEPT = 3 * 48 + 5
 CAUSAL = (
     "vanilla",
     "ces(forecast=last)",
