@@ -61,7 +61,7 @@ def policy(spec: str, **parameters: Any) -> Policy:
     known = parameters_of(name, given.get("objective"))
     for key in given:
         if key not in known:
-            raise InputError(f"--policy {name}", f"parameter {key!r}", _one_of(key, known))
+            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
     cls = policy_class(name)
     fields = own.parameters(cls)
     if not dataclasses.is_dataclass(cls):
@@ -99,7 +99,7 @@ def policy_class(name: str) -> type:
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
-            raise InputError("--policy", repr(name), _one_of(name, [*POLICIES, *own.names()]))
+            raise InputError("--policy", repr(name), one_of(name, [*POLICIES, *own.names()]))
         return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)
@@ -138,7 +138,7 @@ def _value(text: str) -> Any:
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def _one_of(word: str, known: Collection[str]) -> str:
+def one_of(word: str, known: Collection[str]) -> str:
     """Say what could have been meant."""
     if not known:
         return "no parameter: this policy has none"

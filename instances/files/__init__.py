@@ -1,4 +1,4 @@
-"""How instances, rounds, plans and schedules stand on disk.
+"""How instances, rounds, plans, schedules and demand series stand on disk.
 
 Here are reading, writing, compression, the packaged catalogue and the JSON Schemas. What makes an
 object consistent is in `ronda.instances.rules`; how logs become instances, in
@@ -6,12 +6,13 @@ object consistent is in `ronda.instances.rules`; how logs become instances, in
 """
 
 from ronda.instances.files.canonical import encode
-from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.catalogue import document, entries, load, load_demand
 from ronda.instances.files.fits import find, fitted
 from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.files.names import file_name
 
 __all__ = [
+    "document",
     "encode",
     "entries",
     "file_name",
@@ -19,6 +20,7 @@ __all__ = [
     "fingerprint",
     "fitted",
     "load",
+    "load_demand",
     "read",
     "write",
 ]

@@ -8,24 +8,29 @@ from typing import Literal
 import msgspec
 
 from ronda.instances.base import Count, Index, Name, Record
+from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files import storage
 from ronda.instances.instance import Instance
-from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import Document
-from ronda.instances.schedule import Schedule
+
+Kind = Literal["instance", "round", "demand"]
+"""What can be packaged."""
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """One packaged instance or round: `file` in the package's data folder, and words about it."""
+    """One packaged object: `file` in the package's data folder, and words about it.
+
+    A demand series has neither jobs nor a known number of GPUs: both are 0.
+    """
 
     name: Name
-    kind: Literal["instance", "round"]
+    kind: Kind
     file: Name
     jobs: Index
-    gpus: Count
+    gpus: Index
     nodes: Count
     description: str
     source: str
@@ -42,12 +47,12 @@ class Listing(Record, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def entries() -> tuple[Entry, ...]:
-    """Return all packaged instances and rounds, ordered by name; no instance file is opened."""
+    """Return all that is packaged, ordered by name; no file but the index is opened."""
     return msgspec.json.decode(storage.packaged("index.json"), type=Listing).entries
 
 
-def load(name_or_path: str | Path) -> Instance | Round:
-    """Return a packaged instance or round by its name, or that of a file.
+def document(name_or_path: str | Path) -> Document:
+    """Return what is packaged under a name, or what a file holds.
 
     What is no name of `entries` is a path; for a file that is called like a packaged instance write
     ``./name``.
@@ -55,19 +60,44 @@ def load(name_or_path: str | Path) -> Instance | Round:
     Raises
     ------
     InputError
-        If there is neither such a name nor such a file, or the file holds something else.
+        If there is neither such a name nor such a file.
     """
     known = {entry.name: entry for entry in entries()}
     entry = known.get(str(name_or_path))
     if entry is not None:
-        return _wanted(files.decode(storage.packaged(entry.file), entry.file), entry.file)
+        return files.decode(storage.packaged(entry.file), entry.file)
     if not os.path.lexists(name_or_path):  # a link in a loop is told by reading it
         raise storage.neither("instance", str(name_or_path), known, "ronda instances list")
-    return _wanted(files.read(name_or_path), str(name_or_path))
+    return files.read(name_or_path)
 
 
-def _wanted(found: Document, place: str) -> Instance | Round:
-    """Refuse what is neither an instance nor a round."""
-    if isinstance(found, Plan | Schedule):
-        raise InputError(place, f"a {type(found).__name__.lower()}", "an instance or a round")
+def load(name_or_path: str | Path) -> Instance | Round:
+    """Return a packaged instance or round by its name, or that of a file, as `document` does.
+
+    Raises
+    ------
+    InputError
+        If there is neither such a name nor such a file, or it holds something else.
+    """
+    found = document(name_or_path)
+    if not isinstance(found, Instance | Round):
+        kind = f"a {type(found).__name__.lower()}"
+        if isinstance(found, Demand):
+            kind = "a demand series, which has no jobs"
+        raise InputError(str(name_or_path), kind, "an instance or a round")
+    return found
+
+
+def load_demand(name_or_path: str | Path) -> Demand:
+    """Return a packaged demand series by its name, or that of a file, as `document` does.
+
+    Raises
+    ------
+    InputError
+        If there is neither such a name nor such a file, or it holds something else.
+    """
+    found = document(name_or_path)
+    if not isinstance(found, Demand):
+        kind = type(found).__name__.lower()
+        raise InputError(str(name_or_path), f"a file of the kind {kind}", "a demand series")
     return found

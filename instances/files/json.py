@@ -1,4 +1,4 @@
-"""Read and write instances, rounds, plans and schedules as JSON files.
+"""Read and write instances, rounds, plans, schedules and demand series as JSON files.
 
 The kind of a file is told by its ``"format"`` field. ``docs/formats.md`` is the specification.
 """
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.instance import Instance
@@ -35,6 +36,7 @@ KINDS: dict[str, type[Document]] = {
     "ronda/round/1": Round,
     "ronda/plan/1": Plan,
     "ronda/schedule/1": Schedule,
+    "ronda/demand/1": Demand,
 }
 """The type of each format."""
 

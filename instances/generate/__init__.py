@@ -1,4 +1,4 @@
-"""Seeded generators of rounds and horizons: size, severity and structure are parameters.
+"""Seeded generators of rounds, horizons and demand series; their kind and size are parameters.
 
 The same arguments give the same object, byte for byte when written. Nothing is read: applications
 are those of `ronda.instances.generate.applications`.
@@ -7,6 +7,7 @@ are those of `ronda.instances.generate.applications`.
 from ronda.instances.generate.common import SEVERITIES, Severity
 from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.generate.horizons import horizon
+from ronda.instances.generate.rhythm import demand
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure
 from ronda.instances.generate.tiny import tiny_round
@@ -17,6 +18,7 @@ __all__ = [
     "Severity",
     "Structure",
     "broken",
+    "demand",
     "horizon",
     "round",
     "tiny_round",

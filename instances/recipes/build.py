@@ -13,6 +13,7 @@ from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand, probes
 from ronda.instances.recipes.batches import philly_batches
+from ronda.instances.recipes.earth import earth, earth_may
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
 from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
@@ -23,6 +24,8 @@ from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
+    "earth-2020-05": earth_may,
+    "earth-2020-09": earth,
     "energy-hand": lambda _: hand.energy_hand(),
     "gangs": lambda _: structured("gangs"),
     "one-gpu": lambda _: hand.one_gpu(),
@@ -53,6 +56,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
 # In the data folder -> in the folder of the public data.
 _LICENCES = {
     "LICENSE.HeliosData.CC-BY-4.0.txt": "helios/LICENSE.HeliosData.CC-BY-4.0.txt",
+    "LICENSE.HeliosArtifact.MIT.txt": "helios_venus/LICENSE.HeliosArtifact.MIT.txt",
     "LICENSE.philly-traces.CC-BY-4.0.txt": "philly/LICENSE.philly-traces.CC-BY-4.0.txt",
     "LICENSE.AdaptDL.Apache-2.0.txt": "pollux/LICENSE.Apache-2.0.txt",
     "LICENSE.ElasticFlow.Apache-2.0.txt": "elasticflow/LICENSE.Apache-2.0.txt",

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
-from ronda.instances.files.catalogue import Entry
+from ronda.instances.demand import Demand
+from ronda.instances.files.catalogue import Entry, Kind
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
+
+_KINDS: dict[type, Kind] = {Instance: "instance", Round: "round", Demand: "demand"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """An object to package; a round has no fields for words about it, an instance has its own."""
+    """An object to package; a round has no fields for words about it, the others have their own."""
 
-    obj: Instance | Round
+    obj: Instance | Round | Demand
     description: str = ""
     source: str = ""
     licence: str = ""
@@ -20,18 +23,23 @@ class Item:
     @property
     def entry(self) -> Entry:
         """The line in the index."""
-        obj, whole = self.obj, isinstance(self.obj, Instance)
-        words: Instance | Item = obj if isinstance(obj, Instance) else self
+        obj = self.obj
+        words: Instance | Demand | Item = self if isinstance(obj, Round) else obj
+        if isinstance(obj, Demand):
+            jobs, gpus, nodes = 0, 0, max(obj.total)
+        else:
+            jobs, gpus = len(obj.jobs), obj.cluster.gpus
+            nodes = sum(group.count for group in obj.cluster.node_groups)
         return Entry(
             name=obj.name,
-            kind="instance" if whole else "round",
+            kind=_KINDS[type(obj)],
             file=f"{obj.name}.json.zst",
-            jobs=len(obj.jobs),
-            gpus=obj.cluster.gpus,
-            nodes=sum(group.count for group in obj.cluster.node_groups),
+            jobs=jobs,
+            gpus=gpus,
+            nodes=nodes,
             description=words.description.partition("\n")[0],
             source=words.source,
             licence=words.licence,
-            citation=obj.citation if isinstance(obj, Instance) else "",
+            citation="" if isinstance(obj, Round) else obj.citation,
             reference=words.reference or {},
         )

@@ -10,11 +10,13 @@ from typing import TypeVar, cast
 import msgspec
 
 from ronda.instances.check.claims import completed
+from ronda.instances.demand import Demand
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.budget import budget_problems, limit_problems
 from ronda.instances.rules.cluster import cluster_problems
+from ronda.instances.rules.demand import demand_problems
 from ronda.instances.rules.diagnose import mismatch, non_finite
 from ronda.instances.rules.faults import fault_problems, out_problems
 from ronda.instances.rules.jobs import cost_problems, job_problems, order_problems, truth_problems
@@ -25,8 +27,8 @@ from ronda.instances.rules.round import measured_problems, running_problems, sta
 from ronda.instances.rules.sizes import DEPTH, depth
 from ronda.instances.schedule import Schedule
 
-Document = Instance | Round | Plan | Schedule
-Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule)
+Document = Instance | Round | Plan | Schedule | Demand
+Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 
 
 def validate(obj: Kind, place: str | None = None) -> Kind:
@@ -80,6 +82,8 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
         found = [*deep, *_instance(obj)]
         powers = job_power_problems(obj.budget, obj.cluster, obj.jobs, obj.profiles)
         return obj, found or list(powers)
+    if isinstance(obj, Demand):
+        return obj, [*deep, *demand_problems(obj)]
     return obj, deep
 
 

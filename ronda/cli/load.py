@@ -4,14 +4,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ronda.cli.output import emit, tell
+from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.catalogue import document, load
 from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 
 if TYPE_CHECKING:
     from ronda.solvers.decision.plan import Question
+
+
+def question(source: str) -> Instance | Round | Demand:
+    """Return the instance, the round or the demand series that an argument names."""
+    found = read("-") if source == "-" else document(source)
+    if isinstance(found, Instance | Round | Demand):
+        return found
+    raise InputError(source, kind_of(found), "an instance, a round or a demand series")
+
+
+def demand(source: str) -> Demand:
+    """Return the demand series that an argument names, or refuse anything else."""
+    found = question(source)
+    if isinstance(found, Demand):
+        return found
+    hint = f"a demand series (ronda {'run' if isinstance(found, Instance) else 'solve'} takes it)"
+    raise InputError(source, kind_of(found), hint)
 
 
 def subject(source: str) -> Instance | Round:
@@ -42,19 +60,23 @@ def instance(source: str) -> Instance:
 
 def kind_of(found: object) -> str:
     """Name the kind of a document, with its article."""
-    name = type(found).__name__.lower()
+    name = "demand series" if isinstance(found, Demand) else type(found).__name__.lower()
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def written(made: Instance | Round, out: Path, *, as_json: bool) -> None:
+def written(made: Instance | Round | Demand, out: Path, *, as_json: bool) -> None:
     """Write what a command made, and say so."""
     write(made, out)
-    jobs, gpus = len(made.jobs), made.cluster.gpus
+    if isinstance(made, Demand):
+        size = {"steps": len(made.needed), "nodes": max(made.total)}
+    else:
+        size = {"jobs": len(made.jobs), "gpus": made.cluster.gpus}
     if as_json:
         fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
-        emit(fields | {"jobs": jobs, "gpus": gpus, "fingerprint": fingerprint(made)})
+        emit(fields | size | {"fingerprint": fingerprint(made)})
     else:
-        tell(f"{out}: {kind_of(made)} of {jobs:,} jobs on {gpus:,} GPUs")
+        words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
+        tell(f"{out}: {kind_of(made)} of {words}")
 
 
 def question_of(round: Round, spec: str) -> tuple["Question", float]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ronda.instances import generate
+from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, formats_page
 from ronda.instances.files import schema as schemas
@@ -179,7 +180,7 @@ def test_schemas_are_valid_and_every_field_is_described(name):
         assert all(field["description"] for field in fields)
 
 
-@pytest.mark.parametrize("kind", [Instance, Round, Plan, Schedule])
+@pytest.mark.parametrize("kind", [Instance, Round, Plan, Schedule, Demand])
 def test_docstrings_describe_only_fields_and_properties(kind):
     """A field that was renamed or removed does not live on in the documentation."""
     for struct in schemas.structs(kind).values():
@@ -187,7 +188,7 @@ def test_docstrings_describe_only_fields_and_properties(kind):
         assert set(schemas.field_descriptions(struct)) <= known
 
 
-@pytest.mark.parametrize("kind", ["instance", "round", "plan", "schedule"])
+@pytest.mark.parametrize("kind", ["instance", "round", "plan", "schedule", "demand"])
 def test_examples_on_the_page_are_valid(kind):
     """Each example can be read, and satisfies the schema."""
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
@@ -205,7 +206,7 @@ DOCUMENTS = [
 ] + [
     json.loads(text)
     for text in re.findall(
-        r"```json (?:plan|schedule|instance)\n(.*?)```",
+        r"```json (?:plan|schedule|instance|demand)\n(.*?)```",
         (DOCS / "formats.md").read_text(encoding="utf-8"),
         flags=re.DOTALL,
     )

@@ -3,12 +3,12 @@
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.load import kind_of, subject
+from ronda.cli.load import kind_of, question, subject
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import emit, tell
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.catalogue import entries
 from ronda.instances.files.json import fingerprint, read
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
@@ -32,7 +32,7 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     """
     if answer is None:
         known = source in {entry.name for entry in entries()}
-        found = load(source) if known else read(source)
+        found = question(source) if known else read(source)
         violations: list[str] = []
         said = f"{source}: {kind_of(found)}, in order"
     else:

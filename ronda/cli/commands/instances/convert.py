@@ -21,9 +21,11 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, note, refuse_existing
 from ronda.cli.output import table as shown
+from ronda.instances.demand import Demand
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
 from ronda.instances.traces import rigid
+from ronda.instances.traces.demand import read_demand
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
 from ronda.instances.traces.mapped import NAMED, UNITS, Converted, columns_of, read_mapped
@@ -236,8 +238,20 @@ def _show(done: Converted) -> None:
     note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")
 
 
+@command.command(name="demand", cls=Taught)
+@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
+@write_option
+def demand(source: Path, out: Path, **rest: Any) -> None:
+    """Read how many nodes were in use: columns time, needed and total, in equal steps.
+
+    The headers of the Helios artifact (running, pred) are understood as well; forecast and active
+    may be missing.
+    """
+    _convert(lambda _: read_demand(source), out, rest)
+
+
 def _convert(
-    read: Callable[[Any], Instance], out: Path, rest: dict[str, Any], usual: Any = None
+    read: Callable[[Any], Instance | Demand], out: Path, rest: dict[str, Any], usual: Any = None
 ) -> None:
     """Read a trace and write the instance.
 

@@ -22,11 +22,12 @@ from ronda.instances import generate
         "ronda instances generate horizon --jobs 1000 --gpus 128 --seed 7 --out year.json.zst",
         "ronda instances generate horizon --types 2 --deadlines 0.5 --error 1 --out mixed.json",
         "ronda instances generate horizon --node-failures 1 --job-failures 0.4 --out breaks.json",
+        "ronda instances generate demand --days 28 --nodes 150 --seed 7 --out weeks.json.zst",
         "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
     ),
 )
 def command() -> None:
-    """Generate a round or a horizon; the same arguments give the same file.
+    """Generate a round, a horizon or a demand series; the same arguments give the same file.
 
     Three kinds of parameters, independent of each other. Size: --jobs, --gpus. Severity: how hard
     the limits on GPUs, watts and joules bind. Structure: what the machine room and the jobs are
@@ -176,3 +177,22 @@ def ones(
     refuse_existing(out, force=force)
     made = ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
     written(made, out, as_json=as_json)
+
+
+@command.command(name="demand", cls=Taught)
+@click.option("--days", type=click.IntRange(1), default=21, show_default=True, help="How many.")
+@click.option("--nodes", type=click.IntRange(1), default=150, show_default=True, help="In all.")
+@click.option("--load", type=float, default=0.82, show_default=True, help="Part of them in use.")
+@click.option("--swing", type=float, default=0.08, show_default=True, help="Of a day, likewise.")
+@click.option(
+    "--weekend", type=float, default=0.1, show_default=True, help="How much less it needs."
+)
+@click.option("--bursts", type=float, default=2.0, show_default=True, help="A day.")
+@_seed
+@file_option
+@force_option
+@json_option
+def demand(out: Path, force: bool, as_json: bool, **given: Any) -> None:
+    """Generate a demand series, for ronda sleep: how many nodes jobs need, every ten minutes."""
+    refuse_existing(out, force=force)
+    written(generate.demand(**given), out, as_json=as_json)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from ronda.instances.cluster import Cluster
+    from ronda.instances.demand import Demand
     from ronda.instances.instance import Instance
     from ronda.instances.round import Round
 
@@ -46,11 +47,12 @@ PICTURES = (".png", ".svg")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @json_option
 def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
-    """Show what NAME holds, a packaged instance or round or a file."""
+    """Show what NAME holds: a packaged instance, round or demand series, or a file."""
     from rich.text import Text
 
-    from ronda.cli.load import subject
+    from ronda.cli.load import question
     from ronda.cli.output import display, emit, facts, refuse_existing
+    from ronda.instances.demand import Demand
     from ronda.instances.files.json import fingerprint
     from ronda.instances.instance import Instance
 
@@ -62,9 +64,13 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
     if topology:
         _topology(_tree(source), out, as_json=as_json)
         return
-    found = subject(source)
-    fields = {"name": found.name, "fingerprint": fingerprint(found), **_cluster(found.cluster)}
-    fields |= _instance(found) if isinstance(found, Instance) else _round(found)
+    found = question(source)
+    fields: dict[str, Any] = {"name": found.name, "fingerprint": fingerprint(found)}
+    if isinstance(found, Demand):
+        fields |= _demand(found)
+    else:
+        fields |= _cluster(found.cluster)
+        fields |= _instance(found) if isinstance(found, Instance) else _round(found)
     if as_json:
         emit(fields)
         return
@@ -162,6 +168,23 @@ def _round(found: "Round") -> dict[str, Any]:
         "asleep": len(found.asleep),
         "source": found.source,
     }
+
+
+def _demand(found: "Demand") -> dict[str, Any]:
+    columns = {"needed": found.needed, "total": found.total, "active": found.active}
+    return {
+        "kind": "demand",
+        "start": found.start,
+        "days": found.days,
+        "steps": len(found.needed),
+        "step_s": found.step_s,
+        "nodes": {
+            name: f"{min(nodes)} to {max(nodes)}, mean {sum(nodes) / len(nodes):.1f}"
+            for name, nodes in columns.items()
+            if nodes
+        },
+        "published_forecast": bool(found.forecast),
+    } | {name: getattr(found, name) for name in ORIGIN}
 
 
 def _words(value: Any) -> str:

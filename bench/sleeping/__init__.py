@@ -1,0 +1,9 @@
+"""Controllers of sleep side by side on one demand series: a table, and pictures.
+
+What they decide is in `ronda.solvers.sleeping`, what comes of it in `ronda.formulations.sleeping`.
+`figure` loads matplotlib and is imported by its path.
+"""
+
+from ronda.bench.sleeping.lines import Line, as_json, as_tables, line_of
+
+__all__ = ["Line", "as_json", "as_tables", "line_of"]

@@ -1,0 +1,95 @@
+"""What one controller did on a series, as a line of a table and as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ronda.bench.figures import Table
+from ronda.bench.figures.table import percent
+from ronda.formulations.sleeping import NodeDraw, Outcome
+from ronda.formulations.sleeping.outcome import outcome
+from ronda.instances.demand import Demand
+from ronda.solvers.sleeping import Control, controller
+
+KNOWS = {
+    "oracle": "the future",
+    "leaking": "some of the future",
+    "history": "the past",
+    "none": "the present",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A controller by its words, what it did, and what came of it."""
+
+    policy: str
+    control: Control
+    outcome: Outcome
+
+
+def line_of(series: Demand, policy: str, draw: NodeDraw) -> Line:
+    """Let a controller decide every step of a series."""
+    control = controller(policy).control(series)
+    return Line(policy, control, outcome(series, control.active, draw))
+
+
+def as_json(series: Demand, line: Line) -> dict[str, Any]:
+    """Return all figures of a line by name."""
+    head = {"series": series.name, "policy": line.policy, "knowledge": line.control.knowledge}
+    return head | asdict(line.outcome)
+
+
+def as_tables(series: Demand, lines: Sequence[Line], draw: NodeDraw) -> tuple[Table, Table]:
+    """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
+    first = Table(
+        f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
+        (
+            *("policy", "knows", "sleeping nodes", "wake-ups/day", "nodes each"),
+            *("used %", "of awake %", "lack steps", "lack nodes"),
+        ),
+        tuple(_sleep(line) for line in lines),
+        ("lack: steps at whose start too few nodes were awake, and how many were missing",),
+    )
+    second = Table(
+        "changes, waiting, energy",
+        (
+            *("policy", "changes/day", "mean change", "median change"),
+            *("waiting steps", "waiting node-min", "saved kWh/day"),
+        ),
+        tuple(_changes(series, line) for line in lines),
+        (
+            f"waiting: if a node takes {draw.wake_s:g} s to wake",
+            f"assumed: a node draws {draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep, "
+            f"{draw.wake_w:g} W while it wakes; cooling is not counted",
+        ),
+    )
+    return first, second
+
+
+def _sleep(line: Line) -> tuple[str, ...]:
+    made = line.outcome
+    return (
+        line.policy,
+        KNOWS[line.control.knowledge],
+        f"{made.mean_sleeping_nodes:.2f}",
+        f"{made.wakeups_per_day:.2f}",
+        f"{made.nodes_per_wakeup:.2f}",
+        percent(made.utilisation_before),
+        percent(made.utilisation_after),
+        f"{made.lack_intervals:,}",
+        f"{made.lack_node_intervals:,}",
+    )
+
+
+def _changes(series: Demand, line: Line) -> tuple[str, ...]:
+    made = line.outcome
+    return (
+        line.policy,
+        f"{made.changes_per_day:.2f}",
+        f"{made.mean_change_nodes:.2f}",
+        f"{made.median_change_nodes:g}",
+        f"{made.waiting_intervals:,}",
+        f"{made.waiting_node_s / 60:,.0f}",
+        f"{made.saved_j / 3.6e6 / series.days:,.0f}",
+    )

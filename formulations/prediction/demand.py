@@ -1,0 +1,149 @@
+"""Forecasts of how many nodes are needed: quantiles by step ahead, and two simple ones.
+
+A forecast made at step t uses what was needed until t alone: it is causal. What it tells is the
+*rise* above what is needed at t, of a step ahead (``level``) or of the most needed in all steps up
+to it (``peak``): a number of nodes that stays awake is enough until the peak exceeds it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ronda.instances.arrays import Floats, Ints
+from ronda.instances.demand import DAY_S, Demand
+
+Target = Literal["level", "peak"]
+"""What is foretold: a step's own need, or the most until then."""
+
+LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
+"""Levels of the quantiles."""
+
+HOURS = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
+"""How far ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemandForecast:
+    """Quantiles of the rise, whenever they are asked for.
+
+    Attributes
+    ----------
+    target
+        What is foretold.
+    levels
+        Of the L quantiles, ascending.
+    ahead
+        (H,) steps ahead, ascending.
+    rise
+        (T, H, L) nodes above what is needed at the step of the forecast; they ascend with the
+        level, and those of a peak with the steps ahead.
+    first
+        First step at which enough is known for a forecast.
+    """
+
+    target: Target
+    levels: tuple[float, ...]
+    ahead: Ints
+    rise: Floats
+    first: int
+
+    def paths(self, steps: int) -> Floats:
+        """Return (L, T, steps) the rise of 1, 2, ... steps ahead: straight lines in between."""
+        wanted = np.arange(1, steps + 1)
+        after = np.clip(np.searchsorted(self.ahead, wanted), 1, len(self.ahead) - 1)
+        before = after - 1
+        part = (wanted - self.ahead[before]) / (self.ahead[after] - self.ahead[before])
+        part = np.clip(part, 0.0, 1.0)[:, None]
+        made = (1 - part) * self.rise[:, before] + part * self.rise[:, after]
+        return np.ascontiguousarray(np.moveaxis(made, 2, 0))
+
+    def quantile(self, level: float, steps: int) -> Floats:
+        """Return (T, steps) the rise at the least level that is as high, or the highest."""
+        index = min(int(np.searchsorted(self.levels, level - 1e-9)), len(self.levels) - 1)
+        return np.asarray(self.paths(steps)[index])
+
+
+def steps_ahead(series: Demand) -> Ints:
+    """Return (H,) `HOURS` in steps of a series."""
+    steps = np.rint(np.array(HOURS) * 3600 / series.step_s).astype(np.int64)
+    return np.asarray(np.unique(np.maximum(steps, 1)))
+
+
+def rises(needed: Ints, ahead: int, target: Target) -> Floats:
+    """Return (T,) what came of the need so many steps ahead; NaN where the series has ended."""
+    made = np.full(len(needed), np.nan)
+    if ahead < len(needed):
+        after = np.lib.stride_tricks.sliding_window_view(needed[1:], ahead)
+        came = after.max(axis=1) if target == "peak" else after[:, -1]
+        made[: len(came)] = came - needed[: len(came)]
+    return made
+
+
+def last_value(series: Demand, target: Target) -> DemandForecast:
+    """Foretell at every level that what is needed stays as it is."""
+    ahead = steps_ahead(series)
+    rise = np.zeros((len(series.needed), len(ahead), len(LEVELS)))
+    return DemandForecast(target, LEVELS, ahead, rise, 0)
+
+
+def seasonal(series: Demand, target: Target) -> DemandForecast:
+    """Foretell the quantiles of what came, on the days before, in this hour and the two around it.
+
+    It learns once a day, from the third day on.
+    """
+    day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
+    ahead, steps = steps_ahead(series), len(series.needed)
+    rise = np.zeros((steps, len(ahead), len(LEVELS)))
+    time = np.arange(steps) % day
+    for k, h in enumerate(ahead.tolist()):
+        came = rises(series.needed_nodes, h, target)
+        for now in range(2 * day, steps, day):
+            known, of_day = came[: now - h], time[: now - h]
+            for at in range(0, min(day, steps - now), hour):
+                rows = (of_day - at + hour) % day < 3 * hour
+                found = np.quantile(known[rows], LEVELS) if rows.any() else 0.0
+                rise[now + at : now + min(at + hour, day), k] = found
+    return ordered(target, LEVELS, ahead, rise, 2 * day)
+
+
+def steps_of_day(series: Demand) -> int:
+    """Return how many steps a day has."""
+    return max(1, round(DAY_S / series.step_s))
+
+
+def ordered(
+    target: Target, levels: tuple[float, ...], ahead: Ints, rise: Floats, first: int
+) -> DemandForecast:
+    """Return a forecast whose quantiles do not cross, nor peaks fall with the steps ahead."""
+    rise = np.sort(rise, axis=2)
+    if target == "peak":
+        rise = np.maximum.accumulate(rise, axis=1)
+    return DemandForecast(target, levels, ahead, rise, first)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How often what came was at most the quantile, and the pinball loss, by step ahead and level.
+
+    Both are (H, L), NaN where the series is too short. A forecast is calibrated where `share` is
+    the level.
+    """
+
+    share: Floats
+    loss: Floats
+
+
+def calibration(series: Demand, forecast: DemandForecast) -> Calibration:
+    """Return how a forecast fared on all steps from its first one on."""
+    share, loss = (np.full(forecast.rise.shape[1:], np.nan) for _ in range(2))
+    levels = np.array(forecast.levels)
+    for k, h in enumerate(forecast.ahead.tolist()):
+        came = rises(series.needed_nodes, h, forecast.target)[forecast.first :]
+        known = np.isfinite(came)
+        if not known.any():
+            continue
+        miss = came[known, None] - forecast.rise[forecast.first :, k][known]
+        share[k] = (miss <= 0).mean(axis=0)
+        loss[k] = np.maximum(levels * miss, (levels - 1) * miss).mean(axis=0)
+    return Calibration(share, loss)

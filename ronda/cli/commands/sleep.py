@@ -1,0 +1,147 @@
+"""``ronda sleep``: which nodes sleep, on a demand series."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import TARGET, Parsed, Source, force_option, json_option
+from ronda.instances.errors import InputError
+
+if TYPE_CHECKING:
+    from ronda.bench.sleeping import Line
+    from ronda.instances.demand import Demand
+
+
+def _from_zero(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+NUMBER = Parsed("number", "a number from 0 on", _from_zero)
+TABLE = "table.md"
+
+
+@taught(
+    "sleep",
+    "ronda sleep earth-2020-09 --policy ces",
+    "ronda sleep earth-2020-09 --policy 'milp(history=earth-2020-05)' --out sleep-out",
+    "ronda sleep earth-2020-09 --policy ces --policy vanilla --policy 'oracle(lead=1)'",
+    "ronda sleep mine.json --policy 'ces(cluster=venus,forecast=boosted)' --wake-s 600 --json",
+)
+@click.argument("source", metavar="SERIES", type=Source())
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    default=("ces",),
+    show_default=True,
+    metavar="POLICY",
+    help="Who decides: ces, vanilla, milp or oracle, with parameters in brackets; again for more.",
+)
+@click.option(
+    "--wake-s",
+    type=NUMBER,
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a node takes to wake. Jobs that need it wait; decisions are the same.",
+)
+@click.option(
+    "--idle-w",
+    type=NUMBER,
+    metavar="WATTS",
+    default=800.0,
+    show_default=True,
+    help="Of a node without jobs.",
+)
+@click.option(
+    "--sleep-w",
+    type=NUMBER,
+    metavar="WATTS",
+    default=20.0,
+    show_default=True,
+    help="Of one asleep.",
+)
+@click.option(
+    "--wake-w",
+    type=NUMBER,
+    metavar="WATTS",
+    default=800.0,
+    show_default=True,
+    help="Of one that wakes.",
+)
+@click.option(
+    "--out", type=TARGET, metavar="FOLDER", help="For the table and pictures with their numbers."
+)
+@force_option
+@json_option
+def command(
+    source: str,
+    policies: tuple[str, ...],
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    **draw: float,
+) -> None:
+    """Decide which nodes of SERIES sleep, step by step, and say what comes of it.
+
+    SERIES is how many nodes jobs need over time: a packaged one (earth-2020-09) or a file. The
+    policies are
+
+    \b
+    ces      Helios's controller. cluster=venus|earth|saturn|uranus|philly: whose
+             parameters; forecast=published (of the series; has seen the future),
+             leaking, boosted, seasonal or last
+    vanilla  a node sleeps as soon as it is not needed
+    milp     lot sizing on causal forecasts. price: of a wake-up, in nodes awake
+             for a step; eps, lead: for so many steps nothing is missing with
+             probability 1 - eps; keep: steps for which sleep must pay; hours: how
+             far it plans; forecast=boosted, seasonal or last; history: an earlier
+             series to learn from
+    oracle   the bound: it KNOWS THE FUTURE. price; lead: steps that nodes wake early
+
+    Needs are those of the trace whatever is asleep: jobs that wait are counted, not moved. What
+    nodes draw is assumed; set what yours draw.
+    """  # noqa: D301 (click reads the \b)
+    from ronda.bench.figures import write_tables
+    from ronda.bench.sleeping import as_json as fields_of
+    from ronda.bench.sleeping import as_tables, line_of
+    from ronda.cli.load import demand
+    from ronda.cli.output import display, emit
+    from ronda.formulations.sleeping import NodeDraw
+    from ronda.instances.files.storage import label
+    from ronda.solvers.sleeping import controller
+
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError(label(out), "a file", "a folder, or a new name")
+    if out is not None and (out / TABLE).exists() and not force:
+        raise InputError(label(out), "results of before", "a new folder, or --force")
+    series, node = demand(source), NodeDraw(**draw)
+    for policy in policies:
+        controller(policy)  # a wrong one is told before any work
+    lines = [line_of(series, policy, node) for policy in dict.fromkeys(policies)]
+    tables = as_tables(series, lines, node)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_tables(tables, out)
+        _draw(series, lines, out)
+    if not as_json:
+        display(*tables)
+    elif len(lines) == 1:
+        emit(fields_of(series, lines[0]))
+    else:
+        emit({"series": series.name, "results": [fields_of(series, line) for line in lines]})
+
+
+def _draw(series: "Demand", lines: "list[Line]", out: Path) -> None:
+    from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
+
+    draw_nodes(series, lines, out / "nodes")
+    draw_days(series, lines, out / "days")
+    for forecast in [line.control.forecast for line in lines if line.control.forecast][:1]:
+        draw_fan(series, forecast, out / "forecast")
