@@ -1,0 +1,17 @@
+"""Models that share a GPU: which may be fused, how long arrays take, and how many fit.
+
+HFTA (Wang et al., MLSys 2021) trains k models of one shape as one process. Here stand its classes,
+memory and time, beside those of packing, slices and turns. Not exported, as it loads networkx:
+``classes``.
+"""
+
+from ronda.formulations.fusion.memory import most_models, need_gib, two_point
+from ronda.formulations.fusion.time import speed_up, step_s
+
+__all__ = [
+    "most_models",
+    "need_gib",
+    "speed_up",
+    "step_s",
+    "two_point",
+]
