@@ -3,9 +3,11 @@
 Every rung trains from scratch, no checkpoint is used again (hfta/hfht/algorithms.py).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
+from math import inf
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ronda.formulations.fusion.chunks import first_fit
 from ronda.formulations.fusion.memory import dry_runs
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import Sharing
+from ronda.instances.sharing import Mode, Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,42 @@ def wave_s(sizes: Sequence[int], sharing: Sharing, most: int) -> float:
     groups = sizes if sharing.mode == "fused" else [sum(sizes)]
     widths = (len(array) for n in groups for array in first_fit(range(n), most))
     return sum(step_s(sharing.time, width) for width in widths)
+
+
+def best_wave_s(
+    sizes: Sequence[int], sharings: Mapping[Mode, Sharing], most: Mapping[Mode, int]
+) -> float:
+    """Return the least seconds of GPU in which a wave takes one step of every trial.
+
+    Of each class some trials are fused in arrays of any size and the others join a pool, in which
+    trials of all classes run alone or side by side. Which is a shortest path over the trials in the
+    pool, class by class; so is the number of arrays.
+    """
+    trials = sum(sizes)
+    fused = _least({m: s for m, s in sharings.items() if m == "fused"}, most, trials)
+    pooled = _least({m: s for m, s in sharings.items() if m != "fused"}, most, trials)
+    by_pool = {0: 0.0}  # trials in the pool -> seconds of the arrays that are fused
+    for size in sizes:
+        grown: dict[int, float] = {}
+        for (known, seconds), into in product(by_pool.items(), range(size + 1)):
+            found = seconds + fused[size - into]
+            grown[known + into] = min(found, grown.get(known + into, inf))
+        by_pool = grown
+    return min(seconds + pooled[into] for into, seconds in by_pool.items())
+
+
+def _least(sharings: Mapping[Mode, Sharing], most: Mapping[Mode, int], trials: int) -> list[float]:
+    """Return the least seconds of 0, 1, ... trials in arrays of some modes."""
+    arrays = {
+        (models, step_s(sharing.time, models))
+        for mode, sharing in sharings.items()
+        for models in range(1, min(most[mode], trials) + 1)
+    }
+    found = [0.0]
+    for number in range(1, trials + 1):
+        ends = (found[number - models] + time_s for models, time_s in arrays if models <= number)
+        found.append(min(ends, default=inf))
+    return found
 
 
 def tuning_s(waves: Iterable[tuple[Wave, Sequence[int]]], sharing: Sharing, most: int) -> float:

@@ -29,6 +29,8 @@ def test_on_an_a100_random_search_gains_more_than_hyperband():
     wide, narrow = (measure("A100-40GB", name, 1) for name in ("random", "hyperband"))
     assert min(wide[m] for m in ("exclusive", "packed", "slices")) > 2 * wide["fused"]
     assert wide["exclusive"] / wide["fused"] > 2 * narrow["exclusive"] / narrow["fused"]
+    for found in (wide, narrow):
+        assert found["chosen"] <= min(found[m] for m in ("packed", "slices", "fused"))
     assert narrow["packed"] < 1.2 * narrow["fused"]
     assert 0 == wide["exclusive_profiling"] < wide["fused_profiling"] < wide["packed_profiling"]
 
@@ -47,7 +49,7 @@ def test_command(tmp_path, capsys):
     """A table, a picture, and its numbers."""
     words = ["hfht", "--seeds", "0", "--gpus", "V100-16GB", "--out", str(tmp_path)]
     assert main(words) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2 + 2 * 3
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 2 * 4
     assert (tmp_path / "hfht.png").exists()
 
 

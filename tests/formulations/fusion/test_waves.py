@@ -1,5 +1,7 @@
 """HFHT's waves, and how they are cut into arrays."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 
 from ronda.formulations.fusion.chunks import balanced, first_fit
 from ronda.formulations.fusion.classes import classes, key
+from ronda.formulations.fusion.time import step_s
 from ronda.formulations.fusion.waves import (
     DryRun,
+    best_wave_s,
     class_sizes,
     hyperband,
     profiling_s,
@@ -92,6 +96,50 @@ def test_wave_by_hand():
     """Classes of 5 and 2, at most 3: fused 3 + 2 + 2; processes 3 + 3 + 1 of either class."""
     assert wave_s((5, 2), FUSED, 3) == 2.5 + 2.0 + 2.0
     assert wave_s((5, 2), PACKED, 3) == 2.5 + 2.5 + 1.5
+
+
+def by_brute_force(sizes, fused, packed, most):
+    """Return the least seconds over what each class gives to the pool, and all splits."""
+
+    def least(number, time):
+        if number == 0:
+            return 0.0
+        return min(
+            step_s(time, k) + least(number - k, time) for k in range(1, min(most, number) + 1)
+        )
+
+    return min(
+        least(sum(pool), packed.time)
+        + sum(least(n - q, fused.time) for n, q in zip(sizes, pool, strict=True))
+        for pool in product(*(range(n + 1) for n in sizes))
+    )
+
+
+seconds = st.sampled_from((0.25, 0.5, 1.0, 2.0))
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    st.tuples(seconds, seconds, seconds, seconds),
+    st.integers(1, 4),
+)
+def test_best_wave_is_brute_force(sizes, numbers, most):
+    """And no mode by itself is better."""
+    alphas, betas = numbers[:2], numbers[2:]
+    fused, packed = (
+        Sharing(mode=mode, time=AffineTime(alpha_s=a, beta_s=b))
+        for mode, a, b in zip(("fused", "packed"), alphas, betas, strict=True)
+    )
+    best = best_wave_s(sizes, {"fused": fused, "packed": packed}, {"fused": most, "packed": most})
+    assert best == pytest.approx(by_brute_force(sizes, fused, packed, most))
+    assert best <= min(wave_s(sizes, s, most) for s in (fused, packed)) + 1e-9
+
+
+def test_the_rest_joins_the_pool():
+    """Classes of 3 and 1, at most 3: fused 1 + 1.5, and the single trial 1 s by itself."""
+    alone = Sharing(mode="exclusive", time=MeasuredTime(models=(1,), step_s=(1.0,)))
+    both = {"fused": FUSED, "exclusive": alone}
+    assert best_wave_s((3, 1), both, {"fused": 3, "exclusive": 1}) == 2.5 + 1.0
 
 
 def test_epochs_multiply():
