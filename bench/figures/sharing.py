@@ -23,27 +23,31 @@ HEADER = ("fit", "row", "models", "measured", "fitted", "held_out")
 def draw_sharing(fits: Fits, path: Path) -> None:
     """Draw the steps of all models per unit of time, and GiB where measured, by number of models.
 
-    A row of panels for each application and GPU; lines are the models, marks the measurements. The
-    figure has no suffix in `path`; its numbers go beside it as CSV.
+    A panel for each application and GPU, with one of memory beside it if any was measured; lines
+    are the models, marks the measurements. The figure has no suffix in `path`; its numbers go
+    beside it as CSV.
     """
     groups: dict[tuple[str, str], list[Fit]] = {}
     for fit in fits.fits:
         groups.setdefault((fit.application, fit.gpu_type), []).append(fit)
-    wide = any(fit.memory is not None for fit in fits.fits)
-    figure = new_figure(9 if wide else 5.4, 2.6 * len(groups) + 0.3)
-    grid = figure.subplots(len(groups), 2 if wide else 1, squeeze=False)
-    for (application, gpu), row in zip(groups, grid, strict=True):
-        own = groups[application, gpu]
-        _throughput([fit for fit in own if fit.sharing is not None], row[0])
-        row[0].set_title(f"{application} on {gpu}", fontsize=9, loc="left")
-        if wide:
-            _memory([fit for fit in own if fit.memory is not None], row[1])
-    rows = (
+    both = any(fit.memory is not None for fit in fits.fits)
+    many = len(groups) if both else -(-len(groups) // 2)
+    figure = new_figure(9, 2.6 * many + 0.3)
+    grid = figure.subplots(many, 2, squeeze=False)
+    panels = grid[:, 0] if both else grid.flat
+    for ((application, gpu), own), axes in zip(groups.items(), panels, strict=False):
+        _throughput([fit for fit in own if fit.sharing is not None], axes)
+        axes.set_title(f"{application} on {gpu}", fontsize=9, loc="left")
+    for own, axes in zip(groups.values(), grid[:, 1], strict=False) if both else ():
+        _memory([fit for fit in own if fit.memory is not None], axes)
+    if not both and len(groups) % 2:
+        grid[-1, 1].axis("off")
+    numbers = (
         (f.name, r.row, r.at["models"], r.measured, r.fitted, r.held_out or "")
         for f in fits.fits
         for r in f.residuals
     )
-    save(figure, path, HEADER, rows)
+    save(figure, path, HEADER, numbers)
 
 
 def _throughput(fits: list[Fit], axes: Axes) -> None:

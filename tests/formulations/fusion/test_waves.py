@@ -93,9 +93,9 @@ def test_balanced_arrays(jobs, arrays):
 
 
 def test_wave_by_hand():
-    """Classes of 5 and 2, at most 3: fused 3 + 2 + 2; processes 3 + 3 + 1 of either class."""
-    assert wave_s((5, 2), FUSED, 3) == 2.5 + 2.0 + 2.0
-    assert wave_s((5, 2), PACKED, 3) == 2.5 + 2.5 + 1.5
+    """Classes of 4 and 1, at most 3: fused 3 + 1 + 1; processes 3 + 2 of either class."""
+    assert wave_s((4, 1), FUSED, 3) == 2.5 + 1.5 + 1.5
+    assert wave_s((4, 1), PACKED, 3) == 2.5 + 2.0
 
 
 def by_brute_force(sizes, fused, packed, most):

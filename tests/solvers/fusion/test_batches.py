@@ -135,6 +135,8 @@ def test_by_hand():
     assert full(two, "makespan").makespan_s == 5.0
     assert even(two, "makespan").makespan_s == 4.0
     assert solve(two, "makespan").value_s == pytest.approx(4.0)
+    wide = case(batch(), gpus={"G": 2}, gib=6.0)  # all four fit one GPU, in 6 s
+    assert [even(wide, o).value(o) for o in ("makespan", "gpu-time")] == [4.0, 6.0]
     assert solve(two, "gpu-time").value_s == pytest.approx(8.0)
 
 
