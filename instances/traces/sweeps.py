@@ -51,6 +51,9 @@ class Burst:
 
 DEFAULT = Burst()
 
+LOOK_BACK = 64
+"""Jobs of a user before it, the last ones, that a job is compared with."""
+
 RAN = Filters(min_duration_s=1e-9)
 """Jobs that ran at all."""
 
@@ -65,7 +68,7 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(jobs.index)
     for _, own in jobs.groupby(["user", "vc", "num_gpus"], sort=False):
-        recent: deque[tuple[int, float, str]] = deque()
+        recent: deque[tuple[int, float, str]] = deque(maxlen=LOOK_BACK)
         ordered = own.sort_values("submit_s", kind="stable")
         for row in zip(ordered.index, ordered.submit_s, ordered.name_, strict=True):
             index, submit_s, name = row

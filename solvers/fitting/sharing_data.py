@@ -36,6 +36,9 @@ MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
 
 MIB = 1024.0
 
+MOST_MODELS, TINY = 10_000, 1e-100
+"""Models that a table may put on one GPU, and the least throughput that has an inverse."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedGpu:
@@ -75,14 +78,16 @@ def read_sharing(
     _names(path, frame, model, gpu_type)
     rows = pd.DataFrame({"row": frame.row, "mode": frame["mode"].map(MODES)})
     rows["models"] = _number(path, frame, "models")
-    refuse(path, frame, rows.models.to_numpy() % 1 != 0, "models", "a whole number of models")
+    models = rows.models.to_numpy()
+    odd = (models % 1 != 0) | (models > MOST_MODELS)
+    refuse(path, frame, odd, "models", f"a whole number, at most {MOST_MODELS}", headers["models"])
     rows["step_s"] = _steps(path, frame, rows.models)
     memory = frame.assign(memory_mib=frame.memory_mib.replace("", "1"))
     measured = (frame.memory_mib != "").to_numpy()
     rows["memory_gib"] = np.where(measured, _number(path, memory, "memory_mib") / MIB, np.nan)
     alone = None
     if "alone_throughput" in headers:
-        alone = 1.0 / _number(path, frame, "alone_throughput")
+        alone = _inverse(path, frame, "alone_throughput")
     found = []
     for (name, gpu), own in rows.groupby([frame.application, frame.gpu_type], sort=False):
         given = None if alone is None else float(alone[own.index].iloc[0])
@@ -109,7 +114,14 @@ def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Serie
     if "throughput" not in headers:
         found = ", ".join(sorted(headers.values()))
         raise InputError(f"{path}, header", found, "a column 'step_s' or 'throughput'")
-    return models / _number(path, frame, "throughput")
+    return models * _inverse(path, frame, "throughput")
+
+
+def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return the time of a step from a throughput."""
+    values, header = _number(path, frame, column), frame.attrs["headers"][column]
+    refuse(path, frame, values.to_numpy() < TINY, column, f"{TINY:g} or more", header)
+    return 1.0 / values
 
 
 def _number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ronda.instances.traces import sweeps
 from ronda.instances.traces.sweeps import Burst, alike, read_repetitive, repetitive, shares
 
 VENUS = Path(__file__).resolve().parents[2] / "data" / "helios" / "helios_venus_2vc_sept.csv"
@@ -48,6 +49,14 @@ def test_two_programs_of_a_user_side_by_side():
     mixed = jobs(*sweep(0, 4), *sweep(15, 4, name="gan_run{}"))
     assert repetitive(mixed).tolist() == [0] * 4 + [1] * 4
     assert repetitive(mixed.assign(name_="")).nunique() == 1
+
+
+def test_a_burst_of_different_programs_is_compared_with_the_last_ones_only(monkeypatch):
+    """A thousand names that are unlike each other take no comparison with all before."""
+    compared = []
+    monkeypatch.setattr(sweeps, "alike", lambda *names: compared.append(names))
+    assert (repetitive(jobs(*sweep(0, 1000, name="{}", every=0))) == -1).all()
+    assert len(compared) <= 1000 * sweeps.LOOK_BACK
 
 
 def test_names_as_people_write_them():
