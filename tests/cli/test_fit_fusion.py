@@ -57,6 +57,7 @@ def test_fit(tables, ronda):
     shown = ronda("profile", "show", "f.json")
     assert shown.exit_code == 0
     assert "base_gib" in shown.stdout
+    assert "T(k) = 1.5 (1), 2 (2)" in shown.stdout
 
 
 def test_for_programs(tables, ronda):

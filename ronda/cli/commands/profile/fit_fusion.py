@@ -117,18 +117,19 @@ def _laws(fits: "Fits") -> Any:
         low, high = (f"{k:g}" for k in fit.measured["models"])
         best = best_speed_up(fits, fit)
         gain = () if best is None else (str(best[0]), f"{best[1]:.2f}")
-        made.add_row(fit.name, _law(fit), f"{low}-{high}", *gain)
+        made.add_row(fit.name, law(fit), f"{low}-{high}", *gain)
     return made
 
 
-def _law(fit: Any) -> str:
-    """Write a law with its numbers."""
+def law(fit: Any) -> str:
+    """Write the law of a fit of sharing or memory with its numbers."""
     from ronda.instances.sharing import AffineTime
 
     if fit.memory is not None:
         return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
     time = fit.sharing.time
     if not isinstance(time, AffineTime):
-        return "T(k) as measured"
+        known = zip(time.models, time.step_s, strict=True)
+        return f"T(k) = {', '.join(f'{t:.4g} ({k})' for k, t in known)}"
     line = f"{time.alpha_s:.4g} + {time.beta_s:.4g} k"
     return f"T(k) = max({time.floor_s:.4g}, {line})" if time.floor_s else f"T(k) = {line}"
