@@ -6,6 +6,7 @@ same number of GPUs, submissions in bursts, and names that are nearly the same.
 """
 
 import difflib
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Burst:
     least
         Fewest jobs of a group.
     similar
-        Least similarity of names, 0 to 1 (Ratcliff and Obershelp); does not count without names.
+        Least similarity of names but for numbers, 0 to 1 (Ratcliff and Obershelp); does not count
+        without names.
     """
 
     gap_s: float = 60.0
@@ -53,6 +55,8 @@ DEFAULT = Burst()
 
 LOOK_BACK = 64
 """Jobs of a user before it, the last ones, that a job is compared with."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 RAN = Filters(min_duration_s=1e-9)
 """Jobs that ran at all."""
@@ -87,9 +91,10 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
 
 
 def alike(name: str, other: str, least: float) -> bool:
-    """Tell whether two names are nearly the same; unknown ones say nothing against it."""
-    if not name or not other or name == other:
+    """Tell whether two names are nearly the same, whatever their numbers; unknown ones are."""
+    if not name or not other:
         return True
+    name, other = _NUMBER.sub("0", name), _NUMBER.sub("0", other)
     matcher = difflib.SequenceMatcher(None, name, other, autojunk=False)
     return (
         matcher.real_quick_ratio() >= least

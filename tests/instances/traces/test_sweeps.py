@@ -55,13 +55,15 @@ def test_a_burst_of_different_programs_is_compared_with_the_last_ones_only(monke
     """A thousand names that are unlike each other take no comparison with all before."""
     compared = []
     monkeypatch.setattr(sweeps, "alike", lambda *names: compared.append(names))
-    assert (repetitive(jobs(*sweep(0, 1000, name="{}", every=0))) == -1).all()
+    assert (repetitive(jobs(*sweep(0, 1000, name="x{}", every=0))) == -1).all()
     assert len(compared) <= 1000 * sweeps.LOOK_BACK
 
 
 def test_names_as_people_write_them():
     """A changed number is the same program; another program is not."""
     assert alike("train_pointnet_bs32_lr0.001", "train_pointnet_bs32_lr0.0005", 0.8)
+    assert alike("run1", "run23", 1.0)
+    assert not alike("run1", "gan1", 0.8)
     assert not alike("train_pointnet_bs32", "bert-squad-finetune", 0.8)
     assert alike("", "anything", 0.8)
 
