@@ -101,9 +101,8 @@ def measure(name: str, objective: Objective, jobs: int, limit_s: float) -> dict[
         found[rule] = by(only(case, modes), objective).value(objective)
     answer = solve(case, objective, deadline=Deadline(limit_s), gap=1e-3)
     found |= {"MILP": answer.value_s, "bound": answer.bound_s, "stop": str(answer.stop)}
-    if answer.arrangement is not None:
-        found["chosen"] = _chosen(answer.arrangement)
-    return found
+    chosen = answer.arrangement and _chosen(answer.arrangement)
+    return found | {"chosen": chosen or ""}
 
 
 def _chosen(arrangement: Arrangement) -> str:
@@ -120,11 +119,12 @@ def table(lines: pd.DataFrame) -> str:
     rows = []
     for line in lines.to_dict("records"):
         serial = line["serial"]
-        cells = [f"{line[rule] / serial:.3f}" if line[rule] else "–" for rule in RULES]
+        known = {rule: pd.notna(line[rule]) for rule in RULES}
+        cells = [f"{line[rule] / serial:.3f}" if known[rule] else "–" for rule in RULES]
         gap = "–"
-        if line["MILP"]:
+        if known["MILP"] and pd.notna(line["bound"]):
             gap = f"{100 * max(0.0, 1 - line['bound'] / line['MILP']):.1f}"
-        rows.append([line["name"], line["objective"], str(line.get("chosen", "")), *cells, gap])
+        rows.append([line["name"], line["objective"], line["chosen"], *cells, gap])
     header = ["case", "objective", "the MILP's arrays", *RULES, "gap (%)"]
     return markdown(header, rows, words=3)
 
@@ -139,7 +139,7 @@ def draw(lines: pd.DataFrame, folder: Folder) -> None:
         own = lines[lines.objective == objective].to_dict("records")
         for at, line in enumerate(own):
             for index, rule in enumerate(RULES):
-                if line[rule]:
+                if pd.notna(line[rule]):
                     share = line[rule] / line["serial"]
                     rows.append((objective, line["name"], rule, share))
                     place = at + (index - 2) * 0.16

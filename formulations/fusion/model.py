@@ -46,7 +46,7 @@ def _makespan(model: Any) -> None:
     model.m = pyo.Var(pairs, domain=pyo.NonNegativeIntegers)
     model.end = pyo.Var(domain=pyo.NonNegativeReals)
     serve(model, ((i, m) for (i, _), m in model.m.items()))
-    end(model)
+    ends(model)
     alike(model)
     model.goal = pyo.Objective(expr=model.end)
 
@@ -79,7 +79,7 @@ def serve(model: Any, numbers: Iterable[tuple[int, Any]]) -> None:
     )
 
 
-def end(model: Any) -> None:
+def ends(model: Any) -> None:
     """Σ_i d_i m_iu ≤ end, for every GPU u."""
     loads = _loads(model)
     model.ends = pyo.Constraint(list(loads), rule=lambda m, g, u: loads[g, u] <= m.end)

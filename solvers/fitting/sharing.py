@@ -4,7 +4,7 @@ Linear least squares on relative errors, nothing negative. What holds no law (fe
 numbers of models, or a line that is far off) stays a table.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +31,6 @@ POOR = 0.05
 
 SIDE_BY_SIDE = ("packed", "slices")
 """Modes of several processes: one of them is the model alone, and several are never faster."""
-
-Predict = Callable[[float], float]
 
 
 def fit_sharing(

@@ -1,9 +1,11 @@
 """Batches of repetitive jobs with the packaged curves."""
 
+import pandas as pd
 import pytest
 
-from ronda.bench.fusion.batches import RULES, measure, named, only
+from ronda.bench.fusion.batches import RULES, draw, measure, named, only, table
 from ronda.bench.study.__main__ import main
+from ronda.bench.study.harness import Folder
 from ronda.formulations.fusion.arrays import arrays_of
 from ronda.solvers.fusion.exact import solve
 
@@ -41,6 +43,18 @@ def test_no_rule_is_better_than_the_milp(objective):
         assert found[rule] >= found["bound"] * (1 - 1e-9)
     assert found["MILP"] <= min(found[rule] for rule in RULES) * (1 + 1e-3)
     assert found["MILP"] < found["serial"]
+
+
+def test_a_milp_without_an_answer_in_time(tmp_path):
+    """Its cells are empty, and the rules are drawn all the same."""
+    line = dict.fromkeys(RULES, 1.0) | {"MILP": None, "bound": None, "chosen": ""}
+    line |= {"name": "resnet18", "objective": "makespan"}
+    lines = pd.DataFrame([line, line | {"MILP": 0.5, "bound": 0.25, "chosen": "2 × packed 5"}])
+    unsolved, solved = table(lines).splitlines()[2:]
+    assert unsolved.endswith("| 1.000 | – | – |")
+    assert solved.endswith("| 1.000 | 0.500 | 50.0 |")
+    draw(lines, Folder(tmp_path))
+    assert len((tmp_path / "fusion.csv").read_text().splitlines()) == 1 + 4 + 5
 
 
 def test_command(tmp_path, capsys):
