@@ -1,13 +1,14 @@
-"""What a fit of speed or power to measurements is: parameters, errors, and named warnings.
+"""What a fit of a model to measurements is: parameters, errors, and named warnings.
 
-``ronda profile fit`` writes files of it; ``ronda.instances.files.fits`` reads them and gives those
-that are packaged.
+``ronda profile fit`` and ``fit-fusion`` write files of it; ``ronda.instances.files.fits`` reads
+them and gives those that are packaged.
 """
 
 from typing import Literal
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
-from ronda.instances.profile import Parametric, PowerCurve
+from ronda.instances.profile import Memory, Parametric, PowerCurve
+from ronda.instances.sharing import Sharing
 
 
 class FitErrors(Record, frozen=True, kw_only=True):
@@ -53,11 +54,11 @@ class FitRemark(Record, frozen=True, kw_only=True):
 
 
 class Residual(Record, frozen=True, kw_only=True):
-    """One measurement beside its predictions, in seconds per iteration or watts per GPU.
+    """One measurement beside its predictions: seconds per iteration, watts per GPU, or GiB.
 
     `row` is the line in the file, `at` the values of ``gpus``, ``nodes``, ``local_batch``,
-    ``clock`` or ``speed``; `held_out` is what a fit without this row says (None: the other rows are
-    too few).
+    ``clock``, ``speed`` or ``models``; `held_out` is what a fit without this row says
+    (None: the other rows are too few).
     """
 
     row: Index
@@ -75,18 +76,21 @@ def batch_suffix(batch: float | None) -> str:
 class Fit(Record, frozen=True, kw_only=True):
     """A model of one application on one type of GPU, fitted to measurements.
 
-    It holds `throughput` or `power`, the latter for one `batch` size if the measurements had one.
+    It holds the model of its kind: `throughput`, `power` (for one `batch` size if the measurements
+    had one), `sharing` of a GPU in one mode, or `memory` by number of models.
     `measured` has the smallest and the largest value by axis: beyond it the model extrapolates. The
     packaged fits come without residuals.
     """
 
     name: Name
-    kind: Literal["throughput", "power"]
+    kind: Literal["throughput", "power", "sharing", "memory"]
     application: Name
     gpu_type: Name
     batch: Positive | None = None
     throughput: Parametric | None = None
     power: PowerCurve | None = None
+    sharing: Sharing | None = None
+    memory: Memory | None = None
     measured: dict[str, tuple[float, float]]
     errors: FitErrors
     parameters: tuple[FitParameter, ...]
@@ -103,8 +107,8 @@ class Fit(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Hold kind and model together."""
-        model = self.throughput if self.kind == "throughput" else self.power
-        if model is None or (self.throughput is not None and self.power is not None):
+        kinds = ("throughput", "power", "sharing", "memory")
+        if [kind for kind in kinds if getattr(self, kind) is not None] != [self.kind]:
             raise ValueError(f"a fit of {self.kind} holds that model and no other")
 
 

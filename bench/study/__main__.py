@@ -21,6 +21,8 @@ STUDIES = {
     "starvation": "Whether long and wide jobs get their turn, and what that costs the mean.",
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
+    "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
+    "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
@@ -35,6 +37,8 @@ ELSEWHERE = {
 } | {
     "ones-claim": "ronda.bench.ones.claim",
     "sruf": "ronda.bench.ones.sruf",
+    "fusion": "ronda.bench.fusion.batches",
+    "hfht": "ronda.bench.fusion.tuning",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

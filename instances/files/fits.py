@@ -72,9 +72,9 @@ def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = Non
     together. The name is otherwise that of the application. A fit of the other kind is refused.
     """
     if throughput.throughput is None or (power is not None and power.power is None):
-        wrong = throughput.name if throughput.throughput is None else getattr(power, "name", "")
-        kind = "power" if throughput.throughput is None else "throughput"
-        raise InputError("profile", f"{wrong!r}, a fit of {kind}", "throughput first, then power")
+        wrong = throughput if power is None or throughput.throughput is None else power
+        found = f"{wrong.name!r}, a fit of {wrong.kind}"
+        raise InputError("profile", found, "throughput first, then power")
     watts = {} if power is None or power.power is None else {throughput.gpu_type: power.power}
     batches = throughput.measured.get("local_batch")
     return Profile(

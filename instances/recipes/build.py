@@ -61,6 +61,8 @@ _LICENCES = {
     "LICENSE.AdaptDL.Apache-2.0.txt": "pollux/LICENSE.Apache-2.0.txt",
     "LICENSE.ElasticFlow.Apache-2.0.txt": "elasticflow/LICENSE.Apache-2.0.txt",
     "LICENSE.Zeus.Apache-2.0.txt": "zeus/LICENSE.Apache-2.0.txt",
+    "LICENSE.HFTA.MIT.txt": "hfta/LICENSE.MIT.txt",
+    "LICENSE.Hydro.Apache-2.0.txt": "hydro_fusion/LICENSE.Apache-2.0.txt",
 }
 
 

@@ -60,14 +60,8 @@ def read_helios(
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_jobs(path, _ALIASES)
-    if frame.attrs["headers"]["submit_s"] == "submit_time":
-        if frame.attrs["headers"].get("vc") == "tenant":
-            frame["submit_s"] = to_number(path, frame, "submit_s") / 1e6
-        else:
-            frame["submit_s"] = _seconds(path, frame)
     return rigid_instance(
-        frame,
+        helios_rows(path),
         path=path,
         filters=filters,
         name=name,
@@ -77,6 +71,20 @@ def read_helios(
         licence=LICENCE,
         citation=CITATION,
     )
+
+
+def helios_rows(path: str | Path) -> pd.DataFrame:
+    """Return the canonical columns of a trace, and ``name_``, what users called their jobs.
+
+    The three forms are those of `read_helios`; names are empty text where there are none.
+    """
+    frame = read_jobs(path, _ALIASES | {"name_": ("name", "job_name")}, ("name_",))
+    if frame.attrs["headers"]["submit_s"] == "submit_time":
+        if frame.attrs["headers"].get("vc") == "tenant":
+            frame["submit_s"] = to_number(path, frame, "submit_s") / 1e6
+        else:
+            frame["submit_s"] = _seconds(path, frame)
+    return frame
 
 
 def _seconds(path: str | Path, frame: pd.DataFrame) -> pd.Series:

@@ -156,8 +156,8 @@ def _residuals(table: Measured, fitted: Floats, out: Floats) -> tuple[Residual, 
 
 def _fit(table: Measured, batch: float, fitted: Fitted[Any], rows: tuple[Residual, ...]) -> Fit:
     """Return the record of one model."""
-    errors = _errors(rows)
-    remarks = [*fitted.remarks, *_weak(fitted.parameters), *_outliers(rows), *_poor(errors)]
+    errors = errors_of(rows)
+    remarks = [*fitted.remarks, *_weak(fitted.parameters), *outliers(rows), *_poor(errors)]
     if table.skipped:
         message = f"rows of 0, taken for not measured and left out: {table.skipped}"
         remarks.insert(0, FitRemark(code="skipped-rows", message=message))
@@ -178,7 +178,7 @@ def _fit(table: Measured, batch: float, fitted: Fitted[Any], rows: tuple[Residua
     )
 
 
-def _errors(rows: Sequence[Residual]) -> FitErrors:
+def errors_of(rows: Sequence[Residual]) -> FitErrors:
     """Return the errors of a fit."""
     off = [abs(row.fitted / row.measured - 1.0) for row in rows]
     out = [abs(row.held_out / row.measured - 1.0) for row in rows if row.held_out is not None]
@@ -191,7 +191,7 @@ def _errors(rows: Sequence[Residual]) -> FitErrors:
     )
 
 
-def _outliers(rows: Sequence[Residual]) -> list[FitRemark]:
+def outliers(rows: Sequence[Residual]) -> list[FitRemark]:
     """Warn of rows that are far from a fit that suits the others."""
     off = {row.row: abs(row.fitted / row.measured - 1.0) for row in rows}
     typical = median(off.values())

@@ -20,6 +20,9 @@ from ronda.instances.fit import Fit, Fits, batch_suffix
 from ronda.instances.traces import pollux_tables
 from ronda.solvers.fitting.data import Measured, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
+from ronda.solvers.fitting.maxima import fit_maxima
+from ronda.solvers.fitting.sharing import fit_shared
+from ronda.solvers.fitting.sharing_data import read_sharing
 
 ELASTICFLOW = {
     "source": "ElasticFlow's tables of iterations per second, github.com/pkusys/ElasticFlow",
@@ -38,6 +41,19 @@ ZEUS = {
     "licence": "Apache-2.0",
     "citation": "You, Chung, Chowdhury: Zeus: Understanding and Optimizing GPU Energy Consumption "
     "of DNN Training, NSDI 2023",
+}
+
+HFTA = {
+    "source": "HFTA's poster, github.com/UofT-EcoSystem/hfta, digitised",
+    "licence": "MIT",
+    "citation": "Wang, Yang, Zheng, Li, Pekhimenko: Horizontally Fused Training Array: An "
+    "Effective Hardware Utilization Squeezer for Training Novel Deep Learning Models, MLSys 2021",
+}
+HYDRO = {
+    "source": "Hydro's artifact (osdi23-artifact), github.com/S-Lab-System-Group/Hydro",
+    "licence": "Apache-2.0",
+    "citation": "Hu et al.: Hydro: Surrogate-Based Hyperparameter Tuning Service in Datacenters, "
+    "OSDI 2023",
 }
 
 ZEUS_NAMES = {
@@ -64,6 +80,8 @@ def all_fits(source: Path) -> Iterator[Fit]:
     for fit in wide:
         yield elasticflow_t4(source, fit)
     yield from zeus(source)
+    yield from hfta(source)
+    yield from hydro(source)
 
 
 def elasticflow_a100(source: Path) -> Iterator[Fit]:
@@ -117,6 +135,27 @@ def zeus(source: Path) -> Iterator[Fit]:
             named = structs.replace(fit, gpu_type=fit.gpu_type.upper())
             words = {**ZEUS, "source": f"{ZEUS['source']}, {fit.name}"}
             yield _named(named, "zeus", ZEUS_NAMES[table.application], words)
+
+
+def hfta(source: Path) -> Iterator[Fit]:
+    """Yield the fits of PointNet's throughput by number of models, and memory from its maxima.
+
+    On the A100 two and three models are off the line that all others lie on: it begins at four.
+    """
+    folder = source / "hfta"
+    for table in read_sharing(folder / "pointnet_cls_throughput_vs_k_poster.csv", "pointnet_cls"):
+        for fit in fit_shared(table, least=4 if table.gpu_type.startswith("A100") else 1):
+            yield structs.replace(fit, name=f"hfta-{fit.name}", **HFTA)
+    for fit in fit_maxima(folder / "most_models.csv"):
+        yield structs.replace(fit, name=f"hfta-{fit.name}", **HFTA)
+
+
+def hydro(source: Path) -> Iterator[Fit]:
+    """Yield the fits of ResNet-18, batch 256, fused and packed; and 8 times narrower, fused."""
+    path = source / "hydro_fusion" / "resnet18_fusion_rtx3090.csv"
+    for table in read_sharing(path, "resnet18", "RTX3090-24GB"):
+        for fit in fit_shared(table):
+            yield structs.replace(fit, name=f"hydro-{fit.name}", **HYDRO)
 
 
 def _named(fit: Fit, source: str, application: str, words: dict[str, str]) -> Fit:

@@ -44,7 +44,9 @@ def test_every_application_of_every_source_is_there():
     }
     power = {(fit.gpu_type, fit.application) for fit in fitted() if fit.kind == "power"}
     assert power == {(gpu, name) for gpu, names in ZEUS.items() for name in names}
-    assert all(fit.source and fit.licence == "Apache-2.0" and fit.citation for fit in fitted())
+    assert all(fit.source and fit.citation for fit in fitted())
+    assert {fit.licence for fit in fitted()} == {"Apache-2.0", "MIT"}
+    assert all(fit.name.startswith("hfta-") == (fit.licence == "MIT") for fit in fitted())
 
 
 @pytest.mark.parametrize("model", A100)

@@ -127,7 +127,7 @@ def command(
     most = options["max_local_batch"]
     if most is not None and not math.isfinite(most):
         raise InputError("--max-local-batch", f"{most:g}", "a number of samples")
-    targets = [out, *_figures(figure)]
+    targets = [out, *figure_files(figure)]
     for target in targets:
         refuse_existing(target, force=force)
     packer(out)  # a wrong suffix is told before any work
@@ -144,7 +144,7 @@ def command(
         tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
 
 
-def _figures(figure: Path | None) -> list[Path]:
+def figure_files(figure: Path | None) -> list[Path]:
     """Return the files of a figure; refuse one that is no PNG."""
     if figure is None:
         return []

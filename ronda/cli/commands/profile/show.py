@@ -45,6 +45,7 @@ def command(source: str, as_json: bool) -> None:
 
 def _tables(fit: "Fit") -> tuple[Any, Any]:
     """Return the tables of facts and of parameters."""
+    from ronda.cli.commands.profile.fit_fusion import law
     from ronda.cli.commands.profile.list import percent
     from ronda.cli.output import table
 
@@ -58,6 +59,7 @@ def _tables(fit: "Fit") -> tuple[Any, Any]:
         "application": fit.application + (f", batch {fit.batch:g}" if fit.batch else ""),
         "GPU": fit.gpu_type,
         "measured": f"{e.rows} rows: {spans}",
+        **({"law": law(fit)} if fit.sharing or fit.memory else {}),
         "error": f"{percent(e.mape)} in the mean, {percent(e.largest)} at most",
         "left out": _held_out(fit),
         **{f"warning: {remark.code}": remark.message for remark in fit.remarks},

@@ -1,0 +1,178 @@
+"""Batches of repetitive jobs: fuse, pack or run alone, by rules and by the MILP.
+
+All jobs are there at the start, on GPUs that are idle. `serial` runs one job a GPU, `MPS` processes
+side by side, `HFHT` full fused arrays with the rest in a last one (first fit); `even` cuts classes
+into even arrays, as many as pay, in the best mode; `MILP` chooses class by class how many arrays
+there are, of which size and mode, and where they run. The curves are packaged fits; the six classes
+of PointNet are HFHT's (batch size, feature transform) and share the curve of the one that was
+measured. Times are relative to `serial` of the same objective, so that units do not matter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, get_args
+
+import pandas as pd
+
+from ronda.bench.figures.style import colour, new_figure, save, tidy
+from ronda.bench.fusion.curves import GIB, curves
+from ronda.bench.fusion.tuning import CLASSES
+from ronda.bench.study.harness import Folder, jobs, limit, markdown, study, words
+from ronda.formulations.clock import Deadline
+from ronda.formulations.fusion.arrays import Arrangement, Batch, Case, Objective
+from ronda.formulations.fusion.chunks import balanced
+from ronda.instances.sharing import Mode
+from ronda.solvers.fusion.exact import solve
+from ronda.solvers.fusion.greedy import even, full
+
+POINTNET, RESNET = "hfta-pointnet_cls-amp", "hydro-resnet18-1"
+
+CASES = {
+    "resnet18": ((RESNET, 1),),
+    "pointnet-v100": ((POINTNET, CLASSES),),
+    "pointnet-a100": ((POINTNET, CLASSES),),
+    "pointnet-mixed": ((POINTNET, CLASSES),),
+}
+"""Applications and the fusion classes of each."""
+
+GPUS = {
+    "resnet18": {"RTX3090-24GB": 4},
+    "pointnet-v100": {"V100-16GB": 4},
+    "pointnet-a100": {"A100-40GB": 4},
+    "pointnet-mixed": {"A100-40GB": 1, "RTX6000-24GB": 2, "V100-16GB": 2},
+}
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+RULES: dict[str, tuple[Mode, ...]] = {
+    "serial": ("exclusive",),
+    "MPS": ("exclusive", "packed"),
+    "HFHT": ("exclusive", "fused"),
+    "even": ("exclusive", "packed", "slices", "fused"),
+    "MILP": ("exclusive", "packed", "slices", "fused"),
+}
+"""Modes that each may use."""
+
+
+def named(name: str, jobs: int) -> Case:
+    """Return a case of the study with so many jobs, even over the classes."""
+    gpus = GPUS[name]
+    made = []
+    for application, classes in CASES[name]:
+        known = {gpu: curves(application, gpu) for gpu in gpus}
+        for index, own in enumerate(balanced(range(jobs), classes)):
+            made.append(
+                Batch(
+                    f"{application}-{index}",
+                    len(own),
+                    1.0,
+                    {gpu: tuple(found.sharings.values()) for gpu, found in known.items()},
+                    {gpu: found.memory for gpu, found in known.items()},
+                )
+            )
+    return Case(tuple(made), gpus, {gpu: GIB[gpu] for gpu in gpus})
+
+
+def only(case: Case, modes: Sequence[Mode]) -> Case:
+    """Return a case in which some modes are allowed."""
+    return replace(
+        case,
+        batches=tuple(
+            replace(
+                batch,
+                sharings={
+                    gpu: tuple(s for s in own if s.mode in modes)
+                    for gpu, own in batch.sharings.items()
+                },
+            )
+            for batch in case.batches
+        ),
+    )
+
+
+def measure(name: str, objective: Objective, jobs: int, limit_s: float) -> dict[str, Any]:
+    """Return the value of each rule, and of the MILP with its bound and what it chose."""
+    case = named(name, jobs)
+    found: dict[str, Any] = {}
+    for rule, modes in RULES.items():
+        if rule == "MILP":
+            continue
+        by = even if rule == "even" else full
+        found[rule] = by(only(case, modes), objective).value(objective)
+    answer = solve(case, objective, deadline=Deadline(limit_s), gap=1e-3)
+    found |= {"MILP": answer.value_s, "bound": answer.bound_s, "stop": str(answer.stop)}
+    chosen = answer.arrangement and _chosen(answer.arrangement)
+    return found | {"chosen": chosen or ""}
+
+
+def _chosen(arrangement: Arrangement) -> str:
+    """Write the modes and widths, as ``4 x packed 5``, over all classes."""
+    counts: dict[tuple[str, int], int] = {}
+    for (_, mode, models), number in arrangement.modes().items():
+        counts[mode, models] = counts.get((mode, models), 0) + number
+    ordered = sorted(counts.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
+    return ", ".join(f"{number} × {mode} {models}" for (mode, models), number in ordered)
+
+
+def table(lines: pd.DataFrame) -> str:
+    """Return the value of each rule relative to serial, and the gap of the MILP."""
+    rows = []
+    for line in lines.to_dict("records"):
+        serial = line["serial"]
+        known = {rule: pd.notna(line[rule]) for rule in RULES}
+        cells = [f"{line[rule] / serial:.3f}" if known[rule] else "–" for rule in RULES]
+        gap = "–"
+        if known["MILP"] and pd.notna(line["bound"]):
+            gap = f"{100 * max(0.0, 1 - line['bound'] / line['MILP']):.1f}"
+        rows.append([line["name"], line["objective"], line["chosen"], *cells, gap])
+    header = ["case", "objective", "the MILP's arrays", *RULES, "gap (%)"]
+    return markdown(header, rows, words=3)
+
+
+def draw(lines: pd.DataFrame, folder: Folder) -> None:
+    """Draw each rule's value relative to serial, a panel for each objective."""
+    objectives = list(dict.fromkeys(lines.objective))
+    figure = new_figure(9.2, 3.1)
+    grid = figure.subplots(1, len(objectives), squeeze=False, sharey=True)[0]
+    rows = []
+    for objective, axes in zip(objectives, grid, strict=True):
+        own = lines[lines.objective == objective].to_dict("records")
+        for at, line in enumerate(own):
+            for index, rule in enumerate(RULES):
+                if pd.notna(line[rule]):
+                    share = line[rule] / line["serial"]
+                    rows.append((objective, line["name"], rule, share))
+                    place = at + (index - 2) * 0.16
+                    axes.bar(place, share, 0.15, color=colour(index), label="" if at else rule)
+        axes.set_xticks(range(len(own)))
+        axes.set_xticklabels([str(line["name"]).replace("-", "\n") for line in own])
+        axes.set_title(objective, fontsize=10)
+        tidy(axes, "", "time / serial" if axes is grid[0] else "")
+    grid[-1].legend(fontsize=7, frameon=False)
+    save(figure, folder.path / "fusion", ("objective", "case", "rule", "share"), rows)
+
+
+def compare(
+    folder: Folder, cases: Sequence[str], objectives: Sequence[str], jobs: int, limit_s: float
+) -> None:
+    """Measure all cases."""
+    asked = [
+        {"name": name, "objective": objective, "jobs": jobs, "limit_s": limit_s}
+        for name, objective in product(cases, objectives)
+    ]
+    lines = folder.measure(asked, measure)
+    folder.write(table(lines))
+    draw(lines, folder)
+
+
+command = study(
+    "fusion",
+    __doc__,
+    compare,
+    [
+        words("--cases", tuple(CASES), "Jobs and GPUs."),
+        words("--objectives", OBJECTIVES, "What to make least."),
+        jobs(81),
+        limit(60.0, "Seconds for each MILP."),
+    ],
+)

@@ -1,0 +1,80 @@
+"""How much memory k models need, and how many fit: ``m(k) = b + k p`` if they are fused.
+
+b is what a process needs whatever it runs, p what each model adds (HFTA, MLSys 2021). Processes
+side by side need b each.
+"""
+
+from ronda.instances.errors import InputError
+from ronda.instances.profile import Memory
+from ronda.instances.sharing import Mode
+
+SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
+"""Eighths of an A100's memory that the smallest of k MIG slices has (HFHT's profiles)."""
+
+_ROUNDING = 1e-9
+
+
+def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) -> float:
+    """Return m(k) in GiB: b + k p fused, k (b + p) packed or by turns.
+
+    For slices it is what each slice must hold, b + p.
+    """
+    own = memory.model_gib + memory.sample_gib * local_batch
+    if mode == "fused":
+        return memory.base_gib + models * own
+    processes = 1 if mode == "slices" else models
+    return processes * (memory.base_gib + own)
+
+
+def most_models(
+    memory: Memory, mode: Mode, gpu_gib: float, local_batch: float = 0.0, limit: int = 1024
+) -> int:
+    """Return k_max, the most models that fit a GPU; 0 if not even one does.
+
+    `limit` bounds it where models need nothing.
+    """
+    if mode == "exclusive":
+        limit = 1
+
+    def fits(models: int) -> bool:
+        room = gpu_gib
+        if mode == "slices":
+            room *= SLICES.get(models, 0) / 8
+        return need_gib(memory, mode, models, local_batch) <= room * (1 + _ROUNDING)
+
+    best = 0
+    for models in range(1, limit + 1):
+        if not fits(models):
+            break
+        best = models
+    return best
+
+
+def two_point(one_gib: float, two_gib: float) -> Memory:
+    """Return b and p from what one and two fused models need: p = m(2) - m(1), b = m(1) - p.
+
+    Hydro's planner (OSDI 2023) profiles these two. It takes ``floor((M - m(1)) / p)`` models, one
+    fewer than fit.
+    """
+    if not 0.0 < two_gib - one_gib <= one_gib:
+        raise InputError(
+            "memory",
+            f"{one_gib:g} GiB of one model and {two_gib:g} of two",
+            "between 1 and 2 times",
+        )
+    return Memory(base_gib=2 * one_gib - two_gib, model_gib=two_gib - one_gib)
+
+
+def dry_runs(most: int) -> tuple[int, ...]:
+    """Return the widths that HFHT tries to find k_max: doubled until one fails, then bisected."""
+    if most < 1:
+        return (1,)
+    tried = [1]
+    while tried[-1] <= most:
+        tried.append(2 * tried[-1])
+    low, high = tried[-2], tried[-1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried.append(middle)
+        low, high = (middle, high) if middle <= most else (low, middle)
+    return tuple(tried)

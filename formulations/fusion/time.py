@@ -1,0 +1,36 @@
+"""How long k models on one GPU take for a step of each, in every mode.
+
+Models of an array progress in lock-step: a step of the array is one of every member.
+"""
+
+from bisect import bisect_left
+
+from ronda.instances.errors import InputError
+from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
+
+
+def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
+    """Return T(k), the seconds in which all k models take a step.
+
+    ``max(floor, alpha + beta k)``, or linear between measured k; InputError outside of those.
+    """
+    if isinstance(time, AffineTime):
+        return max(time.floor_s, time.alpha_s + time.beta_s * models)
+    known, seconds = time.models, time.step_s
+    if not known[0] <= models <= known[-1]:
+        raise InputError("models", str(models), f"measured numbers, {known[0]} to {known[-1]}")
+    k = bisect_left(known, models)
+    if known[k] == models:
+        return seconds[k]
+    share = (models - known[k - 1]) / (known[k] - known[k - 1])
+    return seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
+
+
+def turns(alone_s: float, overhead: float = 0.0) -> Sharing:
+    """Return time-sharing: ``T(k) = k T(1) (1 + overhead)``; nothing is gained, only response."""
+    return Sharing(mode="turns", time=AffineTime(alpha_s=0.0, beta_s=alone_s * (1.0 + overhead)))
+
+
+def speed_up(time: AffineTime | MeasuredTime, models: int, alone_s: float) -> float:
+    """Return k T(1) / T(k): the throughput of k models against one after another."""
+    return models * alone_s / step_s(time, models)

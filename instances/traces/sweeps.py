@@ -1,0 +1,126 @@
+"""Repetitive jobs in a trace: what hyper-parameter tuning and repeated trials look like.
+
+HFTA (MLSys 2021) finds in a cluster's log that most GPU-hours are of jobs that run one program side
+by side in different configurations. A log tells of them by: the same user and virtual cluster, the
+same number of GPUs, submissions in bursts, and names that are nearly the same.
+"""
+
+import difflib
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from ronda.instances.traces.helios import helios_rows
+from ronda.instances.traces.table import Filters, clean_jobs
+
+VECTOR = {
+    ("repetitive", "single"): 0.462,
+    ("repetitive", "multi"): 0.240,
+    ("isolated", "single"): 0.035,
+}
+"""Shares of GPU-hours at the Vector Institute (51,000 jobs, 472,000 GPU-hours), HFTA's study.
+
+The remaining 26.3 % are of other jobs; that the 24.0 % of several GPUs are repetitive is muTWO's
+reading (MLSys 2023).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """What makes jobs one group.
+
+    Attributes
+    ----------
+    gap_s
+        Most seconds between submissions of two neighbours.
+    least
+        Fewest jobs of a group.
+    similar
+        Least similarity of names but for numbers, 0 to 1 (Ratcliff and Obershelp); does not count
+        without names.
+    """
+
+    gap_s: float = 60.0
+    least: int = 3
+    similar: float = 0.8
+
+
+DEFAULT = Burst()
+
+LOOK_BACK = 64
+"""Jobs of a user before it, the last ones, that a job is compared with."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+RAN = Filters(min_duration_s=1e-9)
+"""Jobs that ran at all."""
+
+
+def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
+    """Return the group of every job, by index; -1 for jobs that are in none.
+
+    `jobs` has ``user``, ``vc``, ``num_gpus``, ``submit_s`` and ``name`` (empty: unknown). Groups
+    are the components of the graph in which a job is joined to the last one before it that is like
+    it, and are numbered by their first submissions.
+    """
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(jobs.index)
+    for _, own in jobs.groupby(["user", "vc", "num_gpus"], sort=False):
+        recent: deque[tuple[int, float, str]] = deque(maxlen=LOOK_BACK)
+        ordered = own.sort_values("submit_s", kind="stable")
+        for row in zip(ordered.index, ordered.submit_s, ordered.name_, strict=True):
+            index, submit_s, name = row
+            while recent and recent[0][1] < submit_s - rule.gap_s:
+                recent.popleft()
+            for other, _, known in reversed(recent):
+                if alike(name, known, rule.similar):
+                    graph.add_edge(index, other)
+                    break
+            recent.append(row)
+    parts = [sorted(part) for part in nx.connected_components(graph) if len(part) >= rule.least]
+    group = pd.Series(-1, index=jobs.index)
+    for number, part in enumerate(sorted(parts, key=lambda p: (jobs.submit_s[p].min(), p[0]))):
+        group[part] = number
+    return group
+
+
+def alike(name: str, other: str, least: float) -> bool:
+    """Tell whether two names are nearly the same, whatever their numbers; unknown ones are."""
+    if not name or not other:
+        return True
+    name, other = _NUMBER.sub("0", name), _NUMBER.sub("0", other)
+    matcher = difflib.SequenceMatcher(None, name, other, autojunk=False)
+    return (
+        matcher.real_quick_ratio() >= least
+        and matcher.quick_ratio() >= least
+        and matcher.ratio() >= least
+    )
+
+
+def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
+    """Read a trace (see `ronda.instances.traces.helios`) and return its GPU jobs with groups.
+
+    The columns are the canonical ones, ``name_`` and ``group``.
+    """
+    jobs = clean_jobs(path, helios_rows(path), filters=RAN)
+    jobs["group"] = repetitive(jobs, rule)
+    return jobs
+
+
+def shares(jobs: pd.DataFrame) -> Mapping[tuple[str, str], float]:
+    """Return the shares of GPU-hours: repetitive or isolated, on a single or on several GPUs."""
+    hours = jobs.num_gpus * jobs.duration_s
+    total = float(hours.sum())
+    kinds = {"repetitive": jobs.group >= 0, "isolated": jobs.group < 0}
+    sizes = {"single": jobs.num_gpus == 1, "multi": jobs.num_gpus > 1}
+    return {
+        (kind, size): float(np.asarray(hours[own & wide]).sum()) / total
+        for kind, own in kinds.items()
+        for size, wide in sizes.items()
+    }

@@ -1,0 +1,135 @@
+"""``ronda profile fit-fusion``: time and memory of models that share a GPU."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import TARGET, force_option, json_option
+
+if TYPE_CHECKING:
+    from ronda.instances.fit import Fits
+
+
+@taught(
+    "fit-fusion",
+    "ronda profile fit-fusion resnet.csv --model resnet18 --gpu-type RTX3090 --out fusion.json",
+    "ronda profile fit-fusion pointnet.csv --from 4 --out fusion.json --figure fusion.png",
+)
+@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    metavar="NAME",
+    default="application",
+    show_default=True,
+    help="The application, where the table has no column of it.",
+)
+@click.option(
+    "--gpu-type",
+    metavar="NAME",
+    default="GPU",
+    show_default=True,
+    help="Where the table has no column of it.",
+)
+@click.option(
+    "--from",
+    "least",
+    type=click.IntRange(1),
+    metavar="K",
+    default=1,
+    show_default=True,
+    help="Fit lines to times of K models and more: fewer may not follow one.",
+)
+@click.option(
+    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
+)
+@click.option("--figure", type=TARGET, metavar="PNG", help="Draw curves; CSV beside it.")
+@force_option
+@json_option
+def command(
+    source: Path,
+    model: str,
+    gpu_type: str,
+    least: int,
+    out: Path,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Fit time and memory of k models on one GPU to CSV, a table with a header; also .csv.gz.
+
+    \b
+    Time, T(k) = max(floor, alpha + beta k), all k models, one step each:
+      models        k                          k, k_models, fusion
+      mode          fused       one process    hfta
+                    packed      MPS            mps, mps_or_timeslice
+                    slices      MIG            mig
+                    turns       time-sharing   concurrent
+                    exclusive   one model      serial
+      step_s        seconds of all k           time_s, epoch_s, epoch_time_s
+       or throughput, of all k                 throughput_norm_to_fp32_serial
+      alone_throughput                         serial, serial_same_precision  (may be missing)
+
+    \b
+    Memory, m(k) = b + k p fused, k (b + p) packed or by turns:
+      memory_mib    MiB of the GPU             gpu_mem_MB, memory_mb          (may be missing)
+
+    \b
+    Both:
+      model         application                network, app, application
+      precision     or another variant of it   variant, width_shrink_S
+      gpu_type      type of GPU                gpu, device
+
+    A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
+    relative; each row was also left out once and predicted from the others.
+    """  # noqa: D301  (click wants the character)
+    from ronda.cli.commands.profile.fit import figure_files, show
+    from ronda.cli.output import display, emit, refuse_existing, tell
+    from ronda.instances.files import fits as profiles
+    from ronda.instances.files.storage import packer
+    from ronda.solvers.fitting.sharing import fit_sharing
+
+    for target in (out, *figure_files(figure)):
+        refuse_existing(target, force=force)
+    packer(out)  # a wrong suffix is told before any work
+    fits = fit_sharing(source, model, gpu_type, least=least)
+    profiles.write(fits, out)
+    if figure is not None:
+        from ronda.bench.figures.sharing import draw_sharing
+
+        draw_sharing(fits, figure.with_suffix(""))
+    if as_json:
+        emit({"out": str(out), "fits": fits.fits})
+        return
+    show(fits.fits)
+    display(_laws(fits))
+    tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
+
+
+def _laws(fits: "Fits") -> Any:
+    """Return the laws, and the most that each mode gains over one model after another."""
+    from ronda.cli.output import table
+    from ronda.solvers.fitting.sharing import best_speed_up
+
+    made = table("name", "law", "models", "best", "speed-up", left=2)
+    for fit in fits.fits:
+        low, high = (f"{k:g}" for k in fit.measured["models"])
+        best = best_speed_up(fits, fit)
+        gain = () if best is None else (str(best[0]), f"{best[1]:.2f}")
+        made.add_row(fit.name, law(fit), f"{low}-{high}", *gain)
+    return made
+
+
+def law(fit: Any) -> str:
+    """Write the law of a fit of sharing or memory with its numbers."""
+    from ronda.instances.sharing import AffineTime
+
+    if fit.memory is not None:
+        return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
+    time = fit.sharing.time
+    if not isinstance(time, AffineTime):
+        known = zip(time.models, time.step_s, strict=True)
+        return f"T(k) = {', '.join(f'{t:.4g} ({k})' for k, t in known)}"
+    line = f"{time.alpha_s:.4g} + {time.beta_s:.4g} k"
+    return f"T(k) = max({time.floor_s:.4g}, {line})" if time.floor_s else f"T(k) = {line}"

@@ -1,0 +1,143 @@
+"""Tables of models that share a GPU: CSV columns become checked numbers, by application and GPU."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+
+from ronda.instances.errors import InputError
+from ronda.instances.sharing import Mode
+from ronda.instances.traces.table import read_columns, refuse, to_number
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "application": ("model", "network", "app", "application"),
+    "variant": ("precision", "variant", "width_shrink_S"),
+    "gpu_type": ("gpu_type", "gpu", "device"),
+    "mode": ("mode",),
+    "models": ("models", "k", "k_models", "fusion"),
+    "step_s": ("step_s", "time_s", "epoch_s", "epoch_time_s"),
+    "throughput": ("throughput", "throughput_norm_to_fp32_serial"),
+    "alone_throughput": ("alone_throughput", "serial", "serial_same_precision"),
+    "memory_mib": ("memory_mib", "gpu_mem_MB", "memory_mb"),
+}
+"""Columns and the headers that they may have."""
+
+MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
+    "serial": "exclusive",
+    "concurrent": "turns",
+    "mps": "packed",
+    "mps_or_timeslice": "packed",
+    "mig": "slices",
+    "hfta": "fused",
+}
+"""What tables call the modes."""
+
+MIB = 1024.0
+
+MOST_MODELS, TINY = 10_000, 1e-100
+"""Models that a table may put on one GPU, and the least throughput that has an inverse."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedGpu:
+    """Measurements of one application on one type of GPU; `place` names the file in messages.
+
+    `rows` has ``row``, ``mode``, ``models``, ``step_s`` (all models, one step each) and
+    ``memory_gib`` (of the GPU; NaN: not measured). `alone_s` is a step of one model alone.
+    """
+
+    place: str
+    application: str
+    gpu_type: str
+    rows: pd.DataFrame
+    alone_s: float | None
+
+    def refused(self, found: str, expected: str) -> InputError:
+        """Return the error that these measurements cannot be fitted."""
+        return InputError(f"{self.place}, {self.application} on {self.gpu_type}", found, expected)
+
+
+def read_sharing(
+    path: str | Path, model: str = "application", gpu_type: str = "GPU"
+) -> list[SharedGpu]:
+    """Read a CSV table of models that share a GPU.
+
+    `model` and `gpu_type` are the names where the table has no such column. Times come from
+    ``step_s``, or from a throughput as k / throughput; ``docs/fusion.md`` lists the columns.
+
+    Raises
+    ------
+    InputError
+        Naming the header or the row: a missing column, or a value that cannot be right.
+    """
+    optional = set(COLUMNS) - {"mode", "models"}
+    frame = read_columns(path, COLUMNS, optional, kind="measurement")
+    headers = frame.attrs["headers"]
+    _names(path, frame, model, gpu_type)
+    rows = pd.DataFrame({"row": frame.row, "mode": frame["mode"].map(MODES)})
+    rows["models"] = _number(path, frame, "models")
+    models = rows.models.to_numpy()
+    odd = (models % 1 != 0) | (models > MOST_MODELS)
+    refuse(path, frame, odd, "models", f"a whole number, at most {MOST_MODELS}", headers["models"])
+    rows["step_s"] = _steps(path, frame, rows.models)
+    memory = frame.assign(memory_mib=frame.memory_mib.replace("", "1"))
+    measured = (frame.memory_mib != "").to_numpy()
+    rows["memory_gib"] = np.where(measured, _number(path, memory, "memory_mib") / MIB, np.nan)
+    alone = None
+    if "alone_throughput" in headers:
+        alone = _inverse(path, frame, "alone_throughput")
+    found = []
+    for (name, gpu), own in rows.groupby([frame.application, frame.gpu_type], sort=False):
+        given = None if alone is None else float(alone[own.index].iloc[0])
+        found.append(SharedGpu(str(path), str(name), str(gpu), own, _alone(own, given)))
+    return found
+
+
+def _names(path: str | Path, frame: pd.DataFrame, model: str, gpu_type: str) -> None:
+    """Complete the names of applications and GPUs in place; refuse an unknown mode."""
+    headers = frame.attrs["headers"]
+    known = frame["mode"].isin(MODES).to_numpy()
+    refuse(path, frame, ~known, "mode", f"one of {', '.join(MODES)}", headers["mode"])
+    for column, name in (("application", model), ("gpu_type", gpu_type)):
+        frame[column] = frame[column].where(frame[column] != "", name)
+    apart = frame.variant.where(frame.variant == "", "-" + frame.variant)
+    frame["application"] += apart
+
+
+def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Series:
+    """Return the seconds of a step of all models."""
+    headers = frame.attrs["headers"]
+    if "step_s" in headers:
+        return _number(path, frame, "step_s")
+    if "throughput" not in headers:
+        found = ", ".join(sorted(headers.values()))
+        raise InputError(f"{path}, header", found, "a column 'step_s' or 'throughput'")
+    return models * _inverse(path, frame, "throughput")
+
+
+def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return the time of a step from a throughput."""
+    values, header = _number(path, frame, column), frame.attrs["headers"][column]
+    refuse(path, frame, values.to_numpy() < TINY, column, f"{TINY:g} or more", header)
+    return 1.0 / values
+
+
+def _number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column of numbers above 0."""
+    header = frame.attrs["headers"].get(column, column)
+    values = to_number(path, frame, column, header)
+    refuse(path, frame, values.to_numpy() <= 0.0, column, "a number above 0", header)
+    return values
+
+
+def _alone(rows: pd.DataFrame, given: float | None) -> float | None:
+    """Return a step of one model: measured alone, else as given, else fused alone."""
+    for mode in ("exclusive", "fused"):
+        own = rows[(rows["mode"] == mode) & (rows.models == 1)]
+        if len(own):
+            return float(own.step_s.mean())
+        if given is not None:
+            return given
+    return None
