@@ -130,6 +130,8 @@ class Job(Record, frozen=True, kw_only=True):
         When it should be complete, in seconds from the instance's start.
     user
         Who submitted it.
+    name
+        What its user called it; jobs of like names are alike.
     estimate
         What is believed about its work; None: nothing.
     truth
@@ -152,6 +154,7 @@ class Job(Record, frozen=True, kw_only=True):
     weight: Positive = 1.0
     deadline_s: NonNegative | None = None
     user: str | None = None
+    name: str | None = None
     estimate: Estimate | None = None
     truth: Truth | None = None
     costs: Costs | None = None
