@@ -17,6 +17,7 @@ POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
     "sjf": "ronda.solvers.policies.rigid.shortest:Sjf",
     "srtf": "ronda.solvers.policies.rigid.shortest:Srtf",
+    "qssf": "ronda.solvers.policies.rigid.qssf:Qssf",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",

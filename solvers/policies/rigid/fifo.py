@@ -8,16 +8,26 @@ from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, start
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room, start_in_order
+from ronda.solvers.greedy.room import Clocked, Room
 
 
 @dataclass(frozen=True)
 class Fifo(Clocked):
-    """Start jobs in order of submission as they were requested; the first without room blocks.
+    """Start jobs in order of submission as they were requested.
 
-    The baseline of the Helios artifact (SC'21), with its *consolidate* placer.
+    The baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each partition has
+    a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room (`ronda.solvers.greedy.backfill`): nobody (none), who
+        fits (free), who delays not the first (easy) or nobody before it (conservative).
     """
+
+    backfill: Backfill = "none"
 
     name: ClassVar[str] = "fifo"
     capabilities: ClassVar[Capability] = Capability.SLEEPS
@@ -28,6 +38,6 @@ class Fifo(Clocked):
     ) -> Plan:
         """Start what fits, oldest first."""
         room = Room(round, round.running, clocks=self.clocks(round))
-        started = start_in_order(room, round.waiting)
+        started = start(room, round.waiting, self.backfill)
         plan = Plan(policy=self.name, allocations=round.held | started)
         return rest(round, plan, initial)

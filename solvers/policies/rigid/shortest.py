@@ -11,8 +11,9 @@ from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, start
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order, start_in_order
+from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,15 @@ class Sjf(Clocked):
     """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
 
     With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
-    size come last.
+    size come last. Each partition has a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room, as of `fifo`.
     """
+
+    backfill: Backfill = "none"
 
     name: ClassVar[str] = "sjf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
@@ -33,7 +41,7 @@ class Sjf(Clocked):
         """Start what fits, shortest first."""
         waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
         room = Room(round, round.running, clocks=self.clocks(round))
-        started = start_in_order(room, waiting)
+        started = start(room, waiting, self.backfill)
         plan = Plan(policy=self.name, allocations=round.held | started)
         return rest(round, plan, initial)
 
