@@ -22,6 +22,7 @@ STUDIES = {
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
+    "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
     "memory": "Whether memory stays flat while a policy decides on and on.",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import seconds_left
-from ronda.formulations.options.application import remaining_s, requested_options
+from ronda.formulations.options.application import Requested, requested_options
 from ronda.formulations.placement.nodes import FreeList, Placement
 from ronda.instances.job import Allocation, JobState
 from ronda.solvers.greedy.room import Room, start_in_order
@@ -136,6 +136,7 @@ class _Promises:
 
     def __init__(self, room: Room, most: int) -> None:
         self.room, self.most = room, most
+        self._requested = Requested(room.round)
         self._futures: dict[int, _Future] = {}
         self._promised = Counter[str]()
         self._blocked = set[str]()
@@ -149,7 +150,7 @@ class _Promises:
             partition = state.job.partition
             if partition in self._blocked or not self.room.free_in(partition):
                 continue
-            lasts_s = remaining_s(self.room.round, state)
+            lasts_s = self._requested.remaining_s(state)
             if not self._promised[partition]:
                 given = self.room.fit(state)
             else:
@@ -213,7 +214,7 @@ class _Promises:
                 if s.allocation is not None and s.allocation.option.pool == pool
             ]
             ends += [
-                (remaining_s(round_, s), given.placement)
+                (self._requested.remaining_s(s), given.placement)
                 for s, given in held
                 if given.option.pool == pool
             ]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import remaining_s
+from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping.standby import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
@@ -58,10 +58,11 @@ class Qssf(Clocked):
 
     def _rank(self, round: Round) -> Callable[[JobState], tuple[float, int]]:
         """Return what jobs are ranked by."""
+        requested = Requested(round)
 
         def rank(state: JobState) -> tuple[float, int]:
             gpus = state.job.gpus
-            size = 1.0 if self.by == "gpus" else remaining_s(round, state)
+            size = 1.0 if self.by == "gpus" else requested.remaining_s(state)
             if self.by != "time":
                 size *= gpus
             if self.ageing_s is not None:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import remaining_s
+from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -39,7 +39,7 @@ class Sjf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, shortest first."""
-        waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
+        waiting = sorted(round.waiting, key=Requested(round).remaining_s)
         room = Room(round, round.running, clocks=self.clocks(round))
         started = start(room, waiting, self.backfill)
         plan = Plan(policy=self.name, allocations=round.held | started)
@@ -74,7 +74,7 @@ class Srtf(Clocked):
     ) -> Plan:
         """Admit jobs, shortest remaining time first."""
         live = (*round.waiting, *round.running)
-        order = sorted(live, key=lambda state: remaining_s(round, state))
+        order = sorted(live, key=Requested(round).remaining_s)
         allocations = preempt_in_order(
             round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
         )

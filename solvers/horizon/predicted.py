@@ -1,0 +1,74 @@
+"""Sizes as a trained predictor tells them, while jobs are live.
+
+A job's distribution is told once, as it is submitted. What changes then is that the job outlives
+parts of it: the expected size stays until the job has done as much as the next size that was told.
+One that has outlived all sizes is expected to be twice as large as what it has done.
+"""
+
+from math import inf
+from typing import NamedTuple
+
+from ronda.formulations.prediction.service import Service
+from ronda.formulations.prediction.sizes import Sizes
+from ronda.instances.job import Estimate, Job
+from ronda.instances.predictor import Predictor
+from ronda.instances.round import Round
+
+
+class Told(NamedTuple):
+    """A distribution, and the estimate that follows from it until so much work is done."""
+
+    sizes: Sizes
+    until: float
+    estimate: Estimate
+
+    def after(self, done: float) -> "Told":
+        """Return what is told of a job that has done so much."""
+        if done < self.until:
+            return self
+        left = self.sizes.left(done)
+        estimate = Estimate(work=done + left.mean, sd=left.sd)
+        return Told(self.sizes, done + float(left.work[0]), estimate)
+
+
+class Predicted:
+    """What a predictor tells of live jobs, and what it learns when they are gone."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._service = Service(predictor)
+        self._told: dict[str, Told | None] = {}
+
+    def submit(self, round: Round) -> list[tuple[str, Sizes]]:
+        """Learn of the jobs that are new; return what is told of their sizes."""
+        new = [s.job for s in round.waiting if s.job.id not in self._told]
+        if not new:
+            return []
+        found = []
+        for job, sizes in zip(new, self._service.submit(new, round.now_s), strict=True):
+            self._told[job.id] = told = None if sizes is None else first(sizes)
+            if told is not None:
+                found.append((job.id, told.sizes))
+        return found
+
+    def end(self, job: Job, work: float | None) -> None:
+        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        self._told.pop(job.id, None)
+        self._service.end(job, work)
+
+    def estimates(self, round: Round) -> dict[str, Estimate]:
+        """Return what is believed of live jobs by now."""
+        found = {}
+        for state in round.jobs:
+            job = state.job.id
+            told = self._told[job]
+            if told is not None:
+                now = told.after(state.done_at(round.now_s))
+                if now is not told:
+                    self._told[job] = now
+                found[job] = now.estimate
+        return found
+
+
+def first(sizes: Sizes) -> Told:
+    """Return what is told of a job before it has done anything."""
+    return Told(sizes, -inf, Estimate(work=1.0)).after(0.0)
