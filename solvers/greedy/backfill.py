@@ -20,7 +20,8 @@ from ronda.formulations.energy import seconds_left
 from ronda.formulations.options.application import Requested, requested_options
 from ronda.formulations.placement.nodes import FreeList, Placement
 from ronda.instances.job import Allocation, JobState
-from ronda.solvers.greedy.room import Room, start_in_order
+from ronda.instances.round import Round
+from ronda.solvers.greedy.room import Clocks, Room, start_in_order
 
 Backfill = Literal["none", "free", "easy", "conservative"]
 """Who may pass a job that finds no room: nobody; whoever fits; who does not delay the first of its
@@ -30,11 +31,17 @@ MOST_PROMISED = 50
 """Jobs of a partition that are promised a start by the conservative rule: the first ones."""
 
 
-def start(room: Room, order: Sequence[JobState], backfill: Backfill) -> dict[str, Allocation]:
-    """Return the allocations of the waiting jobs that start, in order, as far as there is room."""
+def beside(
+    round: Round, order: Sequence[JobState], backfill: Backfill, clocks: Clocks
+) -> dict[str, Allocation]:
+    """Return what runs, and the waiting jobs that start beside it, in order."""
+    if not order:
+        return round.held
+    room = Room(round, round.running, clocks=clocks)
     if backfill in ("none", "free"):
-        return start_in_order(room, order, blocking=backfill == "none")
-    return _Promises(room, 1 if backfill == "easy" else MOST_PROMISED).start(order)
+        return round.held | start_in_order(room, order, blocking=backfill == "none")
+    most = 1 if backfill == "easy" else MOST_PROMISED
+    return round.held | _Promises(room, most).start(order)
 
 
 class _Future:

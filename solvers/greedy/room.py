@@ -371,21 +371,25 @@ def admit(
         nodes_w, new = 0.0, set[int]()
         if state.allocation is not None:
             options = [state.allocation.option]
-            new = {node for node, _ in state.allocation.placement} - awake
-            nodes_w = sum(node_w[node] for node in new)
+            if draw.limited:
+                new = {node for node, _ in state.allocation.placement} - awake
+                nodes_w = sum(node_w[node] for node in new)
         elif any(left):
             options = [clocks(state, option) for option in requested_options(round, state)]
         else:
             continue
         for option in options:
-            if state.allocation is None:
-                nodes_w = max(node_w) * option.gpus / pools[option.pool].gpus_per_node
-            pieces = [(extra_w(round, option), draw.seconds(state, option)), (nodes_w, np.inf)]
+            pieces: list[Piece] = []
+            if draw.limited:
+                if state.allocation is None:
+                    nodes_w = max(node_w) * option.gpus / pools[option.pool].gpus_per_node
+                pieces = [(extra_w(round, option), draw.seconds(state, option)), (nodes_w, np.inf)]
             enough = left[option.pool] >= option.gpus and draw.fits(pieces)
             if enough or state.job.id in firm:
                 left[option.pool] -= option.gpus
-                draw.take(pieces)
-                awake |= new
+                if draw.limited:
+                    draw.take(pieces)
+                    awake |= new
                 admitted.append(state)
                 break
     return admitted

@@ -61,10 +61,12 @@ class Shown(NamedTuple):
     most_gpus: int
     noise: NoiseScale | None
 
-    def goes_on(self, now: "Shown") -> bool:
+    def goes_on(
+        self, of: JobState, estimate: Estimate | None, most: int, noise: NoiseScale | None
+    ) -> bool:
         """Tell whether a job can be shown as before."""
-        same = self.of is now.of and self.noise is now.noise and self.most_gpus == now.most_gpus
-        return same and (self.estimate is now.estimate or self.estimate == now.estimate)
+        same = self.of is of and self.noise is noise and self.most_gpus == most
+        return same and (self.estimate is estimate or self.estimate == estimate)
 
 
 class Beliefs:
@@ -168,11 +170,10 @@ class Beliefs:
         job = state.job
         noise = state.noise if state.started else self._began.get(job.profile)
         before = self._shown.get(job.id)
-        now = Shown(state, state, estimate, most, noise)
-        if before is not None and before.goes_on(now):
+        if before is not None and before.goes_on(state, estimate, most, noise):
             return before.shown
         shown = replace(state, job=replace(job, estimate=estimate, max_gpus=most), noise=noise)
-        self._shown[job.id] = now._replace(shown=shown)
+        self._shown[job.id] = Shown(shown, state, estimate, most, noise)
         return shown
 
     def _most_gpus(self, round: Round, job: Job) -> int:

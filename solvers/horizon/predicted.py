@@ -10,22 +10,33 @@ from typing import NamedTuple
 
 from ronda.formulations.prediction.service import Service
 from ronda.formulations.prediction.sizes import Sizes
-from ronda.instances.job import Estimate, Job
+from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 
 
 class Told(NamedTuple):
-    """A distribution, and the estimate that follows from it until so much work is done."""
+    """A distribution, and the estimate that follows from it until so much work is done.
+
+    That is not before `until_s`, as long as `of` is the state of the job.
+    """
 
     sizes: Sizes
     until: float
     estimate: Estimate
+    of: JobState | None = None
+    until_s: float = -inf
 
-    def after(self, done: float) -> "Told":
-        """Return what is told of a job that has done so much."""
-        if done < self.until:
-            return self
+    def at(self, now_s: float, state: JobState) -> "Told":
+        """Return what is told of a job by now."""
+        done = state.done_at(now_s)
+        told = self if done < self.until else self._outlived(done)
+        until_s = inf
+        if state.allocation is not None:
+            until_s = max(now_s, state.since_s) + (told.until - done) / state.allocation.option.rate
+        return told._replace(of=state, until_s=until_s)
+
+    def _outlived(self, done: float) -> "Told":
         left = self.sizes.left(done)
         estimate = Estimate(work=done + left.mean, sd=left.sd)
         return Told(self.sizes, done + float(left.work[0]), estimate)
@@ -57,18 +68,18 @@ class Predicted:
 
     def estimates(self, round: Round) -> dict[str, Estimate]:
         """Return what is believed of live jobs by now."""
-        found = {}
+        found, now_s = {}, round.now_s
         for state in round.jobs:
             job = state.job.id
             told = self._told[job]
-            if told is not None:
-                now = told.after(state.done_at(round.now_s))
-                if now is not told:
-                    self._told[job] = now
-                found[job] = now.estimate
+            if told is None:
+                continue
+            if told.of is not state or now_s >= told.until_s:
+                told = self._told[job] = told.at(now_s, state)
+            found[job] = told.estimate
         return found
 
 
 def first(sizes: Sizes) -> Told:
     """Return what is told of a job before it has done anything."""
-    return Told(sizes, -inf, Estimate(work=1.0)).after(0.0)
+    return Told(sizes, -inf, Estimate(work=sizes.mean, sd=sizes.sd))

@@ -8,9 +8,9 @@ from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.backfill import Backfill, start
+from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room
+from ronda.solvers.greedy.room import Clocked
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class Fifo(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, oldest first."""
-        room = Room(round, round.running, clocks=self.clocks(round))
-        started = start(room, round.waiting, self.backfill)
-        plan = Plan(policy=self.name, allocations=round.held | started)
+        held = beside(round, round.waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)

@@ -13,9 +13,9 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.backfill import Backfill, start
+from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room
+from ronda.solvers.greedy.room import Clocked
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,8 @@ class Qssf(Clocked):
     ) -> Plan:
         """Start what fits, least service first."""
         waiting = sorted(round.waiting, key=self._rank(round))
-        room = Room(round, round.running, clocks=self.clocks(round))
-        started = start(room, waiting, self.backfill)
-        plan = Plan(policy=self.name, allocations=round.held | started)
+        held = beside(round, waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
 
     def _rank(self, round: Round) -> Callable[[JobState], tuple[float, int]]:

@@ -11,9 +11,9 @@ from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.backfill import Backfill, start
+from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order
+from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,8 @@ class Sjf(Clocked):
     ) -> Plan:
         """Start what fits, shortest first."""
         waiting = sorted(round.waiting, key=Requested(round).remaining_s)
-        room = Room(round, round.running, clocks=self.clocks(round))
-        started = start(room, waiting, self.backfill)
-        plan = Plan(policy=self.name, allocations=round.held | started)
+        held = beside(round, waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
 
 
