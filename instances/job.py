@@ -14,10 +14,14 @@ class Estimate(Record, frozen=True, kw_only=True):
         Expected total work: seconds at the requested size (rigid), else samples at the base batch.
     sd
         Standard deviation of what the work may be, in the same unit.
+    quantiles
+        Total work that it stays within with probability (k + 1/2) / n, for k of 0 .. n - 1,
+        ascending; empty: not known.
     """
 
     work: Positive
     sd: NonNegative = 0.0
+    quantiles: tuple[Positive, ...] = ()
 
 
 class Truth(Record, frozen=True, kw_only=True):

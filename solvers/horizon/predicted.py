@@ -8,11 +8,16 @@ One that has outlived all sizes is expected to be twice as large as what it has 
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from ronda.formulations.prediction.service import Service
 from ronda.formulations.prediction.sizes import Sizes
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
+
+QUANTILES = 10
+"""How many an estimate tells."""
 
 
 class Told(NamedTuple):
@@ -38,7 +43,7 @@ class Told(NamedTuple):
 
     def _outlived(self, done: float) -> "Told":
         left = self.sizes.left(done)
-        estimate = Estimate(work=done + left.mean, sd=left.sd)
+        estimate = expected(left, done)
         return Told(self.sizes, done + float(left.work[0]), estimate)
 
 
@@ -82,4 +87,12 @@ class Predicted:
 
 def first(sizes: Sizes) -> Told:
     """Return what is told of a job before it has done anything."""
-    return Told(sizes, -inf, Estimate(work=sizes.mean, sd=sizes.sd))
+    return Told(sizes, -inf, expected(sizes, 0.0))
+
+
+def expected(left: Sizes, done: float) -> Estimate:
+    """Return the estimate of a job that has done so much and has a distribution left."""
+    middle = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    places = np.searchsorted(np.cumsum(left.mass), middle - 1e-12)
+    points = done + left.work[np.minimum(places, len(left.work) - 1)]
+    return Estimate(work=done + left.mean, sd=left.sd, quantiles=tuple(points.tolist()))
