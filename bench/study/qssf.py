@@ -2,7 +2,9 @@
 
 Part `philly`: Helios' experiment (Hu et al., SC'21) on the public part of Philly's trace, October
 and November 2017, each virtual cluster for itself. Sizes are known, but for qssf, whose are wrong
-as in the artifact's synthetic predictor. The published figures stand beside.
+as in the artifact's synthetic predictor. The published figures stand beside. The public part keeps
+those clusters busy for a twentieth to two fifths of the time, so `crowded` has the same jobs on as
+few nodes as make `--crowd`, or hold the widest job.
 
 Part `venus`: weeks of Venus from June on, on so many nodes as make a load, with what a predictor
 believes that was trained on April and May.
@@ -12,6 +14,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +33,13 @@ from ronda.instances.traces.table import Filters
 from ronda.solvers.fitting.sizes import train
 from ronda.solvers.horizon.driver import run
 
-PARTS = ("philly", "venus")
+PARTS = ("philly", "crowded", "venus")
 RIVALS = ("fifo", "sjf", "srtf", "qssf")
 WINDOW = Filters(start_s=27 * DAY_S, end_s=88 * DAY_S, min_duration_s=1.0)
 """October and November 2017; jobs of less than a second never end in the artifact's simulator."""
+
+PUBLIC_S = 58 * DAY_S
+"""Of these months in the public part, which ends on 28 November."""
 
 PUBLISHED = {
     "6214e9": (78659, 4494, 685, 7179),
@@ -60,13 +66,18 @@ BELIEVED = "fifo,qssf,qssf(backfill=easy),qssf(backfill=conservative),prices"
 
 
 @cache
-def cluster_of(path: str, vc: str) -> Instance:
-    """Return the jobs of a virtual cluster of Philly that fit it."""
+def cluster_of(path: str, vc: str, load: float = 0.0) -> Instance:
+    """Return the jobs of a virtual cluster of Philly that fit it; on nodes that make a `load`."""
     nodes = philly.vc_nodes(Path(path).parent / "philly_vc.csv")[vc]
     most = Filters(
         start_s=WINDOW.start_s, end_s=WINDOW.end_s, min_duration_s=1.0, max_gpus=8.0 * nodes
     )
-    return read_philly(path, nodes={vc: nodes}, filters=most, name=f"philly-{vc}")
+    found = read_philly(path, nodes={vc: nodes}, filters=most, name=f"philly-{vc}")
+    if not load:
+        return found
+    busy = sum(job.gpus * job.truth.work for job in found.jobs if job.truth is not None)
+    needed = ceil(max(max(job.gpus for job in found.jobs), busy / (PUBLIC_S * load)) / 8)
+    return read_philly(path, nodes={vc: needed}, filters=most, name=f"philly-{vc}-{load:g}")
 
 
 @cache
@@ -90,16 +101,23 @@ def trained(path: str) -> Predictor:
 
 
 def measure(
-    part: str, path: str, of: str, policy: str, knowledge: str, days: int, seed: int
+    part: str,
+    path: str,
+    of: str,
+    policy: str,
+    knowledge: str,
+    days: int,
+    load: float,
+    seed: int,
 ) -> dict[str, Any]:
     """Drive one policy over one virtual cluster or load."""
     predictor = None
-    if part == "philly":
-        given = cluster_of(path, of)
+    if part != "venus":
+        given = cluster_of(path, of, load)
         if knowledge == "errors":
             given = with_errors(given, seed)
     else:
-        given = weeks(path, days, float(of))
+        given = weeks(path, days, load)
         predictor = trained(path) if knowledge == "history" else None
     began = time.process_time()
     level: Any = "history" if predictor is not None else "declared"
@@ -125,7 +143,8 @@ def philly_table(runs: pd.DataFrame) -> str:
     for vc, own in runs.groupby("of", sort=False):
         found = own.set_index("policy")
         cells = [f"{found.mean_queue_s[p]:,.0f}" for p in RIVALS]
-        rows.append([str(vc), f"{own.jobs.iloc[0]:,}", *cells, *map(_number, PUBLISHED[str(vc)])])
+        size = [str(own.nodes.iloc[0]), f"{own.jobs.iloc[0]:,}"]
+        rows.append([str(vc), *size, *cells, *map(_number, PUBLISHED[str(vc)])])
     by = runs.assign(queue=runs.mean_queue_s * runs.jobs, jct=runs.mean_jct_s * runs.jobs)
     total = by.groupby("policy")[["queue", "jct", "jobs"]].sum().loc[list(RIVALS)]
     for name, column, published in (
@@ -134,11 +153,11 @@ def philly_table(runs: pd.DataFrame) -> str:
     ):
         mean = (total[column] / total.jobs).tolist()
         jobs = f"{int(total.jobs.iloc[0]):,}"
-        rows.append([name, jobs, *map(_number, mean), *map(_number, published)])
+        rows.append([name, "", jobs, *map(_number, mean), *map(_number, published)])
         ratios = [f"{mean[0] / each:.2f}" for each in mean]
         known = [f"{published[0] / each:.2f}" for each in published]
-        rows.append([f"{name}, fifo / it", "", *ratios, *known])
-    header = ["virtual cluster", "jobs", *RIVALS, *(f"{p}, published" for p in RIVALS)]
+        rows.append([f"{name}, fifo / it", "", "", *ratios, *known])
+    header = ["virtual cluster", "nodes", "jobs", *RIVALS, *(f"{p}, published" for p in RIVALS)]
     return markdown(header, rows)
 
 
@@ -175,32 +194,32 @@ def compare(
     venus_trace: Path | None,
     policies: Sequence[str],
     loads: Sequence[float],
+    crowd: float,
     days: int,
     seed: int,
 ) -> int:
     """Measure all cases; return 1 if a decision broke a rule."""
     cases = []
-    if "philly" in parts:
-        cases += [
-            _case("philly", philly_trace, vc, policy, days, seed)
-            for vc, policy in product(PUBLISHED, RIVALS)
-        ]
+    for part, load in (("philly", 0.0), ("crowded", crowd)):
+        if part in parts:
+            pairs = product(PUBLISHED, RIVALS)
+            cases += [_case(part, philly_trace, vc, p, 0, load, seed) for vc, p in pairs]
     if "venus" in parts and venus_trace is not None:
-        cases += [
-            _case("venus", venus_trace, f"{load:g}", policy, days, seed)
-            for load, policy in product(loads, policies)
-        ]
+        of = product(loads, policies)
+        cases += [_case("venus", venus_trace, f"{x:g}", p, days, x, seed) for x, p in of]
     runs = folder.measure(cases, measure)
     tables = [
         table(runs[runs.part == part])
-        for part, table in (("philly", philly_table), ("venus", venus_table))
+        for part, table in zip(PARTS, (philly_table, philly_table, venus_table), strict=True)
         if (runs.part == part).any()
     ]
     folder.write("\n".join(tables))
     return int((runs.violations > 0).any())
 
 
-def _case(part: str, path: Path, of: str, policy: str, days: int, seed: int) -> dict[str, Any]:
+def _case(
+    part: str, path: Path, of: str, policy: str, days: int, load: float, seed: int
+) -> dict[str, Any]:
     """Return a case; qssf is told wrong sizes of Philly, all policies believed ones of Venus."""
     knowledge = "history" if part == "venus" else "errors" if policy == "qssf" else "declared"
     return {
@@ -210,6 +229,7 @@ def _case(part: str, path: Path, of: str, policy: str, days: int, seed: int) -> 
         "policy": policy,
         "knowledge": knowledge,
         "days": days,
+        "load": load,
         "seed": seed,
     }
 
@@ -230,6 +250,7 @@ command = study(
         option("--venus", "venus_trace", type=Path, help="Venus' jobs; without them no such part."),
         policies(BELIEVED),
         numbers("--loads", "0.8,0.9,0.95", "Of Venus."),
+        option("--crowd", type=float, default=0.95, help="Load of crowded clusters."),
         option("--days", type=int, default=89, help="Of Venus that are driven."),
         option("--seed", type=int, default=6, help="Of the wrong sizes."),
     ],

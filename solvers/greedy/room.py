@@ -183,6 +183,11 @@ class Room:
         """Whether watts are limited, which all jobs share."""
         return self._draw.limited
 
+    @property
+    def partitions(self) -> int:
+        """The partitions that there are."""
+        return len(self._own)
+
     def nodes(self, pool: int) -> FreeList:
         """Return the free GPUs of a pool's nodes; they belong to the room."""
         return self._free[pool]
@@ -344,7 +349,7 @@ def start_in_order(
             started[state.job.id] = allocation
         elif blocking:
             blocked.add(partition)
-            if room.limited or not room.free_gpus:
+            if room.limited or not room.free_gpus or len(blocked) == room.partitions:
                 break
     return started
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.prediction.service import Service
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.catalogue import load
-from ronda.instances.job import Truth
+from ronda.instances.job import Job, Truth
 from ronda.solvers.fitting.sizes import train
 from ronda.solvers.horizon.driver import run
 
@@ -39,6 +40,27 @@ def test_training_finds_who_runs_long_jobs(predictor):
     assert found.jobs == 40
     assert found.correlation > 0.6
     assert 0.6 <= found.coverage <= 0.95
+
+
+def test_the_mean_is_the_published_mixture(predictor):
+    """0.1 of the rolling estimate, 9e6, and 0.9 of what the trees say."""
+    service = Service(replace(predictor, errors={}, past=()))
+    asked = Job(id="a", submit_s=0, profile="p", gpus=1, user="new")
+    (trees,) = service.submit([asked], 0.0)
+    service.forget(asked)
+    service.end(replace(asked, id="b", user="else", partition="q"), 9e6)
+    (mixed,) = service.submit([replace(asked, id="c", user="newer")], 0.0)
+    assert mixed.mean == pytest.approx(0.1 * 9e6 + 0.9 * trees.mean)
+
+
+def test_errors_are_learnt_from_completions(predictor):
+    """A job 7 times as large as the trees said: the next belief is 7 times theirs, of all."""
+    service = Service(replace(predictor, errors={}, past=(), alpha=0))
+    asked = Job(id="a", submit_s=0, profile="p", gpus=1, user="ann")
+    (trees,) = service.submit([asked], 0.0)
+    service.end(asked, 7.0 * trees.mean)
+    (later,) = service.submit([replace(asked, id="b", user="new", partition="q")], 0.0)
+    assert later.quantile(0.5) == pytest.approx(7.0 * trees.mean)  # nothing larger was seen
 
 
 def test_same_seed_same_predictor(trace, predictor):
