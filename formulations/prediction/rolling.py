@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from ronda.instances.job import Job
 
-REMEMBERED = 500
+REMEMBERED = 200
 """Complete jobs that are remembered of a user, of a name, and of all: the last ones."""
 
 NAMES = 300

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 POINTS = 20
 """Sizes that a distribution is told by."""
 
-ERRORS = 500
+ERRORS = 200
 """Errors of a decade that are remembered: the last ones."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ronda.formulations.prediction.service import Service
 from ronda.formulations.prediction.sizes import Sizes
+from ronda.instances.arrays import Floats
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
@@ -20,13 +21,42 @@ QUANTILES = 10
 """How many an estimate tells."""
 
 
+class Tails:
+    """What is expected of a job that has outlived the first k of the sizes that were told."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        work, mass = sizes.work, sizes.mass
+        tail = _from_behind(mass)
+        self._mean = _from_behind(mass * work) / tail
+        self._sd = np.sqrt(np.maximum(0.0, _from_behind(mass * work**2) / tail - self._mean**2))
+        middle = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        within = np.cumsum(mass)
+        places = np.searchsorted(within, (within - mass)[:, None] + tail[:, None] * middle - 1e-12)
+        self._quantiles = work[np.minimum(places, len(work) - 1)]
+
+    def after(self, done: float) -> tuple[float, Estimate]:
+        """Return the next size, and the estimate until then, of a job that has done so much."""
+        k = int(np.searchsorted(self.sizes.work, done, "right"))
+        if k == len(self.sizes.work):
+            return 2.0 * done, Estimate(work=2.0 * done, quantiles=(2.0 * done,))
+        mean, sd = float(self._mean[k]), float(self._sd[k])
+        quantiles = tuple(self._quantiles[k].tolist())
+        return float(self.sizes.work[k]), Estimate(work=mean, sd=sd, quantiles=quantiles)
+
+
+def _from_behind(array: Floats) -> Floats:
+    """Return the sums from each element to the last."""
+    return np.cumsum(array[::-1])[::-1]
+
+
 class Told(NamedTuple):
     """A distribution, and the estimate that follows from it until so much work is done.
 
     That is not before `until_s`, as long as `of` is the state of the job.
     """
 
-    sizes: Sizes
+    tails: Tails
     until: float
     estimate: Estimate
     of: JobState | None = None
@@ -35,16 +65,13 @@ class Told(NamedTuple):
     def at(self, now_s: float, state: JobState) -> "Told":
         """Return what is told of a job by now."""
         done = state.done_at(now_s)
-        told = self if done < self.until else self._outlived(done)
+        until, estimate = self.until, self.estimate
+        if done >= until:
+            until, estimate = self.tails.after(done)
         until_s = inf
         if state.allocation is not None:
-            until_s = max(now_s, state.since_s) + (told.until - done) / state.allocation.option.rate
-        return told._replace(of=state, until_s=until_s)
-
-    def _outlived(self, done: float) -> "Told":
-        left = self.sizes.left(done)
-        estimate = expected(left, done)
-        return Told(self.sizes, done + float(left.work[0]), estimate)
+            until_s = max(now_s, state.since_s) + (until - done) / state.allocation.option.rate
+        return Told(self.tails, until, estimate, state, until_s)
 
 
 class Predicted:
@@ -63,7 +90,7 @@ class Predicted:
         for job, sizes in zip(new, self._service.submit(new, round.now_s), strict=True):
             self._told[job.id] = told = None if sizes is None else first(sizes)
             if told is not None:
-                found.append((job.id, told.sizes))
+                found.append((job.id, told.tails.sizes))
         return found
 
     def end(self, job: Job, work: float | None) -> None:
@@ -87,12 +114,5 @@ class Predicted:
 
 def first(sizes: Sizes) -> Told:
     """Return what is told of a job before it has done anything."""
-    return Told(sizes, -inf, expected(sizes, 0.0))
-
-
-def expected(left: Sizes, done: float) -> Estimate:
-    """Return the estimate of a job that has done so much and has a distribution left."""
-    middle = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    places = np.searchsorted(np.cumsum(left.mass), middle - 1e-12)
-    points = done + left.work[np.minimum(places, len(left.work) - 1)]
-    return Estimate(work=done + left.mean, sd=left.sd, quantiles=tuple(points.tolist()))
+    tails = Tails(sizes)
+    return Told(tails, *tails.after(0.0))

@@ -1,5 +1,8 @@
 """Training a predictor of sizes: what it sees, how right it says it is, what its file keeps."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -11,6 +14,7 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.job import Job, Truth
 from ronda.solvers.fitting.sizes import train
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.policies.rigid.fifo import Fifo
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,27 @@ def test_a_predictor_needs_the_level_that_it_tells(trace, predictor):
     """Where sizes are declared, nobody predicts them."""
     with pytest.raises(InputError, match="history"):
         run(trace, "qssf", predictor=predictor)
+
+
+@dataclass(frozen=True)
+class Watched(Fifo):
+    """Decides as ``fifo`` does, and looks at what it is told of the jobs that run."""
+
+    told: ClassVar[list[tuple[float, float]]] = []
+
+    def plan(self, round, **how):
+        """Keep the work done, and the size that is believed, of each."""
+        self.told += [(s.done_at(round.now_s), s.job.estimate.work) for s in round.running]
+        return super().plan(round, **how)
+
+
+def test_a_job_is_believed_to_be_larger_than_what_it_has_done(trace, predictor):
+    """Also one that has outlived what was told when it came."""
+    jobs = tuple(replace(j, truth=Truth(work=5 * j.truth.work)) for j in trace.jobs[:60])
+    Watched.told.clear()
+    run(replace(trace, jobs=jobs), Watched(), knowledge="history", predictor=predictor)
+    assert len(Watched.told) > 60
+    assert all(done < work for done, work in Watched.told)
 
 
 def before(schedule, until_s):

@@ -64,6 +64,17 @@ def test_only_the_conservative_rule_keeps_the_second_in_line_from_being_delayed(
     assert conservative == {"a": 0, "x": 1, "b": 100, "c": 121, "e": 150}
 
 
+def test_promised_nodes_are_left_alone(make_instance):
+    """B (4 GPUs) is promised node 0 at 100 s; c (1 GPU, 900 s) fits there best, and goes to node 1.
+
+    Node 0 has a (3 GPUs, 100 s), node 1 x (2 GPUs, 1,000 s).
+    """
+    jobs = [("a", 0, 3, 100), ("x", 1, 2, 1000), ("b", 10, 4, 50), ("c", 20, 1, 900)]
+    for rule in ("easy", "conservative"):
+        found = starts(run(make_instance(jobs, nodes=2), f"fifo(backfill={rule})"))
+        assert found == {"a": 0, "x": 1, "b": 100, "c": 20}
+
+
 def test_a_queue_blocks_its_own_partition_alone(make_instance):
     """The first job of p waits for GPUs; that of q, behind it, starts at once."""
     instance = make_instance([("a", 0, 4, 100), ("b", 1, 4, 100), ("c", 2, 1, 10)])
