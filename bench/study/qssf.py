@@ -12,7 +12,7 @@ believes that was trained on April and May.
 
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -65,7 +65,7 @@ TRAINED_DAYS, FIRST_DAY = 61, 63
 BELIEVED = "fifo,qssf,qssf(backfill=easy),qssf(backfill=conservative),prices"
 
 
-@cache
+@lru_cache(maxsize=4)
 def cluster_of(path: str, vc: str, load: float = 0.0) -> Instance:
     """Return the jobs of a virtual cluster of Philly that fit it; on nodes that make a `load`."""
     nodes = philly.vc_nodes(Path(path).parent / "philly_vc.csv")[vc]
@@ -80,7 +80,7 @@ def cluster_of(path: str, vc: str, load: float = 0.0) -> Instance:
     return read_philly(path, nodes={vc: needed}, filters=most, name=f"philly-{vc}-{load:g}")
 
 
-@cache
+@lru_cache(maxsize=4)
 def weeks(path: str, days: int, load: float) -> Instance:
     """Return days of Venus on the nodes that make a load."""
     window = Filters(start_s=FIRST_DAY * DAY_S, end_s=(FIRST_DAY + days) * DAY_S, min_duration_s=1)
@@ -93,7 +93,7 @@ def weeks(path: str, days: int, load: float) -> Instance:
     return read_helios(path, nodes=nodes, filters=fitting, name=f"venus-{load:g}")
 
 
-@cache
+@lru_cache(maxsize=4)
 def trained(path: str) -> Predictor:
     """Return a predictor trained on April and May."""
     window = Filters(start_s=0.0, end_s=TRAINED_DAYS * DAY_S, min_duration_s=1)

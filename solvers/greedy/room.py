@@ -122,6 +122,11 @@ class Room:
         power. None: if that helps to keep a limit.
     until_end
         As of `Draw`: a job that has started and is not stopped must be borne until it ends.
+
+    Attributes
+    ----------
+    limited
+        Whether watts are limited, which all jobs share.
     """
 
     def __init__(
@@ -145,6 +150,7 @@ class Room:
         self._order = orders.most_free if most_free else orders.consolidate
         self._awake_until: dict[int, float] = {}
         self._draw = draw_of(round, sleeping=self.sleeping, until_end=until_end)
+        self.limited = self._draw.limited
         self._wake_w = waking_w(round) if self.sleeping else [0.0] * len(topology.node_gpus)
         self._racks = None
         if capped(round.cluster):
@@ -177,11 +183,6 @@ class Room:
         if self._racks is not None:
             for node, watts in self._pieces_w(option, placement):
                 self._racks.add(node, watts)
-
-    @property
-    def limited(self) -> bool:
-        """Whether watts are limited, which all jobs share."""
-        return self._draw.limited
 
     @property
     def partitions(self) -> int:

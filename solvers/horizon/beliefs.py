@@ -78,6 +78,7 @@ class Beliefs:
         self._complete: dict[str, deque[tuple[Level, float]]] = {}
         self._measured: dict[tuple[str, str], Measured] = {}
         self._profiles: dict[str, Profile] = {}
+        self._last: dict[str, Profile] = {}
         self._began: dict[str, NoiseScale] = {}
         self._shown: dict[str, Shown] = {}
         self._first: dict[str, tuple[float, Sizes]] = {}
@@ -160,10 +161,17 @@ class Beliefs:
 
         return replace(
             round,
-            profiles={name: self._profile(p, lowest) for name, p in round.profiles.items()},
+            profiles=self._shown_profiles(round, lowest),
             waiting=tuple(map(state_of, round.waiting)),
             running=tuple(map(state_of, round.running)),
         )
+
+    def _shown_profiles(self, round: Round, lowest: Mapping[str, float]) -> dict[str, Profile]:
+        """Return the profiles as they are believed; the same object as long as they are."""
+        found = {name: self._profile(p, lowest) for name, p in round.profiles.items()}
+        if found.keys() != self._last.keys() or any(found[n] is not self._last[n] for n in found):
+            self._last = found
+        return self._last
 
     def _state(self, state: JobState, estimate: Estimate | None, most: int) -> JobState:
         """Return a job as it is believed; the same object as long as nothing changes."""
