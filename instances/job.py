@@ -14,10 +14,14 @@ class Estimate(Record, frozen=True, kw_only=True):
         Expected total work: seconds at the requested size (rigid), else samples at the base batch.
     sd
         Standard deviation of what the work may be, in the same unit.
+    quantiles
+        Total work that it stays within with probability (k + 1/2) / n, for k of 0 .. n - 1,
+        ascending; empty: not known.
     """
 
     work: Positive
     sd: NonNegative = 0.0
+    quantiles: tuple[Positive, ...] = ()
 
 
 class Truth(Record, frozen=True, kw_only=True):
@@ -130,6 +134,8 @@ class Job(Record, frozen=True, kw_only=True):
         When it should be complete, in seconds from the instance's start.
     user
         Who submitted it.
+    name
+        What its user called it; jobs of like names are alike.
     estimate
         What is believed about its work; None: nothing.
     truth
@@ -152,6 +158,7 @@ class Job(Record, frozen=True, kw_only=True):
     weight: Positive = 1.0
     deadline_s: NonNegative | None = None
     user: str | None = None
+    name: str | None = None
     estimate: Estimate | None = None
     truth: Truth | None = None
     costs: Costs | None = None

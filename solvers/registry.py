@@ -19,6 +19,8 @@ POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
     "sjf": "ronda.solvers.policies.rigid.shortest:Sjf",
     "srtf": "ronda.solvers.policies.rigid.shortest:Srtf",
+    "qssf": "ronda.solvers.policies.rigid.qssf:Qssf",
+    "gittins": "ronda.solvers.policies.rigid.gittins:Gittins",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",

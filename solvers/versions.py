@@ -3,7 +3,7 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("ronda", "numpy", "scipy", "msgspec", "pyomo", "highspy", "deap")
+PACKAGES = ("ronda", "numpy", "scipy", "msgspec", "pyomo", "highspy", "deap", "lightgbm")
 
 
 @cache

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ class Spec(Record, frozen=True, kw_only=True):
     `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
     user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
     no limit), `period_s` between rounds (None: as the instance says), `level` what policies know
-    of jobs (`ronda.solvers.horizon.beliefs`).
+    of jobs (`ronda.solvers.horizon.beliefs`), `predictor` the file of what tells them sizes.
     """
 
     instance: str
@@ -44,6 +45,7 @@ class Spec(Record, frozen=True, kw_only=True):
     period_s: float | None = None
     level: Knowledge = DECLARED
     variant: Variant = UNCHANGED
+    predictor: str | None = None
 
     @property
     def title(self) -> str:
@@ -63,6 +65,7 @@ class Case(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
+        what += [self.predictor] if self.predictor is not None else []
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"
@@ -129,6 +132,7 @@ def cases(
     period_s: float | None = None,
     levels: Sequence[Knowledge] = (DECLARED,),
     variant: Variant = UNCHANGED,
+    predictor: Path | None = None,
     make: Callable[[str], Policy] = policy,
 ) -> tuple[Case, ...]:
     """Multiply instances, policies, levels of knowledge and seeds out.
@@ -140,6 +144,9 @@ def cases(
     its fingerprint.
     """
     refuse_namesakes(instances)
+    if predictor is not None and "history" not in levels:
+        raise InputError("--predictor", f"--knowledge {', '.join(levels)}", "history")
+    told = None if predictor is None else str(predictor.absolute())
     made = [
         (label if level == DECLARED else f"{label} [{level}]", make(label), level)
         for label in policies
@@ -161,6 +168,7 @@ def cases(
                     period_s=period_s,
                     level=known,
                     variant=variant,
+                    predictor=told if known == "history" else None,
                 )
                 found.setdefault(case.key, case)
     return tuple(found.values())

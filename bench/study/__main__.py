@@ -24,6 +24,7 @@ STUDIES = {
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
+    "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
     "memory": "Whether memory stays flat while a policy decides on and on.",

@@ -194,20 +194,37 @@ def requested_options(round: Round, state: JobState) -> list[Option]:
     ]
 
 
-def remaining_s(round: Round, state: JobState) -> float:
-    """Return how many seconds a job still needs as requested, restarts included.
+class Requested:
+    """What jobs of a round need as requested; it remembers the rates of those that ask alike."""
 
-    A running job needs what is left of its pause and of its work; a stopped job also the restart
-    that it will pay and what it owes of an earlier one. Infinite if its size is not known or no
-    pool suits it.
-    """
-    work = state.remaining_at(round.now_s)
-    if work is None:
-        return float("inf")
-    if state.allocation is not None:
-        return work / state.allocation.option.rate + state.rest_at(round.now_s)
-    options = requested_options(round, state)
-    if not options:
-        return float("inf")
-    pause_s = state.pause_at(round.now_s, state.job.gpus, round.costs)
-    return work / max(option.rate for option in options) + pause_s
+    def __init__(self, round: Round) -> None:
+        self.round = round
+        self._rates: dict[tuple[object, ...], float] = {}
+
+    def rate(self, state: JobState) -> float:
+        """Return the greatest rate of a job on what it asks for; 0 if no pool suits it."""
+        job = state.job
+        key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types, state.noise)
+        found = self._rates.get(key)
+        if found is None:
+            options = requested_options(self.round, state)
+            found = self._rates[key] = max((option.rate for option in options), default=0.0)
+        return found
+
+    def remaining_s(self, state: JobState) -> float:
+        """Return how many seconds a job still needs as requested, restarts included.
+
+        A running job needs what is left of its pause and of its work; a stopped job also the
+        restart that it will pay and what it owes of an earlier one. Infinite if its size is not
+        known or no pool suits it.
+        """
+        now_s = self.round.now_s
+        work = state.remaining_at(now_s)
+        if work is None:
+            return float("inf")
+        if state.allocation is not None:
+            return work / state.allocation.option.rate + state.rest_at(now_s)
+        rate = self.rate(state)
+        if not rate:
+            return float("inf")
+        return work / rate + state.pause_at(now_s, state.job.gpus, self.round.costs)

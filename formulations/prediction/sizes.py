@@ -55,7 +55,7 @@ class Sizes:
 
     def share(self, work: float) -> float:
         """Return the probability of a size that is not larger, half of it for an equal one."""
-        near = np.isclose(self.work, work, rtol=1e-9, atol=0.0)
+        near = np.abs(self.work - work) <= 1e-9 * work
         return float(self.mass[(self.work < work) & ~near].sum() + 0.5 * self.mass[near].sum())
 
     def quantile(self, q: float) -> float:

@@ -29,6 +29,7 @@ _ALIASES = {
     "num_gpus": ("num_gpus", "gpu_num", "num_chips"),
     "duration_s": ("duration_s", "duration"),
     "vc": ("vc", "tenant"),
+    "name": ("name", "jobname", "job_name"),
     "status": ("status", "state", "final_status"),
 }
 _EPOCH = pd.Timestamp("2020-04-01 00:00:00")

@@ -119,6 +119,7 @@ def rigid_instance(
                 partition=partition,
                 deadline_s=row.submit_s + row.due_in_s if dated else None,
                 user=row.user or None,
+                name=row.name or None,
                 estimate=Estimate(work=row.duration_s),
                 truth=Truth(work=row.duration_s),
             )

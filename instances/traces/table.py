@@ -2,7 +2,8 @@
 
 The canonical columns are ``job_id`` (text), ``submit_s`` (seconds in the trace's own clock),
 ``num_gpus`` (all of them at once), ``duration_s`` (run time without queueing), ``vc`` (virtual
-cluster), ``user`` and ``status`` (empty text where unknown), and ``row`` (line in the file).
+cluster), ``user``, ``name`` and ``status`` (empty text where unknown), and ``row`` (line in the
+file).
 """
 
 import io
@@ -18,7 +19,7 @@ import pandas as pd
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load, unpack
 
-_CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "status")
+_CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "name", "status")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,8 @@ def read_jobs(
 ) -> pd.DataFrame:
     """Read the canonical columns, under their own names but for the aliases, as text."""
     names: dict[str, Sequence[str]] = {name: (name,) for name in _CANONICAL}
-    return read_columns(path, names | dict(aliases or {}), ("vc", "user", "status", *optional))
+    optional = ("vc", "user", "name", "status", *optional)
+    return read_columns(path, names | dict(aliases or {}), optional)
 
 
 def _read_text(path: Path) -> tuple[int, pd.DataFrame]:

@@ -30,6 +30,7 @@ COMMANDS = {
     "explain": ("ronda.cli.commands.explain", "Say which limits of a round conflict."),
     "instances": ("ronda.cli.commands.instances.group", "List, check, convert, make instances."),
     "profile": ("ronda.cli.commands.profile.group", "Fit models of speed and power."),
+    "predict": ("ronda.cli.commands.predict.group", "Predict sizes from jobs that ran."),
     "show-versions": ("ronda.cli.commands.versions", "Show what a bug report needs."),
     "completion": ("ronda.cli.commands.completion", "Print a shell's completion script."),
 }

@@ -132,6 +132,12 @@ levels_option = _shown(
     metavar="LEVELS",
     help=f"{_KNOWLEDGE}; several side by side as in oracle,history.",
 )
+predictor_option = click.option(
+    "--predictor",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What tells sizes with --knowledge history, by: ronda predict train.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )

@@ -1,7 +1,8 @@
 """Room: free GPUs, watts and joules of a cluster while a policy fills it with jobs in order."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -121,6 +122,11 @@ class Room:
         power. None: if that helps to keep a limit.
     until_end
         As of `Draw`: a job that has started and is not stopped must be borne until it ends.
+
+    Attributes
+    ----------
+    limited
+        Whether watts are limited, which all jobs share.
     """
 
     def __init__(
@@ -138,9 +144,13 @@ class Room:
         self.pools = topology.pools
         self.sleeping = may_sleep(round) if sleeping is None else sleeping
         self._free = free_nodes(round, sleeping=self.sleeping)
+        self._own: dict[str, list[int]] = {}
+        for index, pool in enumerate(self.pools):
+            self._own.setdefault(pool.partition, []).append(index)
         self._order = orders.most_free if most_free else orders.consolidate
         self._awake_until: dict[int, float] = {}
         self._draw = draw_of(round, sleeping=self.sleeping, until_end=until_end)
+        self.limited = self._draw.limited
         self._wake_w = waking_w(round) if self.sleeping else [0.0] * len(topology.node_gpus)
         self._racks = None
         if capped(round.cluster):
@@ -164,34 +174,70 @@ class Room:
         """Use up what a job's allocation holds."""
         option, placement = allocation.option, allocation.placement
         self._free[option.pool].take(placement)
-        self._draw.take(self._pieces(state, option, placement))
-        lasts_s = self._draw.node_seconds(self._draw.seconds(state, option))
+        lasts_s = self.round.window_s
+        if self.limited:
+            self._draw.take(self._pieces(state, option, placement))
+            lasts_s = self._draw.node_seconds(self._draw.seconds(state, option))
         for node, _ in placement:
             self._awake_until[node] = max(lasts_s, self._awake_until.get(node, 0.0))
         if self._racks is not None:
             for node, watts in self._pieces_w(option, placement):
                 self._racks.add(node, watts)
 
-    def fit(self, state: JobState, teardown_s: float = 0.0) -> Allocation | None:
-        """Place a job as requested in the first pool with room, and take it; None without room."""
+    @property
+    def partitions(self) -> int:
+        """The partitions that there are."""
+        return len(self._own)
+
+    def nodes(self, pool: int) -> FreeList:
+        """Return the free GPUs of a pool's nodes; they belong to the room."""
+        return self._free[pool]
+
+    def free_in(self, partition: str) -> int:
+        """Return the GPUs that are left to the jobs of a partition."""
+        return sum(self._free[pool].total for pool in self._own[partition])
+
+    def fit(
+        self,
+        state: JobState,
+        teardown_s: float = 0.0,
+        beside: Mapping[int, Placement] = MappingProxyType({}),
+    ) -> Allocation | None:
+        """Place a job as requested in the first pool with room, and take it; None without room.
+
+        What stands `beside`, by pool, stays free.
+        """
+        for pool, kept in beside.items():
+            self._free[pool].take(kept)
+        found = self._fitting(state, teardown_s)
+        for pool, kept in beside.items():
+            self._free[pool].take((node, -gpus) for node, gpus in kept)
+        if found is not None:
+            self.take(state, found)
+        return found
+
+    def _fitting(self, state: JobState, teardown_s: float) -> Allocation | None:
+        """Return where and how a job would run as requested; None without room."""
         for requested in requested_options(self.round, state):
             option = self._clocks(state, requested)
-            if not self._draw.fits(self._pieces(state, option, ())):
+            if not self._bears(state, option, ()):
                 continue
             placement = self._place(option)
-            if placement is None or not self._draw.fits(self._pieces(state, option, placement)):
+            if placement is None or not self._bears(state, option, placement):
                 continue
             spread = spread_over(self.round, state, option, len(placement))
             if spread is None:
                 continue
             if teardown_s:
                 spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
-            if not self._draw.fits(self._pieces(state, spread, placement)):
+            if not self._bears(state, spread, placement):
                 continue
-            allocation = Allocation(option=spread, placement=placement)
-            self.take(state, allocation)
-            return allocation
+            return Allocation(option=spread, placement=placement)
         return None
+
+    def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
+        """Tell whether there are watts for a job there."""
+        return not self.limited or self._draw.fits(self._pieces(state, option, placement))
 
     def _place(self, option: Option) -> Placement | None:
         """Return where an option goes, on nodes that are awake if there is room; None without."""
@@ -290,16 +336,22 @@ def start_in_order(
 ) -> dict[str, Allocation]:
     """Return allocations of waiting jobs in order, as far as there is room.
 
-    If `blocking` the first job without room ends it; else those behind it are tried.
+    If `blocking` the first job without room ends it for its partition, and for all where watts are
+    limited, which partitions share; else those behind it are tried.
     """
-    started = {}
+    started, blocked = {}, set[str]()
     for state in waiting:
         checkpoint()
-        allocation = room.fit(state, teardown_s)
+        partition = state.job.partition
+        if partition in blocked:
+            continue
+        allocation = room.fit(state, teardown_s) if room.free_in(partition) else None
         if allocation is not None:
             started[state.job.id] = allocation
         elif blocking:
-            break
+            blocked.add(partition)
+            if room.limited or not room.free_gpus or len(blocked) == room.partitions:
+                break
     return started
 
 
@@ -325,21 +377,25 @@ def admit(
         nodes_w, new = 0.0, set[int]()
         if state.allocation is not None:
             options = [state.allocation.option]
-            new = {node for node, _ in state.allocation.placement} - awake
-            nodes_w = sum(node_w[node] for node in new)
+            if draw.limited:
+                new = {node for node, _ in state.allocation.placement} - awake
+                nodes_w = sum(node_w[node] for node in new)
         elif any(left):
             options = [clocks(state, option) for option in requested_options(round, state)]
         else:
             continue
         for option in options:
-            if state.allocation is None:
-                nodes_w = max(node_w) * option.gpus / pools[option.pool].gpus_per_node
-            pieces = [(extra_w(round, option), draw.seconds(state, option)), (nodes_w, np.inf)]
+            pieces: list[Piece] = []
+            if draw.limited:
+                if state.allocation is None:
+                    nodes_w = max(node_w) * option.gpus / pools[option.pool].gpus_per_node
+                pieces = [(extra_w(round, option), draw.seconds(state, option)), (nodes_w, np.inf)]
             enough = left[option.pool] >= option.gpus and draw.fits(pieces)
             if enough or state.job.id in firm:
                 left[option.pool] -= option.gpus
-                draw.take(pieces)
-                awake |= new
+                if draw.limited:
+                    draw.take(pieces)
+                    awake |= new
                 admitted.append(state)
                 break
     return admitted

@@ -8,7 +8,9 @@ and nothing from before the run. The models are those of `ronda.formulations.pre
   twice the most GPUs that were measured: growing tells more.
 * **Sizes**, with ``history``, are those of jobs of the same application; of the same user as well;
   who asked for as many GPUs as well: of jobs that are complete, and of live ones what they have
-  done. With ``none`` live jobs alone tell: no size is remembered.
+  done. With ``none`` live jobs alone tell: no size is remembered. A `Predictor` takes the place of
+  this: a job's size is told as it is submitted, and only that it has outlived a part of what was
+  told changes it (`ronda.solvers.horizon.predicted`).
 * **Noise** of a job that has not run yet is that with which the last one of its application began;
   where none has, it is not known, and the job keeps its batch.
 
@@ -18,7 +20,7 @@ long it does is learnt. So no plan draws more than it says.
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,9 +29,11 @@ from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
 from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
+from ronda.instances.predictor import Predictor
 from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
+from ronda.solvers.horizon.predicted import Predicted
 
 REMEMBERED = 500
 """Complete jobs of an application that are remembered: the last ones."""
@@ -48,16 +52,35 @@ def _levels(job: Job) -> Level:
     return job.profile, job.user, job.gpus
 
 
+class Shown(NamedTuple):
+    """How a job is shown to policies, and what that follows from."""
+
+    shown: JobState
+    of: JobState
+    estimate: Estimate | None
+    most_gpus: int
+    noise: NoiseScale | None
+
+    def goes_on(
+        self, of: JobState, estimate: Estimate | None, most: int, noise: NoiseScale | None
+    ) -> bool:
+        """Tell whether a job can be shown as before."""
+        same = self.of is of and self.noise is noise and self.most_gpus == most
+        return same and (self.estimate is estimate or self.estimate == estimate)
+
+
 class Beliefs:
     """What is believed by now; sizes of complete jobs are remembered with `history`."""
 
-    def __init__(self, *, history: bool) -> None:
+    def __init__(self, *, history: bool, predictor: Predictor | None = None) -> None:
         self.history = history
+        self._predicted = None if predictor is None else Predicted(predictor)
         self._complete: dict[str, deque[tuple[Level, float]]] = {}
         self._measured: dict[tuple[str, str], Measured] = {}
         self._profiles: dict[str, Profile] = {}
+        self._last: dict[str, Profile] = {}
         self._began: dict[str, NoiseScale] = {}
-        self._shown: dict[str, tuple[JobState, JobState]] = {}
+        self._shown: dict[str, Shown] = {}
         self._first: dict[str, tuple[float, Sizes]] = {}
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
@@ -67,7 +90,9 @@ class Beliefs:
         if work is not None and first is not None:
             time_s, of = first
             self._report("size", time_s, job, of.mean, work, of.share(work))
-        if work is not None and self.history:
+        if self._predicted is not None:
+            self._predicted.end(job, work)
+        elif work is not None and self.history:
             known = self._complete.setdefault(job.profile, deque(maxlen=REMEMBERED))
             known.append((_levels(job), work))
         self._shown.pop(job.id, None)
@@ -122,41 +147,49 @@ class Beliefs:
 
     def believe(self, round: Round) -> Round:
         """Return the round as it is believed to be; it must hold no estimates."""
-        left = self._sizes(round)
-
+        left = self._sizes(round) if self._predicted is None else self._told(round)
         lowest = {gpu_type.name: min(gpu_type.clocks) for gpu_type in round.cluster.gpu_types}
 
+        rigid = {name for name, each in round.profiles.items() if _is_rigid(each)}
+
         def state_of(state: JobState) -> JobState:
-            return self._state(round, state, left.get(state.job.id))
+            job = state.job
+            most = job.max_gpus or job.gpus
+            if job.profile not in rigid:
+                most = max(job.gpus, min(most, self._most_gpus(round, job)))
+            return self._state(state, left.get(job.id), most)
 
         return replace(
             round,
-            profiles={name: self._profile(p, lowest) for name, p in round.profiles.items()},
+            profiles=self._shown_profiles(round, lowest),
             waiting=tuple(map(state_of, round.waiting)),
             running=tuple(map(state_of, round.running)),
         )
 
-    def _state(self, round: Round, state: JobState, estimate: Estimate | None) -> JobState:
+    def _shown_profiles(self, round: Round, lowest: Mapping[str, float]) -> dict[str, Profile]:
+        """Return the profiles as they are believed; the same object as long as they are."""
+        found = {name: self._profile(p, lowest) for name, p in round.profiles.items()}
+        if found.keys() != self._last.keys() or any(found[n] is not self._last[n] for n in found):
+            self._last = found
+        return self._last
+
+    def _state(self, state: JobState, estimate: Estimate | None, most: int) -> JobState:
         """Return a job as it is believed; the same object as long as nothing changes."""
-        before = self._shown.get(state.job.id)
         job = state.job
-        most = max(job.gpus, min(job.max_gpus or job.gpus, self._most_gpus(round, job)))
-        job = replace(job, estimate=estimate, max_gpus=most)
         noise = state.noise if state.started else self._began.get(job.profile)
-        if before is not None and before[0] is state and before[1].noise is noise:
-            shown = before[1]
-            if shown.job == job:
-                return shown
-        shown = replace(state, job=job, noise=noise)
-        self._shown[job.id] = state, shown
+        before = self._shown.get(job.id)
+        if before is not None and before.goes_on(state, estimate, most, noise):
+            return before.shown
+        shown = replace(state, job=replace(job, estimate=estimate, max_gpus=most), noise=noise)
+        self._shown[job.id] = Shown(shown, state, estimate, most, noise)
         return shown
 
     def _most_gpus(self, round: Round, job: Job) -> int:
         """Return the most GPUs that a job may grow to, beyond what its user asked for."""
-        model = round.profiles[job.profile].throughput
-        if any(isinstance(each, Rigid) for each in model.values()):
-            return job.max_gpus or job.gpus
-        known = (self._measured.get((job.profile, name)) for name in model)
+        known = (
+            self._measured.get((job.profile, name))
+            for name in round.profiles[job.profile].throughput
+        )
         return max(2 * each.most_gpus if each is not None else 0 for each in known)
 
     def _profile(self, profile: Profile, lowest: Mapping[str, float]) -> Profile:
@@ -176,6 +209,13 @@ class Beliefs:
             found = replace(profile, throughput=throughput, power=power)
             self._profiles[profile.name] = found
         return found
+
+    def _told(self, round: Round) -> dict[str, Estimate]:
+        """Return what the predictor says of the sizes of live jobs."""
+        assert self._predicted is not None
+        for job, told in self._predicted.submit(round):
+            self._first[job] = round.now_s, told
+        return self._predicted.estimates(round)
 
     def _sizes(self, round: Round) -> dict[str, Estimate]:
         """Return what is believed of the sizes of live jobs."""
@@ -204,6 +244,11 @@ class Beliefs:
                         self._first[state.job.id] = round.now_s, total
                     found[state.job.id] = Estimate(work=so_far + left.mean, sd=left.sd)
         return found
+
+
+def _is_rigid(profile: Profile) -> bool:
+    """Tell whether jobs of a profile run on what they asked for."""
+    return any(isinstance(each, Rigid) for each in profile.throughput.values())
 
 
 def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:

@@ -18,6 +18,7 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.plan import Plan
+from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
@@ -47,6 +48,7 @@ def run(
     time_limit_s: float | None = 10.0,
     cadence: Cadence | None = None,
     knowledge: Knowledge = DECLARED,
+    predictor: Predictor | None = None,
     journal: Path | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
@@ -66,6 +68,8 @@ def run(
         What policies know of jobs: ``oracle``, the true sizes; ``declared``, the estimates of the
         instance; ``history``, what can be learnt from jobs that ran (sizes and speeds); ``none``,
         speeds, and how far live jobs have come. See `ronda.solvers.horizon.beliefs`.
+    predictor
+        Tells sizes, with the knowledge ``history``; it learns on from jobs that end in the run.
     journal
         File in which decisions are recorded as they are made. If it holds those of an earlier,
         unfinished run of the same kind they are replayed and the run goes on from there.
@@ -81,7 +85,8 @@ def run(
     """
     validate(instance)
     made = as_policy(policy)
-    driver = Driver(instance, made, seed, time_limit_s, cadence or instance.cadence, knowledge)
+    when = cadence or instance.cadence
+    driver = Driver(instance, made, seed, time_limit_s, when, knowledge, predictor)
     if journal is None:
         return driver.drive(None, progress)
     with closing(Journal(journal, driver.header())) as kept:
@@ -99,12 +104,14 @@ class Driver:
         time_limit_s: float | None,
         cadence: Cadence,
         knowledge: Knowledge = DECLARED,
+        predictor: Predictor | None = None,
     ) -> None:
         if not (cadence.on_event or cadence.period_s):
             raise InputError("cadence", "neither events nor a period", "at least one of them")
         self.instance, self.policy, self.seed = instance, policy, seed
         self.time_limit_s, self.cadence = time_limit_s, cadence
-        self.state = ClusterState(instance, knowledge)
+        self.predictor = predictor
+        self.state = ClusterState(instance, knowledge, predictor)
         self.records: list[RoundRecord] = []
         self.previous: Plan | None = None
         self.fingerprint = fingerprint(instance)
@@ -124,6 +131,8 @@ class Driver:
             "cadence": msgspec.to_builtins(self.cadence),
             "knowledge": self.state.knowledge,
         }
+        if self.predictor is not None:
+            settings["predictor"] = self.predictor.checksum
         return Header(
             instance=self.instance.name,
             fingerprint=self.fingerprint,

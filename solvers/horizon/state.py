@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
-from ronda.instances.errors import RondaError
+from ronda.instances.errors import InputError, RondaError
 from ronda.instances.faults import Straggler
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.plan import Plan
+from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 from ronda.instances.violation import SECOND
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
 class ClusterState:
     """Everything that changes while a validated instance is driven."""
 
-    def __init__(self, instance: Instance, knowledge: Knowledge = DECLARED) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        knowledge: Knowledge = DECLARED,
+        predictor: Predictor | None = None,
+    ) -> None:
         self.instance, self.knowledge = instance, knowledge
-        self.beliefs = _beliefs(knowledge)
+        self.beliefs = _beliefs(knowledge, predictor)
         self.topology = instance.cluster.topology
         self.now_s = 0.0
         self.waiting: dict[str, JobState] = {}
@@ -489,10 +495,12 @@ class ClusterState:
         return tuple(outcome for outcome in self.outcomes if outcome is not None)
 
 
-def _beliefs(knowledge: Knowledge) -> "Beliefs | None":
+def _beliefs(knowledge: Knowledge, predictor: Predictor | None) -> "Beliefs | None":
     """Return what learns from jobs that run, if policies know them in no other way."""
+    if predictor is not None and knowledge != "history":
+        raise InputError("predictor", f"the knowledge {knowledge!r}", "history, which it tells")
     if knowledge not in LEARNT:
         return None
     from ronda.solvers.horizon.beliefs import Beliefs  # needs SciPy
 
-    return Beliefs(history=knowledge == "history")
+    return Beliefs(history=knowledge == "history", predictor=predictor)

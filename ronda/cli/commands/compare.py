@@ -1,6 +1,7 @@
 """``ronda compare``: several policies on several instances, with seeds, side by side."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ronda.bench.figures import write_tables
@@ -8,6 +9,7 @@ from ronda.bench.figures.comparison import Block, blocks
 from ronda.bench.runs import Result, cases, parse_seeds, split_policies
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
+from ronda.cli.options import predictor_option
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.files.json import fingerprint
@@ -22,10 +24,12 @@ from ronda.instances.instance import Instance, Knowledge
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
 )
 @horizon_options("compare-out")
+@predictor_option
 def command(
     sources: tuple[str, ...],
     policies: str,
     levels: tuple[Knowledge, ...],
+    predictor: Path | None,
     seeds: str,
     time_limit: float,
     figures: bool,
@@ -40,7 +44,9 @@ def command(
     wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
     instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
     loaded = {source: (found, fingerprint(found)) for source, found in instances.items()}
-    todo = cases(loaded, wanted, numbers, time_limit_s=time_limit, levels=levels)
+    todo = cases(
+        loaded, wanted, numbers, time_limit_s=time_limit, levels=levels, predictor=predictor
+    )
     with runs.ready("comparison") as run:
         results = run(todo)
         found = blocks(results)

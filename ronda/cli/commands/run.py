@@ -16,6 +16,7 @@ from ronda.cli.options import (
     json_option,
     knowledge_option,
     policy_option,
+    predictor_option,
     seed_option,
     time_limit_option,
 )
@@ -43,6 +44,7 @@ from ronda.instances.schedule import Schedule
     help="Decide this often; without it, as the instance says.",
 )
 @knowledge_option
+@predictor_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -57,6 +59,7 @@ def command(
     time_limit: float,
     period: float | None,
     knowledge: Knowledge,
+    predictor: Path | None,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -74,6 +77,7 @@ def command(
         time_limit_s=time_limit,
         period_s=period,
         levels=(knowledge,),
+        predictor=predictor,
     )
     measured = _measured(instance, case, out)
     for each in measured.wrong:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import remaining_s
+from ronda.formulations.options.application import Requested
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
@@ -32,7 +32,7 @@ class RaceToIdle:
     ) -> Plan:
         """Start what fits, shortest first; what is not used sleeps."""
         room = Room(round, round.running, sleeping=True)
-        waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
+        waiting = sorted(round.waiting, key=Requested(round).remaining_s)
         started = start_in_order(room, waiting)
         topology = round.cluster.topology
         saves = topology.awake_w > topology.sleep_w

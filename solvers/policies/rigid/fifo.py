@@ -8,16 +8,26 @@ from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room, start_in_order
+from ronda.solvers.greedy.room import Clocked
 
 
 @dataclass(frozen=True)
 class Fifo(Clocked):
-    """Start jobs in order of submission as they were requested; the first without room blocks.
+    """Start jobs in order of submission as they were requested.
 
-    The baseline of the Helios artifact (SC'21), with its *consolidate* placer.
+    The baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each partition has
+    a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room (`ronda.solvers.greedy.backfill`): nobody (none), who
+        fits (free), who delays not the first (easy) or nobody before it (conservative).
     """
+
+    backfill: Backfill = "none"
 
     name: ClassVar[str] = "fifo"
     capabilities: ClassVar[Capability] = Capability.SLEEPS
@@ -27,7 +37,6 @@ class Fifo(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, oldest first."""
-        room = Room(round, round.running, clocks=self.clocks(round))
-        started = start_in_order(room, round.waiting)
-        plan = Plan(policy=self.name, allocations=round.held | started)
+        held = beside(round, round.waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)

@@ -6,13 +6,14 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import remaining_s
+from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping.standby import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Room, preempt_in_order, start_in_order
+from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,15 @@ class Sjf(Clocked):
     """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
 
     With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
-    size come last.
+    size come last. Each partition has a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room, as of `fifo`.
     """
+
+    backfill: Backfill = "none"
 
     name: ClassVar[str] = "sjf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
@@ -31,10 +39,9 @@ class Sjf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, shortest first."""
-        waiting = sorted(round.waiting, key=lambda state: remaining_s(round, state))
-        room = Room(round, round.running, clocks=self.clocks(round))
-        started = start_in_order(room, waiting)
-        plan = Plan(policy=self.name, allocations=round.held | started)
+        waiting = sorted(round.waiting, key=Requested(round).remaining_s)
+        held = beside(round, waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
 
 
@@ -66,7 +73,7 @@ class Srtf(Clocked):
     ) -> Plan:
         """Admit jobs, shortest remaining time first."""
         live = (*round.waiting, *round.running)
-        order = sorted(live, key=lambda state: remaining_s(round, state))
+        order = sorted(live, key=Requested(round).remaining_s)
         allocations = preempt_in_order(
             round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
         )

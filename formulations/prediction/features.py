@@ -1,0 +1,126 @@
+"""What is known of a job as it is submitted: the columns that its size is predicted from.
+
+User, virtual cluster, name, GPUs, hour and day of the week are those of Helios' QSSF service (Hu et
+al., SC'21; the successor's artifact lists them). Rare names count as the frequent one nearest to
+them. The others are ours: how jobs of the same user on as many GPUs went that are complete, and how
+often they come. Hours count from the start of the horizon.
+"""
+
+from collections import deque
+from difflib import get_close_matches
+from math import log, nan, sqrt
+from statistics import fmean
+
+from ronda.formulations.prediction.rolling import NEAR
+from ronda.instances.job import Job
+
+COLUMNS = (
+    "user",
+    "partition",
+    "name",
+    "gpus",
+    "hour",
+    "day of the week",
+    "last size",
+    "mean of 5",
+    "mean of 20",
+    "spread of 20",
+    "last of all",
+    "mean of all",
+    "came within an hour",
+    "came within a minute",
+    "seconds since the last",
+)
+"""Sizes are logarithms of work."""
+
+CATEGORIES = (0, 1, 2)
+"""Columns of numbers that stand for words."""
+
+LAST, FEW = 20, 5
+HOUR_S, DAY_S = 3600.0, 86_400.0
+
+
+class Kind:
+    """What is remembered of the jobs of one user on as many GPUs."""
+
+    __slots__ = ("came_s", "last_s", "sizes")
+
+    def __init__(self) -> None:
+        self.sizes: deque[float] = deque(maxlen=LAST)
+        self.came_s: deque[float] = deque()
+        self.last_s = nan
+
+
+class Features:
+    """Rows of `COLUMNS` for jobs as they come, from what has ended before."""
+
+    def __init__(
+        self, users: tuple[str, ...], partitions: tuple[str, ...], names: tuple[str, ...]
+    ) -> None:
+        self._users, self._partitions, self._names = map(_places, (users, partitions, names))
+        self._kinds: dict[tuple[object, ...], Kind] = {}
+        self._all: dict[str, deque[float]] = {}
+        self._near: dict[str, float] = {}
+
+    def submit(self, job: Job, now_s: float) -> list[float]:
+        """Return the row of a job that is submitted, and remember that it came."""
+        kind = self._kind(job)
+        while kind.came_s and kind.came_s[0] < now_s - HOUR_S:
+            kind.came_s.popleft()
+        sizes, of_all = list(kind.sizes), self._all.get(job.partition, ())
+        row = [
+            self._users.get(job.user or "", nan),
+            self._partitions.get(job.partition, nan),
+            self._name(job.name),
+            job.gpus,
+            now_s / HOUR_S % 24,
+            now_s // DAY_S % 7,
+            sizes[-1] if sizes else nan,
+            fmean(sizes[-FEW:]) if sizes else nan,
+            fmean(sizes) if sizes else nan,
+            _spread(sizes),
+            of_all[-1] if of_all else nan,
+            fmean(of_all) if of_all else nan,
+            len(kind.came_s),
+            sum(1 for each in kind.came_s if each > now_s - 60.0),
+            now_s - kind.last_s,
+        ]
+        kind.came_s.append(now_s)
+        kind.last_s = now_s
+        return row
+
+    def end(self, job: Job, work: float) -> None:
+        """Remember how large a job was that is complete."""
+        self._kind(job).sizes.append(log(work))
+        self._all.setdefault(job.partition, deque(maxlen=LAST)).append(log(work))
+
+    def _kind(self, job: Job) -> Kind:
+        key = job.partition, job.user, job.gpus
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = Kind()
+        return found
+
+    def _name(self, name: str | None) -> float:
+        """Return the place of the frequent name that is nearest to a name."""
+        if name is None or not self._names:
+            return nan
+        found = self._names.get(name)
+        if found is None:
+            found = self._near.get(name)
+        if found is None:
+            near = get_close_matches(name, self._names, n=1, cutoff=NEAR)
+            found = self._near[name] = self._names[near[0]] if near else nan
+        return found
+
+
+def _spread(sizes: list[float]) -> float:
+    """Return the standard deviation of some sizes."""
+    if len(sizes) < 2:
+        return nan
+    mean = fmean(sizes)
+    return sqrt(fmean((size - mean) ** 2 for size in sizes))
+
+
+def _places(words: tuple[str, ...]) -> dict[str, float]:
+    return {word: float(place) for place, word in enumerate(words)}

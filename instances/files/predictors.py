@@ -1,0 +1,33 @@
+"""Files of predictors: `ronda predict train` writes them, a run reads them."""
+
+import hashlib
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ronda.instances.errors import InputError
+from ronda.instances.files import canonical, storage
+from ronda.instances.files import json as files
+from ronda.instances.predictor import Predictor
+
+
+def write(predictor: Predictor, path: str | Path) -> None:
+    """Write a predictor with its checksum, whole or not at all."""
+    pack = storage.packer(Path(path))
+    storage.store(Path(path), pack(canonical.encode(sealed(predictor)) + b"\n"))
+
+
+def read(path: str | Path) -> Predictor:
+    """Read a predictor, plain or compressed; one whose checksum is another's is refused."""
+    place = storage.label(path)
+    data = storage.unpack(storage.load(Path(path)), place)
+    found = files.parse(data, place, {"ronda/predictor/1": Predictor})
+    if found.checksum != sealed(found).checksum:
+        raise InputError(place, f"the checksum {found.checksum!r}", "that of its text: train anew")
+    return found
+
+
+def sealed(predictor: Predictor) -> Predictor:
+    """Return the predictor with its checksum."""
+    text = canonical.encode(replace(predictor, checksum=""), order="sorted")
+    return replace(predictor, checksum=hashlib.sha256(text).hexdigest()[:16])

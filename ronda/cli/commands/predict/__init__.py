@@ -1,0 +1,1 @@
+"""``ronda predict``: train, errors."""

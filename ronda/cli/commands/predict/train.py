@@ -1,0 +1,90 @@
+"""``ronda predict train``: a predictor of sizes from the jobs of an instance."""
+
+from pathlib import Path
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.load import instance as load_instance
+from ronda.cli.options import (
+    SEED,
+    TARGET,
+    file_option,
+    force_option,
+    instance_argument,
+    json_option,
+)
+from ronda.cli.output import display, emit, facts, refuse_existing, tell
+from ronda.instances.errors import InputError
+from ronda.instances.predictor import Calibration
+
+MEANINGS = {
+    "jobs": "jobs that judge",
+    "correlation": "rank correlation of sizes",
+    "service_correlation": "rank correlation of GPUs times size",
+    "error": "mean |log(believed / true)|",
+    "coverage": "share within 10-90 % as believed",
+}
+"""What the table says of a calibration."""
+
+
+@taught(
+    "train",
+    "ronda predict train venus-vcvgl --out sizes.json.zst",
+    "ronda predict train april-may.json.zst --out sizes.json.zst --figure sizes.png",
+)
+@instance_argument
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Weight of the rolling estimate beside the trees.",
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same predictor.")
+@file_option
+@click.option("--figure", type=TARGET, metavar="PNG", help="Draw the calibration; CSV beside it.")
+@force_option
+@json_option
+def command(
+    source: str,
+    alpha: float,
+    seed: int,
+    out: Path,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Train a predictor of sizes on the rigid jobs of INSTANCE, as Helios' QSSF service does.
+
+    Trees (LightGBM) on user, virtual cluster, name, GPUs, time and what went before, mixed with a
+    rolling estimate. The first 80 % of the jobs are fitted, errors are learnt from the others, and
+    the last 10 % judge. Traces become instances by: ronda instances convert.
+    """
+    from ronda.instances.files import predictors
+    from ronda.instances.files.storage import packer
+    from ronda.solvers.fitting.sizes import train
+
+    if figure is not None and figure.suffix != ".png":
+        raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
+    drawn = [] if figure is None else [figure, figure.with_suffix(".csv")]
+    for target in (out, *drawn):
+        refuse_existing(target, force=force)
+    packer(out)  # a wrong suffix is told before any work
+    predictor = train(load_instance(source), alpha=alpha, seed=seed)
+    predictors.write(predictor, out)
+    if figure is not None:
+        from ronda.bench.figures.prediction import draw_calibration
+
+        draw_calibration(predictor, figure.with_suffix(""))
+    calibration = predictor.calibration
+    if as_json:
+        emit({"out": str(out), "checksum": predictor.checksum, **judged(calibration)})
+        return
+    display(facts([(MEANINGS[k], f"{v:,.3g}") for k, v in judged(calibration).items()], right=True))
+    tell(f"{out}: a predictor of sizes")
+
+
+def judged(calibration: Calibration) -> dict[str, float]:
+    """Return how right a predictor was, in numbers."""
+    return {name: getattr(calibration, name) for name in MEANINGS}

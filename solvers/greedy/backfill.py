@@ -1,0 +1,230 @@
+"""Backfilling: jobs start out of order where they do not delay those before them.
+
+A job that cannot start now is promised the earliest start at which its GPUs are free for as long
+as it is expected to last, by what is believed of the jobs that run. One behind it starts if it is
+done before, or leaves free what was promised: the EASY rule of Lifka (JSSPP 1995) with one promise
+a partition, the conservative rule of Feitelson and Weil (IPPS 1998) with one for every job.
+Promises are of GPUs on nodes, not of mere numbers of GPUs, so that whole nodes come free; they are
+made afresh in every round.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.clock import checkpoint
+from ronda.formulations.energy import seconds_left
+from ronda.formulations.options.application import Requested, requested_options
+from ronda.formulations.placement.nodes import FreeList, Placement
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.round import Round
+from ronda.solvers.greedy.room import Clocks, Room, start_in_order
+
+Backfill = Literal["none", "free", "easy", "conservative"]
+"""Who may pass a job that finds no room: nobody; whoever fits; who does not delay the first of its
+partition; who does not delay any before it."""
+
+MOST_PROMISED = 50
+"""Jobs of a partition that are promised a start by the conservative rule: the first ones."""
+
+
+def beside(
+    round: Round, order: Sequence[JobState], backfill: Backfill, clocks: Clocks
+) -> dict[str, Allocation]:
+    """Return what runs, and the waiting jobs that start beside it, in order."""
+    if not order:
+        return round.held
+    room = Room(round, round.running, clocks=clocks)
+    if backfill in ("none", "free"):
+        return round.held | start_in_order(room, order, blocking=backfill == "none")
+    most = 1 if backfill == "easy" else MOST_PROMISED
+    return round.held | _Promises(room, most).start(order)
+
+
+class _Future:
+    """Free GPUs of a pool's nodes from now on, by what is believed.
+
+    From `times_s[k]` seconds from now until the next of them `free[k]` (N,) are free; `least[k]`
+    are free throughout until then, of which `most[k]` on one node, and on `empty[k]` nodes all.
+    """
+
+    def __init__(
+        self, nodes: FreeList, ends: Sequence[tuple[float, Placement]], whole: int
+    ) -> None:
+        self.whole = whole
+        moments = sorted({end_s for end_s, _ in ends if np.isfinite(end_s)})
+        self.times_s = np.array([0.0, *moments])
+        change = np.zeros((len(self.times_s), len(nodes.free)), dtype=np.int32)
+        change[0] = nodes.free
+        row = {end_s: k for k, end_s in enumerate(moments, 1)}
+        for end_s, placement in ends:
+            if end_s in row:
+                for node, gpus in placement:
+                    change[row[end_s], nodes.position[node]] += gpus
+        self.free: NDArray[np.int32] = change.cumsum(axis=0)
+        self._look()
+
+    def _look(self) -> None:
+        self.least = np.minimum.accumulate(self.free, axis=0)
+        self._most = self.least.max(axis=1)
+        self._empty = (self.least == self.whole).sum(axis=1)
+
+    def kept(self, lasts_s: float) -> NDArray[np.int32]:
+        """Return (N,) the GPUs of each node that are free for so long from now on."""
+        kept: NDArray[np.int32] = self.least[self._last(0.0, lasts_s)]
+        return kept
+
+    def may_fit(self, gpus: int, lasts_s: float) -> bool:
+        """Tell whether a job that starts now may leave free what is promised."""
+        k = self._last(0.0, lasts_s)
+        if gpus <= self.whole:
+            return bool(self._most[k] >= gpus)
+        return bool(self._empty[k] >= gpus // self.whole)
+
+    def _last(self, start_s: float, lasts_s: float) -> int:
+        """Return the last stretch of time that a job reaches into."""
+        k = int(np.searchsorted(self.times_s, start_s + lasts_s, "left")) - 1
+        return max(k, 0)
+
+    def take(self, start_s: float, lasts_s: float, pieces: Sequence[tuple[int, int]]) -> None:
+        """Use GPUs of some nodes for some time; the start is one of the times known."""
+        end_s = start_s + lasts_s
+        if np.isfinite(end_s) and end_s not in self.times_s:
+            k = int(np.searchsorted(self.times_s, end_s))
+            self.times_s = np.insert(self.times_s, k, end_s)
+            self.free = np.insert(self.free, k, self.free[k - 1], axis=0)
+        first = int(np.searchsorted(self.times_s, start_s))
+        last = int(np.searchsorted(self.times_s, end_s))
+        for node, gpus in pieces:
+            self.free[first:last, node] -= gpus
+        self._look()
+
+    def earliest(self, gpus: int, lasts_s: float) -> tuple[float, list[tuple[int, int]]] | None:
+        """Return when a job can start, and the nodes and GPUs by consolidation; None if never."""
+        if gpus <= self.whole:
+            able = self.free.max(axis=1) >= gpus
+        else:
+            able = (self.free == self.whole).sum(axis=1) >= gpus // self.whole
+        for k in np.flatnonzero(able).tolist():
+            start_s = float(self.times_s[k])
+            least = self.free[k : self._last(start_s, lasts_s) + 1].min(axis=0)
+            pieces = _consolidated(least, gpus, self.whole)
+            if pieces is not None:
+                return start_s, pieces
+        return None
+
+
+def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[int, int]] | None:
+    """Return nodes and GPUs of a job by best fit, as `ronda.formulations.placement.orders` has it.
+
+    None without room.
+    """
+    if gpus <= whole:
+        fits = np.where(free >= gpus, free, whole + 1)
+        node = int(fits.argmin())
+        return [(node, gpus)] if fits[node] <= whole else None
+    pieces, left = [], gpus
+    for node in np.argsort(-free, kind="stable").tolist():
+        piece = min(left, whole)
+        if free[node] < piece:
+            return None
+        pieces.append((node, piece))
+        left -= piece
+        if not left:
+            return pieces
+    return None
+
+
+class _Promises:
+    """Starts that jobs are promised while others are started beside them."""
+
+    def __init__(self, room: Room, most: int) -> None:
+        self.room, self.most = room, most
+        self._requested = Requested(room.round)
+        self._futures: dict[int, _Future] = {}
+        self._promised = Counter[str]()
+        self._blocked = set[str]()
+
+    def start(self, order: Sequence[JobState]) -> dict[str, Allocation]:
+        """Start jobs in order, where they leave free what those before them are promised."""
+        started: dict[str, Allocation] = {}
+        held: list[tuple[JobState, Allocation]] = []
+        for state in order:
+            checkpoint()
+            partition = state.job.partition
+            if partition in self._blocked or not self.room.free_in(partition):
+                continue
+            lasts_s = self._requested.remaining_s(state)
+            if not self._promised[partition]:
+                given = self.room.fit(state)
+            else:
+                given = self._beside(state, lasts_s)
+            if given is not None:
+                started[state.job.id] = given
+                held.append((state, given))
+                future = self._futures.get(given.option.pool)
+                if future is not None:
+                    position = self.room.nodes(given.option.pool).position
+                    pieces = [(position[node], gpus) for node, gpus in given.placement]
+                    future.take(0.0, lasts_s, pieces)
+            elif self._promised[partition] < self.most:
+                self._promise(state, lasts_s, held)
+        return started
+
+    def _beside(self, state: JobState, lasts_s: float) -> Allocation | None:
+        """Start a job on what is free for as long as it lasts; None if that is too little."""
+        kept: dict[int, Placement] = {}
+        able = False
+        for option in requested_options(self.room.round, state):
+            future = self._futures.get(option.pool)
+            if future is None:
+                able = True
+                continue
+            if future.may_fit(option.gpus, lasts_s):
+                able = True
+            nodes = self.room.nodes(option.pool)
+            hidden = np.array(nodes.free) - future.kept(lasts_s)
+            kept[option.pool] = tuple(
+                (nodes.nodes[k], int(hidden[k])) for k in np.flatnonzero(hidden > 0).tolist()
+            )
+        return self.room.fit(state, beside=kept) if able else None
+
+    def _promise(
+        self, state: JobState, lasts_s: float, held: Sequence[tuple[JobState, Allocation]]
+    ) -> None:
+        """Promise a job the earliest start of all pools that suit it."""
+        best: tuple[float, int, list[tuple[int, int]]] | None = None
+        for option in requested_options(self.room.round, state):
+            future = self._future(option.pool, held)
+            found = future.earliest(option.gpus, lasts_s)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found[0], option.pool, found[1]
+        if best is None:  # nobody knows when what it needs will be free
+            self._blocked.add(state.job.partition)
+            return
+        self._futures[best[1]].take(best[0], lasts_s, best[2])
+        self._promised[state.job.partition] += 1
+
+    def _future(self, pool: int, held: Sequence[tuple[JobState, Allocation]]) -> _Future:
+        """Return the future of a pool, with all that runs and has been started there."""
+        if pool not in self._futures:
+            round_ = self.room.round
+            ends = [
+                (
+                    seconds_left(round_, s, s.allocation.option) + s.rest_at(round_.now_s),
+                    s.allocation.placement,
+                )
+                for s in round_.running
+                if s.allocation is not None and s.allocation.option.pool == pool
+            ]
+            ends += [
+                (self._requested.remaining_s(s), given.placement)
+                for s, given in held
+                if given.option.pool == pool
+            ]
+            nodes = self.room.nodes(pool)
+            self._futures[pool] = _Future(nodes, ends, nodes.whole)
+        return self._futures[pool]

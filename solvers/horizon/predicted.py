@@ -1,0 +1,118 @@
+"""Sizes as a trained predictor tells them, while jobs are live.
+
+A job's distribution is told once, as it is submitted. What changes then is that the job outlives
+parts of it: the expected size stays until the job has done as much as the next size that was told.
+One that has outlived all sizes is expected to be twice as large as what it has done.
+"""
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.formulations.prediction.service import Service
+from ronda.formulations.prediction.sizes import Sizes
+from ronda.instances.arrays import Floats
+from ronda.instances.job import Estimate, Job, JobState
+from ronda.instances.predictor import Predictor
+from ronda.instances.round import Round
+
+QUANTILES = 10
+"""How many an estimate tells."""
+
+
+class Tails:
+    """What is expected of a job that has outlived the first k of the sizes that were told."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        work, mass = sizes.work, sizes.mass
+        tail = _from_behind(mass)
+        self._mean = _from_behind(mass * work) / tail
+        self._sd = np.sqrt(np.maximum(0.0, _from_behind(mass * work**2) / tail - self._mean**2))
+        middle = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        within = np.cumsum(mass)
+        places = np.searchsorted(within, (within - mass)[:, None] + tail[:, None] * middle - 1e-12)
+        self._quantiles = work[np.minimum(places, len(work) - 1)]
+
+    def after(self, done: float) -> tuple[float, Estimate]:
+        """Return the next size, and the estimate until then, of a job that has done so much."""
+        k = int(np.searchsorted(self.sizes.work, done, "right"))
+        if k == len(self.sizes.work):
+            return 2.0 * done, Estimate(work=2.0 * done, quantiles=(2.0 * done,))
+        mean, sd = float(self._mean[k]), float(self._sd[k])
+        quantiles = tuple(self._quantiles[k].tolist())
+        return float(self.sizes.work[k]), Estimate(work=mean, sd=sd, quantiles=quantiles)
+
+
+def _from_behind(array: Floats) -> Floats:
+    """Return the sums from each element to the last."""
+    return np.cumsum(array[::-1])[::-1]
+
+
+class Told(NamedTuple):
+    """A distribution, and the estimate that follows from it until so much work is done.
+
+    That is not before `until_s`, as long as `of` is the state of the job.
+    """
+
+    tails: Tails
+    until: float
+    estimate: Estimate
+    of: JobState | None = None
+    until_s: float = -inf
+
+    def at(self, now_s: float, state: JobState) -> "Told":
+        """Return what is told of a job by now."""
+        done = state.done_at(now_s)
+        until, estimate = self.until, self.estimate
+        if done >= until:
+            until, estimate = self.tails.after(done)
+        until_s = inf
+        if state.allocation is not None:
+            until_s = max(now_s, state.since_s) + (until - done) / state.allocation.option.rate
+        return Told(self.tails, until, estimate, state, until_s)
+
+
+class Predicted:
+    """What a predictor tells of live jobs, and what it learns when they are gone."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._service = Service(predictor)
+        self._told: dict[str, Told | None] = {}
+
+    def submit(self, round: Round) -> list[tuple[str, Sizes]]:
+        """Learn of the jobs that are new; return what is told of their sizes."""
+        new = [s.job for s in round.waiting if s.job.id not in self._told]
+        if not new:
+            return []
+        found = []
+        for job, sizes in zip(new, self._service.submit(new, round.now_s), strict=True):
+            self._told[job.id] = told = None if sizes is None else first(sizes)
+            if told is not None:
+                found.append((job.id, told.tails.sizes))
+        return found
+
+    def end(self, job: Job, work: float | None) -> None:
+        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        self._told.pop(job.id, None)
+        self._service.end(job, work)
+
+    def estimates(self, round: Round) -> dict[str, Estimate]:
+        """Return what is believed of live jobs by now."""
+        found, now_s = {}, round.now_s
+        for state in round.jobs:
+            job = state.job.id
+            told = self._told[job]
+            if told is None:
+                continue
+            if told.of is not state or now_s >= told.until_s:
+                told = self._told[job] = told.at(now_s, state)
+            found[job] = told.estimate
+        return found
+
+
+def first(sizes: Sizes) -> Told:
+    """Return what is told of a job before it has done anything."""
+    tails = Tails(sizes)
+    return Told(tails, *tails.after(0.0))

@@ -1,0 +1,131 @@
+"""Backfilling: who passes a job that finds no room, and what the others are promised."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ronda.instances.check.answer import check
+from ronda.instances.cluster import Partition
+from ronda.solvers.horizon.driver import run
+
+JOBS = [
+    ("a", 0, 2, 100),
+    ("b", 10, 4, 50),  # waits for a
+    ("c", 20, 2, 300),  # would delay b
+    ("d", 30, 1, 60),  # is done before a, or beside nobody
+]
+
+
+def starts(schedule):
+    """Return when each job first ran."""
+    return {job.id: job.segments[0].start_s for job in schedule.jobs}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        # b at 100, when a is done; c and d after it
+        ("fifo", {"a": 0, "b": 100, "c": 150, "d": 150}),
+        # c runs to 320 and takes what b needs; d beside it to 90
+        ("fifo(backfill=free)", {"a": 0, "b": 320, "c": 20, "d": 100}),
+        # d, 30 to 90, is done before 100, when b starts; c would not be
+        ("fifo(backfill=easy)", {"a": 0, "b": 100, "c": 150, "d": 30}),
+        ("fifo(backfill=conservative)", {"a": 0, "b": 100, "c": 150, "d": 30}),
+        # by GPU seconds: d 60, b 200, c 600
+        ("qssf(backfill=easy)", {"a": 0, "b": 100, "c": 150, "d": 30}),
+        # d starts alone when it comes: before b, whom it does not delay
+        ("qssf", {"a": 0, "b": 100, "c": 150, "d": 30}),
+    ],
+)
+def test_who_passes(make_instance, policy, expected):
+    """Four GPUs on one node; worked out by hand."""
+    assert starts(run(make_instance(JOBS), policy)) == expected
+
+
+def test_only_the_conservative_rule_keeps_the_second_in_line_from_being_delayed(make_instance):
+    """B (4 GPUs) is promised 100 s, c (3 GPUs) 150 s; d (1 GPU, 1,000 s) may stand beside c.
+
+    A second node has 1 GPU free until 120 s. e (1 GPU, 1,000 s) fits there at once, where it takes
+    what c would need: on two nodes of 4 GPUs, with x (3 GPUs, 120 s) on the other one.
+    """
+    jobs = [
+        ("a", 0, 4, 100),
+        ("x", 1, 3, 120),
+        ("b", 10, 4, 50),
+        ("c", 20, 4, 50),
+        ("e", 30, 1, 1000),
+    ]
+    easy, conservative = (
+        starts(run(make_instance(jobs, nodes=2), f"fifo(backfill={rule})"))
+        for rule in ("easy", "conservative")
+    )
+    assert easy == {"a": 0, "x": 1, "b": 100, "c": 150, "e": 30}
+    assert conservative == {"a": 0, "x": 1, "b": 100, "c": 121, "e": 150}
+
+
+def test_promised_nodes_are_left_alone(make_instance):
+    """B (4 GPUs) is promised node 0 at 100 s; c (1 GPU, 900 s) fits there best, and goes to node 1.
+
+    Node 0 has a (3 GPUs, 100 s), node 1 x (2 GPUs, 1,000 s).
+    """
+    jobs = [("a", 0, 3, 100), ("x", 1, 2, 1000), ("b", 10, 4, 50), ("c", 20, 1, 900)]
+    for rule in ("easy", "conservative"):
+        found = starts(run(make_instance(jobs, nodes=2), f"fifo(backfill={rule})"))
+        assert found == {"a": 0, "x": 1, "b": 100, "c": 20}
+
+
+def test_a_queue_blocks_its_own_partition_alone(make_instance):
+    """The first job of p waits for GPUs; that of q, behind it, starts at once."""
+    instance = make_instance([("a", 0, 4, 100), ("b", 1, 4, 100), ("c", 2, 1, 10)])
+    cluster = instance.cluster
+    group = replace(cluster.node_groups[0], partition="p")
+    other = replace(group, name="more", partition="q")
+    parts = (Partition(name="p"), Partition(name="q"))
+    cluster = replace(cluster, node_groups=(group, other), partitions=parts)
+    jobs = [replace(j, partition="q" if j.id == "c" else "p") for j in instance.jobs]
+    instance = replace(instance, cluster=cluster, jobs=tuple(jobs))
+    assert starts(run(instance, "fifo")) == {"a": 0, "b": 100, "c": 2}
+
+
+def test_jobs_of_unknown_size_are_promised_nothing_and_block(make_instance):
+    """Nobody knows when a is done, so nobody passes b."""
+    instance = make_instance(JOBS)
+    instance = replace(instance, jobs=tuple(replace(j, estimate=None) for j in instance.jobs))
+    easy = starts(run(instance, "fifo(backfill=easy)"))
+    assert easy == starts(run(instance, "fifo"))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 200), st.integers(1, 8), st.integers(1, 200)),
+        min_size=1,
+        max_size=14,
+    ),
+    policy=st.sampled_from(
+        ["fifo(backfill=easy)", "fifo(backfill=conservative)", "qssf(backfill=conservative)"]
+    ),
+)
+def test_any_backfilled_schedule_passes_the_checker(make_instance, jobs, policy):
+    """Whatever arrives, with exact sizes and two nodes of 4 GPUs."""
+    rows = [(f"j{k}", s, g, d) for k, (s, g, d) in enumerate(sorted(jobs))]
+    instance = make_instance(rows, nodes=2)
+    assert check(instance, run(instance, policy)) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 200), st.integers(1, 4), st.integers(1, 200)),
+        min_size=1,
+        max_size=14,
+    )
+)
+def test_with_exact_sizes_nobody_starts_later_for_being_passed(make_instance, jobs):
+    """Conservative backfilling of FIFO on one node: no job starts after it does without."""
+    rows = [(f"j{k}", s, g, d) for k, (s, g, d) in enumerate(sorted(jobs))]
+    instance = make_instance(rows)
+    without = starts(run(instance, "fifo"))
+    beside = starts(run(instance, "fifo(backfill=conservative)"))
+    assert all(beside[job] <= without[job] + 1e-6 for job in without)
