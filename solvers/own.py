@@ -134,20 +134,21 @@ _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def values(made: Policy) -> dict[str, Any]:
-    """Return the parameters of a policy as they are, and the code of one from a file."""
-    found = {}
-    for name in parameters(type(made)):
-        if not hasattr(made, name):
-            expected = "each parameter kept under its name"
-            raise InputError(f"policy {made.name}", f"no attribute {name!r}", expected)
-        found[name] = getattr(made, name)
+    """Return the parameters that a policy keeps, and the code of one from a file."""
+    known = (name for name in parameters(type(made)) if hasattr(made, name))
+    found = {name: getattr(made, name) for name in known}
     return found | ({CODE: own} if (own := code(made.name)) else {})
 
 
 def make(cls: type, name: str, given: dict[str, Any]) -> Policy:
     """Make a policy of a class that is no dataclass."""
     try:
-        return cast(Policy, cls(**given))
+        made = cls(**given)
     except Exception as error:
         found = f"{type(error).__name__}: {error}"
         raise InputError(f"--policy {name}", found, "values that it takes") from error
+    for each in parameters(cls):
+        if not hasattr(made, each):
+            expected = "each parameter kept under its name, so that records can tell it"
+            raise InputError(f"--policy {name}", f"no attribute {each!r}", expected)
+    return cast(Policy, made)

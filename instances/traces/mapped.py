@@ -39,8 +39,8 @@ class Columns(Record, frozen=True, kw_only=True):
         Columns of the submission, and of the GPUs (all of them).
     duration, start, end
         The run time without queueing, or the columns of its start and end.
-    id, user, vc, state
-        Columns of the id (by default the line), user, virtual cluster, and how the job ended.
+    id, user, vc, name, state
+        Columns of the id (by default the line), user, virtual cluster, name, how the job ended.
     states
         First words of the states that are kept; none: all.
     unit
@@ -59,6 +59,7 @@ class Columns(Record, frozen=True, kw_only=True):
     id: Name | None = None
     user: Name | None = None
     vc: Name | None = None
+    name: Name | None = None
     state: Name | None = None
     states: tuple[str, ...] = ()
     unit: str = "s"
@@ -241,7 +242,7 @@ def _jobs(
         if count := int((left & bad).sum()):
             dropped[why] = count
         left &= ~bad
-    texts = {name: column(getattr(columns, name)) for name in ("vc", "user")}
+    texts = {name: column(getattr(columns, name)) for name in ("vc", "user", "name")}
     frame = pd.DataFrame(
         {
             "job_id": ids,

@@ -83,6 +83,7 @@ def test_a_file_that_changed_is_another_policy(file):
         (WIDEST, "Wide", "one of Widest"),
         (WIDEST, "Widest(least=3)", "one of most"),
         ("class Mine:\n def __init__(self, a): 1/0\n def plan(self): ...", "Mine", "TypeError"),
+        ("class Mine:\n def __init__(self, a=1): 1\n def plan(self): ...", "Mine", "attribute 'a'"),
         ("class Mine:\n def __init__(self): 1/0\n def plan(self): ...", "Mine", "division"),
     ],
 )

@@ -165,7 +165,7 @@ MACHINES = {"v100": "V100_NODE", "p100": "P100_NODE", "a100": "A100_NODE", "t4":
     required=True,
     metavar="COLUMNS",
     help=f"{', '.join(NAMED)}; a .json file; or submit=COLUMN,gpus=COLUMN,duration=COLUMN (or "
-    "start= and end=), and id=, user=, vc=, state=, states=A/B (those kept), "
+    "start= and end=), and id=, user=, vc=, name=, state=, states=A/B (those kept), "
     f"unit={'|'.join(UNITS)} (of times that are numbers), zone= (of dates), separator=.",
 )
 @click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
