@@ -189,77 +189,76 @@ def _jobs(
     raw: pd.DataFrame, columns: Columns, path: str, filters: Filters
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the rows that are jobs in canonical columns, and how many are not, by reason."""
+    frame = _canonical(raw, columns, path)
+    left, dropped = pd.Series(True, frame.index), dict[str, int]()
+    for why, bad in _reasons(frame, columns, filters).items():
+        if count := int((left & bad).sum()):
+            dropped[why] = count
+        left &= ~bad
+    return frame[left], dropped
 
-    def column(name: str | None) -> pd.Series | None:
-        if name is None:
-            return None
+
+def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
+    """Return the canonical columns of all rows; numbers that are none are NaN."""
+
+    def column(name: str) -> pd.Series:
         if name not in raw.columns:
             found = ", ".join(map(repr, raw.columns[:12]))
             raise InputError(f"{path}, header", found, f"a column {name!r}")
         return raw[name].str.strip()
 
-    def time_of(name: str | None) -> pd.Series | None:
-        found = column(name)
-        return None if found is None else _seconds(found, columns)
+    def text(name: str | None) -> pd.Series | str:
+        return "" if name is None else column(name)
 
-    submit = time_of(columns.submit)
-    assert submit is not None
-    duration = time_of(columns.duration)
-    if duration is None:
-        begin, end = time_of(columns.start), time_of(columns.end)
-        if begin is None or end is None:
-            raise InputError("--map", "no duration", "duration=COLUMN, or start= and end=COLUMN")
-        duration = end - begin
-    gpus, ids = _gpus(column(columns.gpus)), column(columns.id)
-    ids = pd.Series(np.arange(len(raw)).astype(str), raw.index) if ids is None else ids
-    state = column(columns.state)
-    kept_state = (
-        pd.Series(True, raw.index)
-        if state is None or not columns.states
-        else state.str.split().str[0].isin(columns.states)
+    if columns.duration is not None:
+        duration = _seconds(column(columns.duration), columns)
+    elif columns.start is not None and columns.end is not None:
+        duration = _seconds(column(columns.end), columns)
+        duration -= _seconds(column(columns.start), columns)
+    else:
+        raise InputError("--map", "no duration", "duration=COLUMN, or start= and end=COLUMN")
+    return pd.DataFrame(
+        {
+            "job_id": np.arange(len(raw)).astype(str) if columns.id is None else column(columns.id),
+            "submit_s": _seconds(column(columns.submit), columns),
+            "num_gpus": _gpus(column(columns.gpus)),
+            "duration_s": duration,
+            "vc": text(columns.vc),
+            "user": text(columns.user),
+            "name": text(columns.name),
+            "status": text(columns.state),
+            "row": np.arange(len(raw)) + 2,
+        },
+        index=raw.index,
     )
-    reasons = {
-        "no id of its own, or a step of a job": ids.duplicated()
-        | ids.str.contains(".", regex=False),
-        "another state": ~kept_state,
+
+
+def _reasons(frame: pd.DataFrame, columns: Columns, filters: Filters) -> dict[str, pd.Series]:
+    """Return which rows are no jobs, by reason: the first one counts."""
+    submit, gpus, run_s = frame.submit_s, frame.num_gpus, frame.duration_s
+    step = frame.job_id.str.contains(".", regex=False)
+    first = -np.inf if filters.start_s is None else filters.start_s
+    last = np.inf if filters.end_s is None else np.nextafter(filters.end_s, -np.inf)
+    state = frame.status.str.split().str[0]
+    return {
+        "no id of its own, or a step of a job": frame.job_id.duplicated() | step,
+        "another state": ~state.isin(columns.states) & bool(columns.states),
         f"no number of GPUs in {columns.gpus}": ~(gpus >= 0),
         "no GPUs": gpus == 0,
         "a part of a GPU": gpus % 1 != 0,
         f"no time in {columns.submit}": ~np.isfinite(submit),
-        "no run time": ~(duration > 0),
-        "a submission outside the limits": ~submit.between(
-            -np.inf if filters.start_s is None else filters.start_s,
-            np.inf if filters.end_s is None else np.nextafter(filters.end_s, -np.inf),
-        ),
-        "a run time outside the limits": ~duration.between(
+        "no run time": ~(run_s > 0),
+        "a submission outside the limits": ~submit.between(first, last),
+        "a run time outside the limits": ~run_s.between(
             filters.min_duration_s, filters.max_duration_s
         ),
-        "too many GPUs or GPU-hours": (gpus > filters.max_gpus)
-        | (gpus * duration >= filters.max_gpu_hours * 3600),
+        "too many GPUs": gpus > filters.max_gpus,
+        "too many GPU-hours": gpus * run_s >= filters.max_gpu_hours * 3600,
     }
-    left, dropped = pd.Series(True, raw.index), dict[str, int]()
-    for why, bad in reasons.items():
-        if count := int((left & bad).sum()):
-            dropped[why] = count
-        left &= ~bad
-    texts = {name: column(getattr(columns, name)) for name in ("vc", "user", "name")}
-    frame = pd.DataFrame(
-        {
-            "job_id": ids,
-            "submit_s": submit,
-            "num_gpus": gpus,
-            "duration_s": duration,
-            **{name: "" if found is None else found for name, found in texts.items()},
-            "status": "" if state is None else state,
-            "row": np.arange(len(raw)) + 2,
-        }
-    )
-    return frame[left], dropped
 
 
-def _gpus(text: pd.Series | None) -> pd.Series:
+def _gpus(text: pd.Series) -> pd.Series:
     """Return numbers of GPUs, also out of Slurm's TRES; NaN where there is none."""
-    assert text is not None
     tres = text.str.contains("=", regex=False)
     typed = text.str.extract(r"gres/gpu=(\d+)")[0].fillna(
         text.str.extract(r"gres/gpu:[^=,]+=(\d+)")[0]
