@@ -21,7 +21,10 @@ COMMANDS = {
     "compare": ("ronda.cli.commands.compare", "Compare policies by quality and solve time."),
     "frontier": ("ronda.cli.commands.frontier", "Sweep the energy budget of instances."),
     "anytime": ("ronda.cli.commands.anytime", "Draw plan quality against time on rounds."),
-    "sleep": ("ronda.cli.commands.sleep", "Let nodes sleep that a demand series needs not."),
+    "sleep": (
+        "ronda.cli.commands.sleep",
+        "Let the nodes sleep that a demand series does not need.",
+    ),
     "export": ("ronda.cli.commands.export", "Write a round's model for other solvers."),
     "import-solution": (
         "ronda.cli.commands.import_solution",

@@ -1,0 +1,31 @@
+"""A MILP for which time is short: as many options as HiGHS can return with in time."""
+
+from ronda.formulations.clock import Deadline
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.options.build import build
+from ronda.instances import generate
+from ronda.solvers.decision.by_milp import CLIQUES, SECONDS_PER_OPTION, allocate
+from ronda.solvers.exact import highs
+from ronda.solvers.prices.search import Search
+
+
+def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatch, processor_time):
+    """Options are fewer the less time there is, and what HiGHS may be late by is kept for it."""
+    asked = []
+
+    def solve(model, **given):
+        asked.append((len(model.x), given["deadline"].left(), given["reserve_s"]))
+        return highs.solve_form(highs.linear_form(model), deadline=Deadline(1e-9))
+
+    monkeypatch.setattr(highs, "solve", solve)
+    round_ = generate.round(1024, None, "tight", 7)
+    table = build(round_)
+    worth = values(round_, table)
+    for limit_s in (1.5, 4.0):
+        choice = allocate(round_, table, worth, Search(gap=0.0, deadline=Deadline(limit_s)))
+        assert choice.incumbents  # that of the prices
+    (few, _, _), (many, left_s, reserve_s) = asked
+    assert few < many < len(table)
+    assert SECONDS_PER_OPTION * many + 2 * (many / CLIQUES) ** 2 <= 4.0
+    assert reserve_s >= (many / CLIQUES) ** 2
+    assert left_s > reserve_s
