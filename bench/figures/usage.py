@@ -44,10 +44,14 @@ def usage_of(instance: Instance, schedule: Schedule) -> Usage:
         times += [start_s, end_s]
         gpus += [0, 0]
         watts += [-float(saved_w[node]), float(saved_w[node])]
-    return Usage(*_steps(np.array(times), np.array(gpus, float), np.array(watts)))
+    return Usage(*steps(np.array(times), np.array(gpus, float), np.array(watts)))
 
 
-def _steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
+def steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
+    """Return the distinct times, ascending, and what each series is from each of them on.
+
+    `times` (N,) are those of `changes` (N,).
+    """
     order = np.argsort(times, kind="stable")
     sorted_times = times[order]
     last = np.append(np.diff(sorted_times) > 0, True)

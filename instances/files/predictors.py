@@ -1,6 +1,5 @@
 """Files of predictors: `ronda predict train` writes them, a run reads them."""
 
-import hashlib
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -8,6 +7,7 @@ from msgspec.structs import replace
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
+from ronda.instances.files.seal import checksum
 from ronda.instances.predictor import Predictor
 
 
@@ -30,4 +30,4 @@ def read(path: str | Path) -> Predictor:
 def sealed(predictor: Predictor) -> Predictor:
     """Return the predictor with its checksum."""
     text = canonical.encode(replace(predictor, checksum=""), order="sorted")
-    return replace(predictor, checksum=hashlib.sha256(text).hexdigest()[:16])
+    return replace(predictor, checksum=checksum(text))

@@ -79,31 +79,22 @@ def written(made: Instance | Round | Demand, out: Path, *, as_json: bool) -> Non
         tell(f"{out}: {kind_of(made)} of {words}")
 
 
-def question_of(round: Round, spec: str) -> tuple["Question", float]:
+def allocation_question(round: Round, spec: str) -> tuple["Question", float]:
     """Return the question whose model ``--policy milp(...)`` solves, and to which gap."""
+    from ronda.formulations.clock import Deadline
     from ronda.instances.rules.validate import validate
-    from ronda.solvers.decision.plan import Question
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
 
     made = policy(spec)
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
-    validate(round)
-    asked = Question.of(
-        round,
-        made.objective,
-        policy=made.name,
-        packages=made.packages,
-        elastic=made.elastic,
-        parameters=made.parameters,
-    )
-    return asked, made.gap
+    return made.question(validate(round), Deadline(), seed=0), made.gap
 
 
 def allocation_model(round: Round, spec: str) -> Any:
     """Return the Pyomo model that ``--policy milp(...)`` stands for."""
     from ronda.formulations.allocation.pyomo_model import build
 
-    question, _ = question_of(round, spec)
+    question, _ = allocation_question(round, spec)
     return build(round, question.table, question.values)

@@ -28,8 +28,9 @@ _NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
 def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()) -> None:
     """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
-    Names are those of `column_names`. `remarks` are lines of comment before the model. InputError
-    if the suffix is another one, the model is not linear, or the file cannot be written.
+    Of names ``[...]`` becomes ``(...)``, and characters that LP files do not allow ``_``. `remarks`
+    are lines of comment before the model. InputError if the suffix is another one, the model is not
+    linear, or the file cannot be written.
     """
     target = Path(path)
     if target.suffix not in COMMENT:
@@ -50,14 +51,6 @@ def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()
         raise InputError(str(path), str(error.strerror), "a file that can be written") from error
     finally:
         draft.unlink(missing_ok=True)
-
-
-def column_names(model: Any) -> list[str]:
-    """Return the names of a model's variables in its file: those of Pyomo, as a file can hold them.
-
-    ``[...]`` becomes ``(...)``, and characters that LP files do not allow become ``_``.
-    """
-    return _names(one.name for one in linear_form(model).columns)
 
 
 def _names(names: Iterable[str]) -> list[str]:

@@ -47,7 +47,7 @@ def command(
     to the bound of ronda's own price engine.
     """
     from ronda.cli.commands.solve import report
-    from ronda.cli.load import question_of
+    from ronda.cli.load import allocation_question
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import refuse_existing
     from ronda.formulations.clock import Deadline
@@ -58,7 +58,7 @@ def command(
 
     refuse_existing(out, force=force)
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
-    question, gap = question_of(round_, policy)
+    question, gap = allocation_question(round_, policy)
     choice = allocate_by_file(question, solution, Search(gap=gap, deadline=deadline))
     plan = to_plan(question, choice, deadline)
     if out is not None:

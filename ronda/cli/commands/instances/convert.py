@@ -221,9 +221,9 @@ def table(
     if keep_map is not None:
         store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
-        from ronda.bench.figures.demand import draw_demand
+        from ronda.bench.figures.wanted import draw_wanted
 
-        draw_demand(done.instance, picture)
+        draw_wanted(done.instance, picture)
     if not as_json:
         _show(done)
     written(done.instance, out, as_json=as_json)

@@ -5,26 +5,25 @@ from pathlib import Path
 import numpy as np
 
 from ronda.bench.figures.style import BUDGET, colour, new_figure, save, tidy
+from ronda.bench.figures.usage import steps
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 
 
-def demand(instance: Instance) -> tuple[Floats, Floats]:
+def wanted(instance: Instance) -> tuple[Floats, ...]:
     """Return (n,) seconds, ascending, and (n,) the GPUs wanted from each on, without queueing."""
-    submit = np.array([job.submit_s for job in instance.jobs])
+    submit_s = np.array([job.submit_s for job in instance.jobs])
     gpus = np.array([job.gpus for job in instance.jobs], dtype=float)
     run_s = np.array([job.truth.work if job.truth else 0.0 for job in instance.jobs])
-    times = np.concatenate([submit, submit + run_s])
-    order = np.argsort(times, kind="stable")
-    return times[order], np.concatenate([gpus, -gpus])[order].cumsum()
+    return steps(np.concatenate([submit_s, submit_s + run_s]), np.concatenate([gpus, -gpus]))
 
 
-def draw_demand(instance: Instance, path: Path) -> None:
+def draw_wanted(instance: Instance, path: Path) -> None:
     """Draw the GPUs that rigid jobs want over time, and those of the cluster."""
     if path.suffix not in {".png", ".svg"}:
         raise InputError(str(path), "another suffix", ".png or .svg")
-    seconds, gpus = demand(instance)
+    seconds, gpus = wanted(instance)
     figure = new_figure(8.0, 3.2)
     axes = figure.subplots()
     axes.fill_between(seconds / 86400, gpus, step="post", color=colour(0), alpha=0.5, linewidth=0)
@@ -43,4 +42,4 @@ def draw_demand(instance: Instance, path: Path) -> None:
     tidy(axes, "days", "GPUs wanted, if none waited")
     axes.set_title(f"{instance.name}: {len(instance.jobs):,} jobs", fontsize=10)
     rows = list(zip(seconds.tolist(), gpus.tolist(), strict=True))
-    save(figure, path, ("time_s", "gpus"), rows)
+    save(figure, path, ("time_s", "gpus"), rows, svg=path.suffix == ".svg")
