@@ -5,7 +5,6 @@ its ``__init__`` in an attribute of the same name. Without a ``name`` it goes by
 without ``capabilities`` it promises nothing.
 """
 
-import hashlib
 import importlib.util
 import inspect
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ronda.instances.errors import InputError
+from ronda.instances.files.seal import checksum
 from ronda.solvers.contract import Capability, Policy
 
 GROUP = "ronda.policies"
@@ -40,7 +40,7 @@ def find(name: str) -> type | None:
     """Return the class of a policy in a file or an installed package; None if there is none."""
     if re.fullmatch(IN_FILE, name):
         path, _, class_name = name.rpartition(":")
-        return _from_file(path, class_name, code(name))
+        return _from_file(path, class_name, checksum(_text(path, name)))
     for point in entry_points(group=GROUP, name=name):
         try:
             found = point.load()
@@ -50,19 +50,24 @@ def find(name: str) -> type | None:
     return None
 
 
-def code(name: str) -> str:
-    """Return the checksum of a policy's file; empty if it is not from a file."""
-    if not re.fullmatch(IN_FILE, name):
-        return ""
-    path = Path(name.rpartition(":")[0])
+def code(cls: type) -> str:
+    """Return the checksum of the file that a class was loaded from; empty if there is none."""
+    return str(vars(cls).get(_CODE, ""))
+
+
+_CODE = "__ronda_code__"
+
+
+def _text(path: str, name: str) -> bytes:
+    """Return what a policy's file holds."""
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             text = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"--policy {name}", str(error.strerror), "a Python file") from None
     if len(text) > MOST_BYTES:
         raise InputError(f"--policy {name}", "more than 16 MiB", "a Python file")
-    return hashlib.sha256(text).hexdigest()[:16]
+    return text
 
 
 @lru_cache(maxsize=16)
@@ -83,7 +88,9 @@ def _from_file(path: str, class_name: str, _code: str) -> type:
         there = [each for each, found in vars(module).items() if hasattr(found, "plan")]
         expected = "one of " + ", ".join(there) if there else "a class with a method plan"
         raise InputError(f"--policy {name}", f"no {class_name} in {path}", expected)
-    return _named(vars(module)[class_name], name)
+    found = _named(vars(module)[class_name], name)
+    setattr(found, _CODE, _code)
+    return found
 
 
 def _failed(name: str, error: BaseException) -> InputError:
@@ -137,7 +144,7 @@ def values(made: Policy) -> dict[str, Any]:
     """Return the parameters that a policy keeps, and the code of one from a file."""
     known = (name for name in parameters(type(made)) if hasattr(made, name))
     found = {name: getattr(made, name) for name in known}
-    return found | ({CODE: own} if (own := code(made.name)) else {})
+    return found | ({CODE: own} if (own := code(type(made))) else {})
 
 
 def make(cls: type, name: str, given: dict[str, Any]) -> Policy:

@@ -58,13 +58,13 @@ def policy(spec: str, **parameters: Any) -> Policy:
     """
     name, given = parse(spec)
     given |= parameters
-    if given.pop(own.CODE, own.code(name)) != own.code(name):
+    cls = policy_class(name)
+    if given.pop(own.CODE, own.code(cls)) != own.code(cls):
         raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
     known = parameters_of(name, given.get("objective"))
     for key in given:
         if key not in known:
             raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
-    cls = policy_class(name)
     fields = own.parameters(cls)
     if not dataclasses.is_dataclass(cls):
         return own.make(cls, name, given)

@@ -18,10 +18,10 @@ import pandas as pd
 
 from ronda.instances.base import Name, Record
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load, unpack
+from ronda.instances.files.storage import label, load
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import Machine, rigid_instance
-from ronda.instances.traces.table import ALL, Filters
+from ronda.instances.traces.table import ALL, Filters, read_text
 
 UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
 """Units of numbers in columns of times, in seconds."""
@@ -163,26 +163,22 @@ def columns_of(text: str) -> Columns:
 
 
 def _table(path: Path, columns: Columns) -> pd.DataFrame:
-    """Return the table as text."""
-    data = io.BytesIO(unpack(load(path), label(path)))
+    """Return the table as text, its rows by their lines in the file."""
     if columns.unit not in UNITS:
         raise InputError("--map: unit", repr(columns.unit), f"one of {', '.join(UNITS)}")
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(data).astype(str)
-        numbered = columns.separator == BLANKS
-        raw = pd.read_csv(
-            data,
-            dtype=str,
-            sep=r"\s+" if numbered else columns.separator,
-            comment=";" if numbered else None,
-            header=None if numbered else 0,
-            keep_default_na=False,
-            encoding="utf-8",
-        )
-    except (ValueError, ImportError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(str(path), str(error).splitlines()[0], "a table of jobs") from error
-    return raw.set_axis(range(1, raw.shape[1] + 1), axis=1).rename(columns=str) if numbered else raw
+    if path.suffix == ".parquet":
+        try:
+            first, raw = 1, pd.read_parquet(io.BytesIO(load(path))).astype(str)
+        except (ValueError, ImportError, OSError) as error:
+            raise InputError(str(path), str(error).splitlines()[0], "a table of jobs") from error
+    elif columns.separator != BLANKS:
+        comments, raw = read_text(path, sep=columns.separator)
+        first = comments + 2
+    else:
+        comments, raw = read_text(path, sep=r"\s+", comment=";", header=None)
+        first = comments + 1
+        raw = raw.set_axis(range(1, raw.shape[1] + 1), axis=1).rename(columns=str)
+    return raw.set_axis(range(first, first + len(raw)))
 
 
 def _jobs(
@@ -227,7 +223,7 @@ def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
             "user": text(columns.user),
             "name": text(columns.name),
             "status": text(columns.state),
-            "row": np.arange(len(raw)) + 2,
+            "row": raw.index,
         },
         index=raw.index,
     )

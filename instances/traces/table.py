@@ -60,7 +60,7 @@ def read_columns(
     InputError
         If the file cannot be read, is no CSV, lacks a column or has no rows.
     """
-    comments, raw = _read_text(Path(path))
+    comments, raw = read_text(Path(path))
     columns, headers = {}, {}
     for name, known in aliases.items():
         found = [header for header in known if header in raw.columns]
@@ -93,14 +93,17 @@ def read_jobs(
     return read_columns(path, names | dict(aliases or {}), optional)
 
 
-def _read_text(path: Path) -> tuple[int, pd.DataFrame]:
-    """Return the number of comment lines before the header, and all columns as text."""
+def read_text(path: Path, **how: Any) -> tuple[int, pd.DataFrame]:
+    """Return the number of comment lines before the header, and all columns as text.
+
+    `how` is for `pandas.read_csv`.
+    """
     data = io.BytesIO(unpack(load(path), label(path)))
     comments = sum(1 for _ in takewhile(lambda line: line.startswith(b"#"), data))
     data.seek(0)
     try:
         raw = pd.read_csv(
-            data, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8"
+            data, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8", **how
         )
     except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         reason = str(error).splitlines()[0]
