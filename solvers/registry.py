@@ -6,8 +6,8 @@ import difflib
 import importlib
 import re
 import sys
-from collections.abc import Collection
-from typing import Any, cast
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
@@ -62,23 +62,35 @@ def policy(spec: str, **parameters: Any) -> Policy:
     if given.pop(own.CODE, own.code(cls)) != own.code(cls):
         raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
     known = parameters_of(name, given.get("objective"))
-    for key in given:
-        if key not in known:
-            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
+    refuse_unknown(name, given, known)
     fields = own.parameters(cls)
     if not dataclasses.is_dataclass(cls):
         return own.make(cls, name, given)
     if OF_OBJECTIVE in fields:
         given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - fields.keys()}
-    try:
-        made: Policy = cast(Any, msgspec.convert(given, type=cls, strict=False))
-    except msgspec.ValidationError as error:
-        signature = ", ".join(f"{key}={value}" for key, value in known.items())
-        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
+    made: Policy = converted(spec, cls, given, name, known)
     if sys.flags.optimize > 1 and "pyomo" in getattr(made, "packages", ()):
         expected = "python or python -O: Pyomo needs docstrings"
         raise InputError(f"--policy {name}", "python -OO", expected)
     return made
+
+
+def refuse_unknown(name: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuse the first of the given parameters that is not known."""
+    for key in given:
+        if key not in known:
+            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
+
+
+def converted(
+    spec: str, cls: type, given: Mapping[str, Any], name: str, known: Mapping[str, Any]
+) -> Any:
+    """Return an object of a class from its parameters, of those `known`; refuse what cannot be."""
+    try:
+        return msgspec.convert(given, type=cls, strict=False)
+    except msgspec.ValidationError as error:
+        signature = ", ".join(f"{key}={value}" for key, value in known.items())
+        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
 
 
 def parse(spec: str) -> tuple[str, dict[str, Any]]:

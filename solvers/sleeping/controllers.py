@@ -1,8 +1,7 @@
 """The controllers: CES, sleep at once, rolling lot sizing on forecasts, and perfect foresight."""
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -15,7 +14,8 @@ from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load_demand
-from ronda.solvers.registry import one_of, parse
+from ronda.solvers import own
+from ronda.solvers.registry import converted, one_of, parse, refuse_unknown
 
 Price = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -189,16 +189,9 @@ def controller(spec: str) -> Controller:
     name, given = parse(spec)
     if name not in CONTROLLERS:
         raise InputError("--policy", repr(name), one_of(name, CONTROLLERS))
-    kind: Any = CONTROLLERS[name]
-    known = {field.name: field.default for field in dataclasses.fields(kind)}
-    for key in given:
-        if key not in known:
-            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
-    try:
-        made: Controller = msgspec.convert(given, type=kind, strict=False)
-    except msgspec.ValidationError as error:
-        signature = ", ".join(f"{key}={value}" for key, value in known.items())
-        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
+    known = own.parameters(CONTROLLERS[name])
+    refuse_unknown(name, given, known)
+    made: Controller = converted(spec, CONTROLLERS[name], given, name, known)
     return made
 
 
