@@ -15,7 +15,6 @@ from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
 from ronda.instances.check.answer import check
-from ronda.instances.files import predictors
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.instances.metrics import summarise
@@ -106,7 +105,7 @@ def drive(
         time_limit_s=case.time_limit_s,
         cadence=case.cadence(instance),
         knowledge=case.level,
-        predictor=None if case.predictor is None else predictors.read(case.predictor),
+        predictor=None if case.predictor is None else case.predictor.read(),
         journal=journal,
         progress=progress,
     )

@@ -12,8 +12,10 @@ import ronda
 from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
+from ronda.instances.files import predictors
 from ronda.instances.files.names import file_name
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
+from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import config_of, policy
@@ -26,13 +28,32 @@ KEY = r"^[a-z0-9_+-]{1,250}$"
 """What a `Case.key` looks like: it is the name of a folder."""
 
 
+class Told(Record, frozen=True, kw_only=True):
+    """Who tells the sizes of jobs: the file of a predictor, and the checksum of what it held."""
+
+    path: str
+    checksum: str
+
+    @classmethod
+    def by(cls, path: Path) -> "Told":
+        """Return what the file holds now."""
+        return cls(path=str(path.absolute()), checksum=predictors.read(path).checksum)
+
+    def read(self) -> Predictor:
+        """Return the predictor; InputError if the file holds another one by now."""
+        found = predictors.read(self.path)
+        if found.checksum != self.checksum:
+            raise InputError(self.path, "another predictor by now", "that with which the run began")
+        return found
+
+
 class Spec(Record, frozen=True, kw_only=True):
     """What a run is of: an instance, a policy with its parameters, and a seed.
 
     `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
     user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
     no limit), `period_s` between rounds (None: as the instance says), `level` what policies know
-    of jobs (`ronda.solvers.horizon.beliefs`), `predictor` the file of what tells them sizes.
+    of jobs (`ronda.solvers.horizon.beliefs`), `predictor` what tells them sizes.
     """
 
     instance: str
@@ -45,7 +66,7 @@ class Spec(Record, frozen=True, kw_only=True):
     period_s: float | None = None
     level: Knowledge = DECLARED
     variant: Variant = UNCHANGED
-    predictor: str | None = None
+    predictor: Told | None = None
 
     @property
     def title(self) -> str:
@@ -65,7 +86,7 @@ class Case(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
-        what += [self.predictor] if self.predictor is not None else []
+        what += [self.predictor.checksum] if self.predictor is not None else []
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"
@@ -146,7 +167,7 @@ def cases(
     refuse_namesakes(instances)
     if predictor is not None and "history" not in levels:
         raise InputError("--predictor", f"--knowledge {', '.join(levels)}", "history")
-    told = None if predictor is None else str(predictor.absolute())
+    told = None if predictor is None else Told.by(predictor)
     made = [
         (label if level == DECLARED else f"{label} [{level}]", make(label), level)
         for label in policies

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import Case, Told, cases, parse_seeds, split_policies
 from ronda.instances.errors import InputError
+from ronda.instances.files import predictors
 from ronda.instances.files.json import fingerprint
+from ronda.instances.predictor import Calibration, Predictor
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 
@@ -85,6 +87,22 @@ def test_key_tells_different_work_apart_and_only_that():
         case(period_s=60.0),
     ]
     assert len({base.key, *(other.key for other in different)}) == 7
+
+
+def test_key_tells_predictors_apart_by_what_they_hold(tmp_path):
+    """A predictor that was trained anew in the same file is another; a copied one is not."""
+    judged = Calibration(jobs=1, correlation=0.0, service_correlation=0.0, error=1.0, coverage=0.0)
+    first = Predictor(instance="x", fingerprint="f", model="", calibration=judged)
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    predictors.write(first, here)
+    predictors.write(first, there)
+    told = Told.by(here)
+    assert told.read() == predictors.sealed(first)
+    assert case(predictor=told).key == case(predictor=Told.by(there)).key
+    predictors.write(msgspec.structs.replace(first, alpha=0.2), here)
+    assert case(predictor=Told.by(here)).key != case(predictor=told).key
+    with pytest.raises(InputError, match="another predictor"):
+        told.read()
 
 
 def test_key_is_a_file_name():
