@@ -22,6 +22,7 @@ POLICIES = {
     "qssf": "ronda.solvers.policies.rigid.qssf:Qssf",
     "gittins": "ronda.solvers.policies.rigid.gittins:Gittins",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
+    "cp-sat": "ronda.solvers.policies.optimising.cp_sat:CpSat",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
     "ones": "ronda.solvers.policies.systems.ones:Ones",
