@@ -12,19 +12,23 @@ from ronda.bench.study.__main__ import main
 def line(solver, incumbents, bound, jobs=8):
     """Return a line of the study."""
     case = {"seed": 0, "jobs": jobs, "severity": "tight", "solver": solver}
-    return case | {"incumbents": incumbents, "bound": bound}
+    return case | {"incumbents": incumbents, "bound": bound, "total_s": 4.0, "cpu_s": 2.0}
 
 
 def test_times_are_those_of_the_first_choice_near_the_least_bound():
-    """The least bound is 100: 99 is within 1 % and not within 0.1 %, 99.95 is within both."""
+    """The least bound is 100: 99 is within 1 % and not within 0.1 %, 99.95 is within both.
+
+    Each run had half a processor. What comes after the limit does not count.
+    """
     lines = pd.DataFrame(
         [
-            line("highs", [[1.0, 50.0], [2.0, 99.0], [3.0, 99.95]], 100.0),
-            line("prices", [[0.1, 99.0]], 110.0),
+            line("highs", [[2.0, 50.0], [4.0, 99.0], [6.0, 99.95]], 100.0),
+            line("prices", [[0.2, 99.0]], 110.0),
         ]
     )
-    assert times(lines, 1e-2).iloc[0].to_dict() == {"highs": 2.0, "prices": 0.1}
-    assert times(lines, 1e-3).iloc[0].to_dict() == {"highs": 3.0, "prices": np.inf}
+    assert times(lines, 1e-2, 20.0).iloc[0].to_dict() == {"highs": 2.0, "prices": 0.1}
+    assert times(lines, 1e-3, 20.0).iloc[0].to_dict() == {"highs": 3.0, "prices": np.inf}
+    assert np.isinf(times(lines, 1e-3, 2.5).to_numpy()).all()
     first, second = table(lines, 20.0).splitlines()[2:4]
     assert "| 2.00 | 0 of 1 | 20.0 |" in first
     assert "> 20 | 1 of 1" in table(lines, 20.0)
@@ -45,7 +49,7 @@ def test_every_solver_finds_the_same():
     lines = pd.DataFrame(
         [asked | {"solver": s} | answer(problem, s, limit_s=20.0) for s in COMPARED]
     )
-    assert np.isfinite(times(lines, 1e-3).to_numpy()).all()
+    assert np.isfinite(times(lines, 1e-3, 20.0).to_numpy()).all()
     assert lines.bound.min() >= lines.objective.max() * (1 - 1e-9)
 
 
