@@ -33,8 +33,8 @@ class ShockwaveLike(Leasing):
     makespan, under finish-time fairness, by a MILP. Ours are: how many rounds a job gets instead of
     which; that a job which cannot be fair costs what it is late by, instead of a second program;
     that sizes are those of the estimates, without foretold changes of batches; and GPU types, as
-    the original knows one: a job counts with its best. Jobs with most rounds go first, and run on
-    the GPUs that they asked for.
+    the original knows one: a job counts with its best. Jobs that won most of the rounds that
+    they can use go first, the shortest of them, and run on the GPUs that they asked for.
 
     Parameters
     ----------
@@ -56,14 +56,23 @@ class ShockwaveLike(Leasing):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS | Capability.SIZES
 
     def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
-        """Return pairs of jobs and pools: most rounds first, then what runs, its own pool first."""
-        given = won_rounds(of, self, deadline)
+        """Return pairs of jobs and pools by the part of the rounds that it could use that each won.
+
+        Ties go to who needs fewer rounds, then to what runs, on its own pool first.
+        """
+        most = most_rounds(of, self)
+        part = won_rounds(of, self, deadline) / most
         keys = []
         for j, p in np.argwhere(of.rate > 0).tolist():
             held = of.jobs[j].allocation
             here = held is not None and held.option.pool == p
-            keys.append((-given[j], held is None, j, not here, -of.rate[j, p], p))
-        return [(of.jobs[j], p) for _, _, j, _, _, p in sorted(keys)]
+            keys.append((-part[j], most[j], held is None, j, not here, -of.rate[j, p], p))
+        return [(of.jobs[j], p) for *_, j, _, _, p in sorted(keys)]
+
+
+def most_rounds(of: TimeShares, market: ShockwaveLike) -> Floats:
+    """Return (J,) how many rounds of the window each job can use at its best rate."""
+    return np.minimum(np.ceil(of.left / of.rate.max(axis=1) / market.lease_s), market.rounds)
 
 
 def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Floats:
@@ -73,7 +82,7 @@ def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Flo
     times that all work needs on all GPUs; rows are those of `_rows`.
     """
     jobs = len(of.jobs)
-    most = np.minimum(np.ceil(of.left / of.rate.max(axis=1) / market.lease_s), market.rounds)
+    most = most_rounds(of, market)
     matrix, upper = _rows(of, market, most)
     cost = np.concatenate([np.zeros(jobs), -of.weight, UNFAIR * of.weight, [market.makespan]])
     none, every = np.zeros(jobs), np.full(jobs, np.inf)

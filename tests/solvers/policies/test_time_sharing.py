@@ -74,6 +74,14 @@ def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
     assert won_rounds(of, ShockwaveLike(makespan=0.0), Deadline()).tolist() == [rounds, 20 - rounds]
 
 
+def test_a_short_job_goes_before_one_that_wins_more_rounds(elastic_round, live_job):
+    """At rate 8 it needs one round of 120 s, and wins it; the long one wins nearly all others."""
+    long = live_job("long", "linear", 1e5, gpus=8)
+    short = live_job("short", "linear", 900.0, gpus=8, submit_s=5.0)
+    plan = solve(elastic_round(long, short, now_s=5.0), "shockwave-like")
+    assert list(plan.allocations) == ["short"]
+
+
 @pytest.mark.parametrize("policy", ["gavel-like", "gavel-ftf-like", "shockwave-like"])
 def test_leases_stand_until_they_end(elastic_round, live_job, policy):
     """Two jobs of 8 GPUs on 8: the first begins, and goes on until the lease is over.
