@@ -24,6 +24,6 @@ class SiaLike(Milp):
     """
 
     name: ClassVar[str] = "sia-like"
-    capabilities: ClassVar[Capability] = OPTIMISING & ~Capability.SIZES
+    capabilities: ClassVar[Capability] = OPTIMISING & ~(Capability.SIZES | Capability.HISTORY)
 
     objective: str = "sia-goodput"

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances.check.answer import check
+from ronda.instances.generate import round as generated
+from ronda.instances.job import Estimate
+from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 
@@ -53,3 +57,15 @@ def test_it_takes_the_parameters_of_its_objective_and_of_milp():
     made = policy("sia-like(power=0.5, waiting=2, gap=1e-3, solver=highs)")
     assert made.parameters["power"] == 0.5
     assert made.gap == 1e-3
+
+
+def test_it_knows_no_sizes():
+    """Neither told nor learnt: plans of jobs ten times as long are the same."""
+    assert not policy("sia-like").capabilities & (Capability.SIZES | Capability.HISTORY)
+    round_ = generated(20, None, "balanced", 1)
+    longer = [
+        replace(s, job=replace(s.job, estimate=Estimate(work=10 * s.job.estimate.work)))
+        for s in round_.waiting
+    ]
+    plans = [solve(each, "sia-like") for each in (round_, replace(round_, waiting=tuple(longer)))]
+    assert plans[0].allocations == plans[1].allocations
