@@ -147,6 +147,17 @@ def test_rounding_cuts_off_no_solution():
     assert outcome.objective <= outcome.bound <= outcome.objective * (1 + 1e-9)
 
 
+def test_the_grid_cuts_off_no_solution():
+    """3 z = 1 has no solution on a grid of halves of halves; a step of 2^-20 beside it counts."""
+    model = pyo.ConcreteModel()
+    model.x, model.z = pyo.Var(domain=pyo.Binary), pyo.Var(bounds=(0, 1))
+    model.third = pyo.Constraint(expr=3 * model.z == 1)
+    model.worth = pyo.Objective(expr=model.x + model.z, sense=pyo.maximize)
+    outcome = SOLVERS[CP_SAT].solve(model, gap=0.0)
+    assert outcome.objective == pytest.approx(4 / 3, abs=2**-20)
+    assert outcome.bound >= 4 / 3
+
+
 def test_numbers_without_an_end_are_refused():
     """CP-SAT counts in finite ranges."""
     model = pyo.ConcreteModel()
