@@ -18,7 +18,7 @@ solver ends within a factor of the fastest time on each.
 import resource
 import time
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -62,7 +62,7 @@ def measure(seed: int, jobs: int, severity: str, solver: str, limit_s: float) ->
     return answer(question(jobs, severity, seed), solver, limit_s)
 
 
-@cache
+@lru_cache(maxsize=16)
 def _loaded(solver: str) -> None:
     """Solve a small round, so that loading a solver counts in no measurement."""
     asked = Question.of(generate.round(8, None, "tight", 0), "rank")
