@@ -31,7 +31,7 @@ EVERY = ~Feature.NONE
 class Solver:
     """A solver of Pyomo models: ``module.solve(model, deadline=…, gap=…, seed=…, reserve_s=…)``.
 
-    ``needs`` is the Python package without which it is not there; ``packages`` are those that
+    ``needs`` is the Python module without which it is not there; ``packages`` are those that
     records name, and ``install`` says how to get it. With ``through`` Pyomo's own interface of that
     name is used, which `solve` is told as `through`.
     """
@@ -52,7 +52,7 @@ class Solver:
             from ronda.solvers.exact.cbc import executable
 
             return executable() is not None
-        return find_spec(self.needs) is not None
+        return find_spec(self.needs.partition(".")[0]) is not None
 
     @property
     def lacks(self) -> list[str]:
@@ -89,7 +89,7 @@ CP_SAT = "cp-sat"
 SOLVERS = MIP | {
     CP_SAT: Solver(
         f"{ROOM}.cp_sat",
-        "ortools",
+        "ortools.sat.python.cp_model",
         ("pyomo", "ortools"),
         EXTRA,
         Feature.WARM_START | Feature.INCUMBENTS | Feature.NODES,
