@@ -3,7 +3,19 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("ronda", "numpy", "scipy", "msgspec", "pyomo", "highspy", "deap", "lightgbm")
+PACKAGES = (
+    "ronda",
+    "numpy",
+    "scipy",
+    "msgspec",
+    "pyomo",
+    "highspy",
+    "deap",
+    "lightgbm",
+    "pyscipopt",
+    "pulp",
+    "ortools",
+)
 
 
 @cache

@@ -10,6 +10,7 @@ from ronda.bench.program import Listed, run_program
 
 STUDIES = {
     "ones-claim": "ONES against its baselines, as its paper compares them.",
+    "solvers": "HiGHS, SCIP, CBC, CP-SAT, prices and evolution on the same rounds.",
     "sruf": "Searches for a schedule of least SRUF score against the optimum.",
     "one-round": "Greedy rules against the exact optimum of one round with an energy budget.",
     "calibration": "How far predicted training progress can be trusted.",
@@ -37,6 +38,7 @@ ELSEWHERE = {
     name: f"ronda.bench.soak.{name}" for name in ("deadlines", "faults", "fuzz", "interrupts")
 } | {
     "ones-claim": "ronda.bench.ones.claim",
+    "solvers": "ronda.bench.solvers.times",
     "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",

@@ -21,6 +21,7 @@ from ronda.formulations.objectives.outlook import (
 )
 from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.objectives.reservation import less_reserved
+from ronda.formulations.objectives.restarts import restart_factor
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats
@@ -188,6 +189,23 @@ def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
     return np.asarray(o.by_row(o.weight) * worth)
 
 
+def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Floats:
+    """Return Sia's (SOSP 2023) term of the goodput g over the least one of the job's options.
+
+    ``w (waiting - (f g / min g)^power)`` for power < 0, ``w (f g / min g)^power`` for power > 0,
+    over the options of all GPU types at full clock; f is the `restart_factor` of what differs from
+    what the job runs on. Other clocks are worth nothing, unless they are what the job runs on.
+    """
+    t = o.table
+    full = t.clock >= 1.0
+    least = o.over_jobs(np.minimum, np.where(full, t.rate, np.inf))
+    least = np.where(np.isfinite(least), least, o.over_jobs(np.minimum, t.rate))
+    factor = np.array([restart_factor(o.round, state, delay_s) for state in t.jobs], dtype=float)
+    s = t.rate / o.by_row(least) * np.where(t.current, 1.0, o.by_row(factor))
+    worth = s**power if power > 0 else waiting - s**power
+    return np.where(full | t.current, o.by_row(o.weight) * worth, 0.0)
+
+
 def makespan(o: Outlook) -> Floats:
     """Return progress in GPU-seconds at the smallest option, more for jobs near the critical path.
 
@@ -258,6 +276,11 @@ OBJECTIVES: Mapping[str, Form] = {
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
         weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}
+    ),
+    "sia-goodput": Form(
+        sia_goodput,
+        {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST), "delay_s": (30.0, 0.0, MOST)},
+        stops=True,
     ),
     "makespan": Form(makespan),
     "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),

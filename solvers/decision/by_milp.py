@@ -1,9 +1,10 @@
 """Choosing every job's option by MILP, within a time limit and with a certified bound.
 
-HiGHS starts from the greedy fill at the dual's prices (`ronda.solvers.prices.fill`); the dual's
-bound D counts where HiGHS's own is weaker. If time is short the MILP has only as many options as it
-can be built and started with in time: those of least *loss*, by which any plan that uses them falls
-short of D. A plan outside it is worth at most D less the least loss left out.
+The solver, HiGHS or another one, starts from the greedy fill at the dual's prices
+(`ronda.solvers.prices.fill`); the dual's bound D counts where the solver's own is weaker. If time
+is short the model has only as many options as it can be built and started with in time: those of
+least *loss*, by which any plan that uses them falls short of D. A plan outside it is worth at most
+D less the least loss left out.
 """
 
 import sys
@@ -18,19 +19,20 @@ from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.conflicts import shortages, within
 from ronda.formulations.allocation.parts import Part, independent
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.clock import OutOfTimeError
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.clock import Deadline, OutOfTimeError
+from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice
+from ronda.solvers.decision.plan import Choice, Question, reserve_s
+from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.prices.dual import Jobs, bound_at
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.prices.search import Search
 
 if TYPE_CHECKING:
-    from ronda.solvers.exact.highs import Outcome
+    from ronda.solvers.exact.form import Outcome
 
 SECONDS_PER_OPTION, CLIQUES = 2e-5, 20_000
 """Seconds per option until a MILP is built, and the options with which HiGHS works on its table of
@@ -41,10 +43,30 @@ FEWEST = 50
 """Options below which a MILP is not worth the time that is left."""
 
 IMPORT_S = 0.5
-"""Seconds to import Pyomo and HiGHS, once in a process."""
+"""Seconds to import Pyomo, and a solver's package, once in a process."""
+
+UNTOLD = "solver_lacks"
+"""Key, in a plan's details, of what its solver cannot do or does not tell."""
 
 PROOF = 1e-10
 """Relative gaps below this are rounding: the solution is the optimum."""
+
+
+def decide(
+    question: Question, gap: float, deadline: Deadline, initial: Plan | None, solver: str
+) -> Choice:
+    """Choose for a question, from what runs and what was planned last."""
+    starts = [running_rows(question.table)]
+    if initial is not None:
+        starts.append(rows_of(question.table, initial))
+    search = search_of(question, gap, deadline, solver)
+    return allocate(question.round, question.table, question.values, search, starts)
+
+
+def search_of(question: Question, gap: float, deadline: Deadline, solver: str) -> Search:
+    """Return how a question is searched by models."""
+    kept_s = reserve_s(question.table)
+    return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, solver=solver)
 
 
 def allocate(
@@ -170,8 +192,8 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
 def _affordable(options: int, search: Search) -> int:
     """Return how many of the options a MILP may have to be ready in time."""
     left_s = search.deadline.left() - search.reserve_s
-    if "pyomo.environ" not in sys.modules:
-        left_s -= IMPORT_S
+    left_s -= IMPORT_S * ("pyomo.environ" not in sys.modules)
+    left_s -= IMPORT_S * (SOLVERS[search.solver].needs not in sys.modules)
     linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2
     most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)
     return int(min(most, options))
@@ -190,11 +212,12 @@ def solved(
     model: Any, options: int, best: Choice, search: Search, began: float
 ) -> tuple["Outcome", Choice]:
     """Solve a model of some options; return what came of it, and what that took since `began`."""
-    from ronda.solvers.exact.highs import solve
-
-    deadline = search.deadline
+    deadline, solver = search.deadline, SOLVERS[search.solver]
     reserve_s = search.reserve_s + (options / CLIQUES) ** 2
-    outcome = solve(model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s)
+    outcome = solver.solve(
+        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s
+    )
+    untold = {UNTOLD: solver.lacks} if solver.lacks else {}
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
@@ -203,8 +226,9 @@ def solved(
         variables=outcome.variables,
         constraints=outcome.constraints,
         nodes=best.nodes + outcome.nodes,
-        solver="highs",
+        solver=search.solver,
         message=outcome.message,
+        details=best.details | untold,
     )
 
 

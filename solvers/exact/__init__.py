@@ -1,7 +1,8 @@
-"""Any Pyomo model through HiGHS.
+"""Any Pyomo model through a solver: HiGHS, or another one by its name.
 
-Here stand the linear form of a model, solving with a start and a deadline, files of models and
-solutions, and named conflicts. What the models say is in `ronda.formulations.allocation`. All
-modules load HiGHS or Pyomo, so import by module path: ``highs`` (`solve`), ``model_file``
-(`export`, `load_solution`), ``infeasible`` (`conflicts`).
+Here stand the arrays of a model and what came of it (``form``), the solvers by name and what each
+can do (``catalogue``), solving with a start and a deadline (``highs``, ``scip``, ``cbc``,
+``cp_sat``, ``by_pyomo``), files of models and solutions (``model_file``), and named conflicts
+(``infeasible``). What the models say is in `ronda.formulations.allocation`. Modules but for
+``catalogue`` load a solver or Pyomo, so import by module path.
 """

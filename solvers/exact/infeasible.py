@@ -11,7 +11,8 @@ from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.highs import LinearForm, highs_of, linear_form, solve_form
+from ronda.solvers.exact.form import LinearForm, linear_form
+from ronda.solvers.exact.highs import highs_of, solve_form
 
 
 def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:

@@ -11,7 +11,8 @@ import highspy
 
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.solvers.exact.highs import highs_of, linear_form
+from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.highs import highs_of
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
 """The suffixes of model files, and how a line of comment begins in each."""

@@ -16,7 +16,7 @@ from ronda.formulations.fusion.arrays import (
 from ronda.formulations.fusion.model import build
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.highs import Outcome
+from ronda.solvers.exact.form import Outcome
 from ronda.solvers.exact.highs import solve as solve_model
 
 

@@ -24,6 +24,7 @@ class Search:
     within: float = 0.0
     tolerance: float = 1e-8  # of the prices, relative
     reserve_s: float = 0.0  # seconds of the deadline that are left on return
+    solver: str = "highs"  # of models of a whole round; cores of prices are HiGHS's
 
     def __post_init__(self) -> None:
         """Refuse a gap that makes no sense."""

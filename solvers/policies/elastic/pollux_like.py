@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.objectives.restarts import restart_factor
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.build import build
 from ronda.formulations.options.ladders import Homes, Ladder
@@ -20,9 +21,6 @@ from ronda.solvers.greedy.room import Clocked
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
-
-LEAST_FACTOR = 1e-9
-"""Instead of a penalty that leaves nothing: such a job takes GPUs that nobody else wants."""
 
 
 class Worth(NamedTuple):
@@ -170,13 +168,3 @@ def _worth(
         for r, stay in zip(rate, stays, strict=True)
     ]
     return Worth(Ladder(state, pool, gpus, batch, rate), value)
-
-
-def restart_factor(round: Round, state: JobState, delay_s: float) -> float:
-    """Return by what the speedup of anything but what a job runs on is multiplied."""
-    if not state.started:
-        return 1.0
-    age_s = max(0.0, round.now_s - state.job.submit_s)
-    if age_s + delay_s <= 0:
-        return 1.0
-    return max((age_s - delay_s * state.restarts) / (age_s + delay_s), LEAST_FACTOR)

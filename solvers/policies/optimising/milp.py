@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
-from ronda.solvers.decision.by_milp import allocate
+from ronda.instances.round import Round
+from ronda.solvers.decision.by_milp import decide, search_of
 from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
-from ronda.solvers.prices.search import Search
+from ronda.solvers.decision.plan import Choice, Optimising, Question
+from ronda.solvers.exact.catalogue import MIP, find
 
 PLACEMENTS = ("aggregate", "exact")
 """How much of the nodes the model sees."""
@@ -20,8 +22,8 @@ PLACEMENTS = ("aggregate", "exact")
 class Milp(Optimising):
     """Give every job the option that the round's best plan gives it, by mixed-integer programming.
 
-    The allocation model (docs/formulations.md) is solved by HiGHS through Pyomo to a proven gap,
-    or as far as the time limit allows.
+    The allocation model (docs/formulations.md) is solved through Pyomo to a proven gap, or as far
+    as the time limit allows.
 
     Parameters
     ----------
@@ -36,32 +38,35 @@ class Milp(Optimising):
     placement
         ``aggregate``: options are chosen by what nodes hold together, and placed afterwards.
         ``exact``: options and nodes are chosen together, with what moves lose (docs/placement.md).
+    solver
+        ``highs``, or another one that is installed (docs/solvers.md).
     """
 
     name: ClassVar[str] = "milp"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
     placement: str = "aggregate"
+    solver: str = "highs"
 
     def __post_init__(self) -> None:
-        """Refuse a fidelity that there is not."""
+        """Refuse a fidelity that there is not, and a solver that is not installed."""
         super().__post_init__()
+        find(self.solver, "milp: solver")
         if self.placement not in PLACEMENTS:
             known = " or ".join(PLACEMENTS)
             raise InputError("milp: placement", repr(self.placement), known)
 
+    def question(
+        self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Question:
+        """Ask what any policy asks; the plan's record names the solver's packages."""
+        asked = super().question(round, deadline, seed, initial)
+        used = dict.fromkeys((*asked.packages, *MIP[self.solver].packages))
+        return replace(asked, packages=tuple(used))
+
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
-        search = Search(
-            gap=self.gap,
-            deadline=deadline,
-            seed=question.seed,
-            reserve_s=reserve_s(question.table),
-        )
-        asked = question.round, question.table, question.values, search
         if self.placement == "exact":
-            return allocate_on_nodes(*asked)
-        starts = [running_rows(question.table)]
-        if initial is not None:
-            starts.append(rows_of(question.table, initial))
-        return allocate(*asked, starts)
+            search = search_of(question, self.gap, deadline, self.solver)
+            return allocate_on_nodes(question.round, question.table, question.values, search)
+        return decide(question, self.gap, deadline, initial, self.solver)

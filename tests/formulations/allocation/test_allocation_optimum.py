@@ -14,7 +14,8 @@ from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_s
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import tiny_round
-from ronda.solvers.exact.highs import linear_form, solve
+from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import first_answer
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.highs import linear_form, solve, solve_form
+from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.highs import solve, solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ronda.formulations.objectives.restarts import restart_factor
 from ronda.instances.check.answer import check
-from ronda.solvers.policies.elastic.pollux_like import hull_steps, restart_factor, worths
+from ronda.solvers.policies.elastic.pollux_like import hull_steps, worths
 from ronda.solvers.solve import solve
 
 

@@ -1,0 +1,229 @@
+"""Any Pyomo model of whole numbers through OR-Tools' CP-SAT.
+
+CP-SAT knows only integers. A row of whole numbers stays as it is; another one is multiplied by a
+power of two s and rounded so that no solution of the model is cut off:
+
+    sum round(s a_k) x_k <= ceil(s b + slack),   slack = sum |round(s a_k) - s a_k| max |x_k|
+
+A solution may exceed the row by at most (2 slack + 1) / s. s keeps `BITS` bits of the largest
+number, and fewer where sums would need more than `MOST`. The objective is rounded likewise. That of
+a solution is computed from the numbers that were given, and the bound holds for them:
+
+    (CP-SAT's bound + sum |round(s c_k) - s c_k| max |x_k|) / s + offset
+
+Variables that need not be whole are taken on a grid of `GRID` steps; rows may be exceeded by one
+step of each, and the bound is that much farther.
+"""
+
+import os
+import sys
+from math import ceil, log2
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ronda.formulations.clock import Deadline
+from ronda.instances.arrays import Floats, Mask
+from ronda.instances.errors import InputError
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.exact.form import PROOF_GAP, LinearForm, Outcome, nothing, solved
+
+BITS, MOST = 40, 52
+"""Bits of the largest number of a row, and of the largest sum: exact in CP-SAT and in Python."""
+
+GRID = 2**20
+"""Steps of a variable that need not be whole."""
+
+
+def _cp_model() -> ModuleType:
+    """Import CP-SAT's module beside HiGHS's.
+
+    Both wheels bring a library ``libhighs.so.1``, of different versions; a process has one of them.
+    CP-SAT calls nothing of it: symbols that are looked up when they are called are not missed.
+    """
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags & ~os.RTLD_NOW | os.RTLD_LAZY)
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise InputError("cp-sat", str(error), "OR-Tools that can be loaded") from error
+    finally:
+        sys.setdlopenflags(flags)
+    return cp_model
+
+
+def solve_form(
+    form: LinearForm,
+    *,
+    deadline: Deadline | None = None,
+    gap: float = 1e-4,
+    seed: int = 0,
+    start: Floats | None = None,
+    reserve_s: float = 0.0,
+) -> Outcome:
+    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve_form`.
+
+    InputError for an integer variable without bounds.
+    """
+    cp_model = _cp_model()
+    clock = deadline or Deadline()
+    began = clock.elapsed()
+    whole = _Whole(form)
+    model, factor, error = whole.model(cp_model)
+    if start is not None and np.isfinite(start[form.integer]).all():
+        known = np.flatnonzero(np.isfinite(start))
+        model.proto.solution_hint.vars.extend(known.tolist())
+        model.proto.solution_hint.values.extend(whole.steps(start)[known].tolist())
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers, parameters.catch_sigint_signal = 1, False
+    parameters.relative_gap_limit, parameters.random_seed = gap, seed % 2**31
+    left_s = clock.left() - reserve_s
+    if left_s <= 0:
+        return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+    if np.isfinite(left_s):
+        parameters.max_time_in_seconds = left_s
+    incumbents: list[tuple[float, float]] = []
+
+    class Seen(cp_model.CpSolverSolutionCallback):  # type: ignore[misc, name-defined]
+        """Notes when each better solution was found, and what it is worth."""
+
+        def on_solution_callback(self) -> None:
+            """Note a solution."""
+            worth = self.objective_value / factor + whole.offset
+            incumbents.append((clock.elapsed(), worth))
+
+    status = solver.solve(model, Seen())
+    message = f"{solver.status_name(status)} (CP-SAT {_version()})"
+    solve_s = clock.elapsed() - began
+    if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
+        invalid = status == cp_model.MODEL_INVALID
+        stop = StopReason.ERROR if invalid else StopReason.INFEASIBLE
+        return nothing(form, stop, message, solve_s)
+    x = bound = None
+    if status != cp_model.UNKNOWN:  # otherwise its bound may be 0, whatever the model
+        x = whole.point(np.array(solver.response_proto.solution, dtype=float))
+        side = 1.0 if form.maximize else -1.0
+        bound = (solver.best_objective_bound + side * error) / factor + whole.offset
+    return _outcome(
+        form,
+        x,
+        bound,
+        complete=status == cp_model.OPTIMAL,
+        nodes=int(solver.num_branches),
+        incumbents=tuple(incumbents),
+        message=message,
+        solve_s=solve_s,
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("ortools")
+
+
+class _Whole:
+    """A linear form in whole numbers: variables, rows and the objective."""
+
+    def __init__(self, form: LinearForm) -> None:
+        self.form = form
+        if not np.isfinite(form.lower).all() or not np.isfinite(form.upper).all():
+            k = int(np.argmin(np.isfinite(form.lower) & np.isfinite(form.upper)))
+            raise InputError("cp-sat", f"{form.columns[k].name} without bounds", "finite bounds")
+        self.step = np.where(form.integer, 1.0, (form.upper - form.lower) / GRID)
+        self.step[self.step == 0] = 1.0
+        self.base = np.where(form.integer, 0.0, form.lower)
+        self.low, self.high = self.steps(form.lower), self.steps(form.upper)
+        self.size = np.maximum(np.abs(self.low), np.abs(self.high)).astype(float)
+        self.offset = form.offset + float(form.cost @ self.base)
+
+    def steps(self, x: Floats) -> Any:
+        """Return (n,) values as whole numbers of steps."""
+        return np.rint((x - self.base) / self.step).astype(np.int64)
+
+    def point(self, steps: Floats) -> Floats:
+        """Return (n,) the values of whole numbers of steps."""
+        return np.asarray(self.base + self.step * steps)
+
+    def model(self, cp_model: Any) -> tuple[Any, float, float]:
+        """Return CP-SAT's model, the factor of its objective, and how far rounding moves that."""
+        form, model = self.form, cp_model.CpModel()
+        for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True):
+            model.proto.variables.add().domain.extend([low, high])
+        for i in range(len(form.rows)):
+            own = slice(form.start[i], form.start[i + 1])
+            columns = form.index[own]
+            numbers, factor, slack = self._rounded(form.value[own], columns)
+            shift = float(form.value[own] @ self.base[columns])
+            row = model.proto.constraints.add().linear
+            row.vars.extend(columns.tolist())
+            row.coeffs.extend(numbers.tolist())
+            lower, upper = form.row_lower[i] - shift, form.row_upper[i] - shift
+            low = np.floor(lower * factor - slack) if np.isfinite(lower) else -(2.0**62)
+            high = np.ceil(upper * factor + slack) if np.isfinite(upper) else 2.0**62
+            row.domain.extend([int(low), int(high)])
+        worthy = np.flatnonzero(form.cost)
+        numbers, factor, error = self._rounded(form.cost[worthy], worthy)
+        variables = [model.get_int_var_from_proto_index(int(k)) for k in worthy]
+        worth = cp_model.LinearExpr.weighted_sum(variables, numbers.tolist())
+        (model.maximize if form.maximize else model.minimize)(worth)
+        return model, factor, error
+
+    def _rounded(self, numbers: Floats, columns: Any) -> tuple[Any, float, float]:
+        """Return numbers of columns times a factor, rounded; the factor; and what that can change.
+
+        A variable on a grid may be a step off besides.
+        """
+        exact = numbers * self.step[columns]
+        loose: Mask = ~self.form.integer[columns]
+        factor = 1.0
+        if (exact != np.rint(exact)).any():
+            largest = float(np.abs(exact).max())
+            total = max(largest, float(np.abs(exact) @ self.size[columns]))
+            factor = 2.0 ** min(BITS - ceil(log2(largest)), MOST - ceil(log2(total)))
+        rounded = np.rint(exact * factor)
+        error = float(np.abs(rounded - exact * factor) @ self.size[columns])
+        error += float(np.abs(exact[loose]).sum()) * factor
+        return rounded.astype(np.int64), factor, error
+
+
+def _outcome(
+    form: LinearForm,
+    x: Floats | None,
+    bound: float | None,
+    *,
+    complete: bool,
+    nodes: int,
+    incumbents: tuple[tuple[float, float], ...],
+    message: str,
+    solve_s: float,
+) -> Outcome:
+    """Say what CP-SAT has in the model's units."""
+    objective = None if x is None else form.objective(x)
+    if objective is not None and bound is not None:
+        bound = max(bound, objective) if form.maximize else min(bound, objective)
+    stop = StopReason.COMPLETE if complete else StopReason.TIME_LIMIT
+    if complete and objective is not None and bound is not None:
+        proven = abs(bound - objective) <= PROOF_GAP * max(abs(bound), 1.0)
+        stop = StopReason.COMPLETE if proven else StopReason.GAP
+    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
+    return Outcome(
+        stop=stop,
+        status=SolutionStatus.OPTIMAL if complete and x is not None else known,
+        x=x,
+        objective=objective,
+        bound=bound,
+        variables=len(form.columns),
+        constraints=len(form.rows),
+        nodes=nodes,
+        incumbents=incumbents,
+        message=message,
+        solve_s=solve_s,
+    )
+
+
+def solve(model: Any, **search: Any) -> Outcome:
+    """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
+    return solved(model, solve_form, **search)

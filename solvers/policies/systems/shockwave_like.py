@@ -1,0 +1,140 @@
+"""Shockwave-like: a market for the rounds of a window, with finish-time fairness in view."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.clock import Deadline
+from ronda.formulations.objectives.time_shares import TimeShares
+from ronda.instances.arrays import Floats
+from ronda.instances.job import JobState
+from ronda.solvers.contract import Capability
+from ronda.solvers.policies.systems.leases import Book, Leasing
+from ronda.solvers.policies.systems.program import least
+
+POINTS = 6
+"""Of the logarithm between which it is taken as linear."""
+
+LEAST = 0.01
+"""Progress at which the logarithm begins: that of 0 has none."""
+
+UNFAIR = 10.0
+"""What a time alone costs by which a job is late for a fair finish, beside one unit of the log."""
+
+
+@dataclass(frozen=True)
+class ShockwaveLike(Leasing):
+    """Give jobs rounds of the next window so that the product of their progress is greatest.
+
+    After Shockwave (Zheng et al., NSDI 2023) as far as its repository was seen: Nash welfare (the
+    sum of logarithms in 6 pieces) of progress over a window of 20 rounds, less a share of the
+    makespan, under finish-time fairness, by a MILP. Ours are: how many rounds a job gets instead of
+    which; that a job which cannot be fair costs what it is late by, instead of a second program;
+    that sizes are those of the estimates, without foretold changes of batches; and GPU types, as
+    the original knows one: a job counts with its best. Jobs that won most of the rounds that
+    they can use go first, the shortest of them, and run on the GPUs that they asked for.
+
+    Parameters
+    ----------
+    lease_s, rounds
+        Length of a round, 120 s in its simulator, and rounds of the window.
+    makespan
+        What the makespan counts, over the time that all work needs on all GPUs.
+    fair
+        Finish-time fairness, the time from submission to completion over the time at an equal
+        share, up to which a job is treated fairly.
+    """
+
+    lease_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    rounds: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
+    makespan: Annotated[float, msgspec.Meta(ge=0)] = 0.1
+    fair: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+
+    name: ClassVar[str] = "shockwave-like"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS | Capability.SIZES
+
+    def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
+        """Return pairs of jobs and pools by the part of the rounds that it could use that each won.
+
+        Ties go to who needs fewer rounds, then to what runs, on its own pool first.
+        """
+        most = most_rounds(of, self)
+        part = won_rounds(of, self, deadline) / most
+        keys = []
+        for j, p in np.argwhere(of.rate > 0).tolist():
+            held = of.jobs[j].allocation
+            here = held is not None and held.option.pool == p
+            keys.append((-part[j], most[j], held is None, j, not here, -of.rate[j, p], p))
+        return [(of.jobs[j], p) for *_, j, _, _, p in sorted(keys)]
+
+
+def most_rounds(of: TimeShares, market: ShockwaveLike) -> Floats:
+    """Return (J,) how many rounds of the window each job can use at its best rate."""
+    return np.minimum(np.ceil(of.left / of.rate.max(axis=1) / market.lease_s), market.rounds)
+
+
+def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Floats:
+    """Return (J,) how many rounds of the window each job gets.
+
+    Variables are, for J jobs, the rounds n, the logarithms v, the lateness s, and the makespan m in
+    times that all work needs on all GPUs; rows are those of `_rows`.
+    """
+    jobs = len(of.jobs)
+    most = most_rounds(of, market)
+    matrix, upper = _rows(of, market, most)
+    cost = np.concatenate([np.zeros(jobs), -of.weight, UNFAIR * of.weight, [market.makespan]])
+    none, every = np.zeros(jobs), np.full(jobs, np.inf)
+    ends = (
+        np.concatenate([none, -every, none, [0.0]]),
+        np.concatenate([most, every, every, [np.inf]]),
+    )
+    found = least(cost, matrix, upper, ends, np.arange(len(cost)) < jobs, deadline)
+    return np.asarray(np.rint(found[:jobs]))
+
+
+def _rows(of: TimeShares, market: ShockwaveLike, rounds: Floats) -> tuple[Any, Floats]:
+    """Return the matrix and upper limits of the market; `rounds` (J,) are the most of each job.
+
+    GPU-rounds suffice; v_j is below each chord of ``log(progress)``; with s_j the job is done in
+    its fair time if it has its equal share after the window; m is no less than what is left of
+    each job, and of all, after the window.
+    """
+    from scipy.sparse import csr_array, hstack, vstack
+
+    jobs, best = len(of.jobs), of.rate.max(axis=1)
+    one, no = np.eye(jobs), np.zeros((jobs, jobs))
+    step = best * market.lease_s  # work of a round
+    total = of.done + of.left
+    parts, upper = [], []
+
+    def add(n: Any, v: Any, s: Any, m: Any, most: Any) -> None:
+        most = np.atleast_1d(most)
+        columns = [np.asarray(each, dtype=float).reshape(len(most), -1) for each in (n, v, s, m)]
+        parts.append(hstack([csr_array(each) for each in columns]))
+        upper.append(most)
+
+    nothing = np.zeros(jobs)
+    add(of.gpus, nothing, nothing, 0.0, market.rounds * of.capacity.sum())
+    points = np.linspace(0.0, rounds, POINTS, axis=1)
+    done = of.done[:, None] + step[:, None] * points
+    logs = np.log(np.clip(done / total[:, None], LEAST, 1.0))
+    for a, b in zip(range(POINTS), range(1, POINTS), strict=False):
+        slope = (logs[:, b] - logs[:, a]) / (points[:, b] - points[:, a])
+        add(-np.diag(slope), one, no, nothing, logs[:, a] - slope * points[:, a])
+    window_s = market.rounds * market.lease_s
+    fair_s = market.fair * of.alone_s
+    after = of.left / of.equal
+    add(
+        -np.diag(step / of.equal / fair_s),
+        no,
+        -one,
+        nothing,
+        (fair_s - of.age_s - window_s - after) / fair_s,
+    )
+    all_s = float((of.gpus * of.left / best).sum() / of.capacity.sum())
+    add(-market.lease_s * one, no, no, np.full(jobs, -all_s), -of.left / best)
+    area = market.lease_s * of.gpus / of.capacity.sum()
+    add(-area, nothing, nothing, -all_s, -all_s)
+    return vstack(parts), np.concatenate(upper)

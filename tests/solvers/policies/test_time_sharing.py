@@ -1,0 +1,110 @@
+"""Gavel-like and Shockwave-like by hand: shares of time, and leases that realise them."""
+
+import numpy as np
+import pytest
+
+from ronda.formulations.clock import Deadline
+from ronda.formulations.objectives.time_shares import TimeShares
+from ronda.instances.check.answer import check
+from ronda.solvers.policies.systems.gavel_like import GavelFtfLike, fair_shares
+from ronda.solvers.policies.systems.shockwave_like import ShockwaveLike, won_rounds
+from ronda.solvers.solve import solve
+
+
+def sharing(rate, gpus=(1.0, 1.0), capacity=(1.0, 1.0), **known):
+    """Return the shares of two jobs; `known` are (J,) properties given by hand."""
+    rate, gpus = np.array(rate, dtype=float), np.array(gpus)
+    made = TimeShares(None, (None,) * len(rate), rate, gpus, np.array(capacity), np.ones(len(rate)))
+    made.__dict__.update({name: np.array(each, dtype=float) for name, each in known.items()})
+    return made
+
+
+def test_an_equal_share_is_a_part_of_every_type():
+    """Two jobs of one GPU on one GPU of each type: half of the time on each, 4/2 + 1/2 = 2.5.
+
+    With 4 GPUs of each type they would have both types all of the time: half of it on each.
+    """
+    assert sharing([[4, 1], [1, 1.5]]).equal.tolist() == [2.5, 1.25]
+    assert sharing([[4, 1], [1, 0]], capacity=(4.0, 4.0)).equal.tolist() == [2.5, 1.0]
+
+
+def test_every_job_gets_the_type_that_suits_it():
+    """The first is best on type 0, the second on type 1: 4 / 2.5 = 1.6 and 1.5 / 1.25 = 1.2."""
+    of = sharing([[4, 1], [1, 1.5]])
+    least, shares = fair_shares(of, of.equal, Deadline())
+    assert least == pytest.approx(1.2)
+    assert shares == pytest.approx(np.eye(2), abs=1e-6)
+
+
+def test_gangs_share_by_gpu_time():
+    """Two gangs of 2 on 2 GPUs of one type: half of the time each, the rate of an equal share."""
+    of = sharing([[3.0], [5.0]], gpus=(2.0, 2.0), capacity=(2.0,))
+    least, shares = fair_shares(of, of.equal, Deadline())
+    assert (least, shares.ravel().tolist()) == (pytest.approx(1.0), pytest.approx([0.5, 0.5]))
+
+
+def test_the_job_that_is_late_gets_more_time():
+    """Rate 1 on one GPU, works of 100 at an equal rate of 1/2: alone 200 s each.
+
+    The first has waited for 100 s. With shares x and 1 - x done by 100 + 100/x and 100/(1 - x):
+    equal for x = 0.618 (the golden section), rho = 261.8 / 200.
+    """
+    of = sharing([[1.0], [1.0]], capacity=(1.0,), done=[0, 0], left=[100, 100], age_s=[100, 0])
+    shares = GavelFtfLike().shares(of, Deadline())
+    assert shares[0, 0] == pytest.approx(0.618, abs=2e-3)
+
+
+def test_a_market_of_equals_gives_equal_rounds():
+    """Two jobs alike, rate 1 on one GPU, a window of 20 rounds of 120 s for work of 2,400 s."""
+    known = {"done": [0, 0], "left": [2400, 2400], "age_s": [0, 0]}
+    of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
+    assert won_rounds(of, ShockwaveLike(), Deadline()).tolist() == [10, 10]
+
+
+@pytest.mark.parametrize(("age_s", "rounds"), [(4800.0, 20), (0.0, 16)])
+def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
+    """Rate 1 on one GPU, alone 4,800 s each; one has all its work before it, one half of it.
+
+    Late, the first gets all 20 rounds. In time it needs 10 to be fair; then logarithms decide: of
+    its progress in 20ths by ln(12/8)/4 = 0.101 and ln(16/12)/4 = 0.072 a round from 8 and 12 on,
+    of the other's, of which 10 are done, by 0.091, 0.077 and 0.067 for each 2 rounds more.
+    """
+    known = {"done": [0, 1200], "left": [2400, 1200], "age_s": [age_s, 0]}
+    of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
+    assert won_rounds(of, ShockwaveLike(makespan=0.0), Deadline()).tolist() == [rounds, 20 - rounds]
+
+
+def test_a_short_job_goes_before_one_that_wins_more_rounds(elastic_round, live_job):
+    """At rate 8 it needs one round of 120 s, and wins it; the long one wins nearly all others."""
+    long = live_job("long", "linear", 1e5, gpus=8)
+    short = live_job("short", "linear", 900.0, gpus=8, submit_s=5.0)
+    plan = solve(elastic_round(long, short, now_s=5.0), "shockwave-like")
+    assert list(plan.allocations) == ["short"]
+
+
+@pytest.mark.parametrize("policy", ["gavel-like", "gavel-ftf-like", "shockwave-like"])
+def test_leases_stand_until_they_end(elastic_round, live_job, policy):
+    """Two jobs of 8 GPUs on 8: the first begins, and goes on until the lease is over.
+
+    Then it is the other one's turn, which has had nothing.
+    """
+    jobs = [live_job(name, "linear", 1e6, gpus=8) for name in "ab"]
+    first = solve(elastic_round(*jobs), policy)
+    assert list(first.allocations) == ["a"]
+    held = live_job("a", "linear", 1e6, held=(8, 8.0), gpus=8)
+    for now_s, runs in ((60.0, "a"), (400.0, "b")):
+        round_ = elastic_round(held, jobs[1], now_s=now_s)
+        plan = solve(round_, policy, initial=first)
+        assert check(round_, plan) == []
+        if policy != "shockwave-like" or runs == "a":
+            assert list(plan.allocations) == [runs]
+
+
+def test_what_is_free_is_given_away_between_leases(elastic_round, live_job):
+    """A job that comes while 4 of 8 GPUs are free starts at once, beside the lease."""
+    first = solve(elastic_round(live_job("a", "linear", 1e6, gpus=4)), "gavel-like")
+    held = live_job("a", "linear", 1e6, held=(4, 4.0), gpus=4)
+    late = live_job("b", "linear", 1e6, gpus=4, submit_s=10.0)
+    plan = solve(elastic_round(held, late, now_s=10.0), "gavel-like", initial=first)
+    assert plan.allocations.keys() == {"a", "b"}
+    assert plan.allocations["a"] is held.allocation
