@@ -30,7 +30,7 @@ from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.predictor import Predictor
-from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rigid
+from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
 from ronda.solvers.horizon.predicted import Predicted
@@ -150,12 +150,12 @@ class Beliefs:
         left = self._sizes(round) if self._predicted is None else self._told(round)
         lowest = {gpu_type.name: min(gpu_type.clocks) for gpu_type in round.cluster.gpu_types}
 
-        rigid = {name for name, each in round.profiles.items() if _is_rigid(each)}
+        known = {name for name, each in round.profiles.items() if _is_known(each)}
 
         def state_of(state: JobState) -> JobState:
             job = state.job
             most = job.max_gpus or job.gpus
-            if job.profile not in rigid:
+            if job.profile not in known:
                 most = max(job.gpus, min(most, self._most_gpus(round, job)))
             return self._state(state, left.get(job.id), most)
 
@@ -201,7 +201,7 @@ class Beliefs:
         if found is None:
             throughput = {
                 name: model
-                if isinstance(model, Rigid)
+                if isinstance(model, Rigid | Rated)
                 else believed(model, self._measured.get((profile.name, name), Measured()))
                 for name, model in profile.throughput.items()
             }
@@ -246,9 +246,9 @@ class Beliefs:
         return found
 
 
-def _is_rigid(profile: Profile) -> bool:
-    """Tell whether jobs of a profile run on what they asked for."""
-    return any(isinstance(each, Rigid) for each in profile.throughput.values())
+def _is_known(profile: Profile) -> bool:
+    """Tell whether nothing is to be learnt of the speed: rigid jobs, and rates handed over."""
+    return any(isinstance(each, Rigid | Rated) for each in profile.throughput.values())
 
 
 def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:
