@@ -43,8 +43,9 @@ format: $(STAMP) ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(STAMP) ## mypy --strict over the package
+types: $(STAMP) ## mypy --strict over the package, and over what its users write
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
 
 contract: $(STAMP) ## the one-way imports between the layers
 	$(BIN)/lint-imports --no-cache

@@ -31,6 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "gpus": {"type": click.IntRange(1), "help": "As the severity says by default."},
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "default": "balanced"},
+    "policy": {"default": "prices", "help": "A policy, with its parameters."},
     "partitions": {"type": click.IntRange(2), "default": 8, "help": "Of 64 GPUs each."},
     "population": {"type": click.IntRange(1), "default": 100, "help": "Plans."},
     "generations": {"type": click.IntRange(1), "default": 100, "help": "Of the search."},

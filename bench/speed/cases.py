@@ -77,6 +77,14 @@ CASES = {
         "A whole decision of prices where each job has a measured table of its own, in processor "
         "time: the first (total_s), and one more (again_s).",
     ),
+    "embedding": SpeedCase(
+        "embedding",
+        "14,112,448",
+        ("policy", "seed"),
+        "Inside another scheduler: a round of 14 jobs with measured tables of 20 rows on 64 GPUs, "
+        "laid side by side. Reading the tables (make_s) and the first decision (total_s), and one "
+        "more after 5 % of them have changed (again_s); in processor time.",
+    ),
     "partitions": SpeedCase(
         "partitions",
         "400",
