@@ -113,12 +113,12 @@ def test_only_what_was_asked_for_without_elasticity():
 
 def test_rates_on_more_nodes_than_needed_are_for_what_runs_so():
     """They are no option, but a job that runs so counts at its own rate."""
-    job = {"id": "a", "gpus": 4, "rates": {(4, 1): 1.0, (4, 2): 0.7}}
+    job = {"id": "a", "gpus": 4, "rates": {(4, 1): 1.0, (4, 2): 1.7}}
     table = build(ronda.make_round(CLUSTER, [job]))
     assert table.rate.tolist() == [1.0]
     running = ronda.make_round(CLUSTER, [job | {"nodes": {0: 2, 1: 2}}])
-    assert running.running[0].allocation.option.rate == 0.7
-    assert sorted(build(running).rate.tolist()) == [0.7, 1.0]
+    assert running.running[0].allocation.option.rate == 1.7
+    assert sorted(build(running).rate.tolist()) == [1.0, 1.7]
 
 
 def test_not_known_yet_is_a_state():
