@@ -85,6 +85,13 @@ CASES = {
         "laid side by side. Reading the tables (make_s) and the first decision (total_s), and one "
         "more after 5 % of them have changed (again_s); in processor time.",
     ),
+    "pollux": SpeedCase(
+        "pollux",
+        "32,128",
+        ("nodes", "gpus_per_node", "rounds", "seed"),
+        "The adapter for AdaptDL, and AdaptDL's own policy as the baseline, on the same rounds: "
+        "processor time of a decision, and AdaptDL's objective of either (value, baseline_value).",
+    ),
     "partitions": SpeedCase(
         "partitions",
         "400",
