@@ -18,6 +18,9 @@ from ronda.solvers.adapters.pollux import Pollux
 PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
 """Seconds of computing, across nodes and within one, as in AdaptDL's own tests."""
 
+RESTART = 0.1
+"""Share of a speed-up that a change costs in AdaptDL's objective."""
+
 Allocations = dict[int, list[int]]
 
 
@@ -27,13 +30,15 @@ def measure_pollux(
     """Decide some rounds, each from the last one's allocations, with either policy.
 
     `total_s` and `baseline_s` are seconds of a decision, means; `value` and `baseline_value` are
-    AdaptDL's objective of the last. `polished_value` is what its search makes of our last one when
-    it starts from that.
+    AdaptDL's objective of the last, `baseline_best` that of the best of its last population without
+    the nodes that there are not. `polished_value` is what its search makes of our last one when it
+    starts from that.
     """
     host = _Host(jobs, nodes, gpus_per_node, seed)
     Pollux().optimize(*host.arguments({}))  # loads all
     ours, ours_s = host.decide(Pollux().optimize, rounds)
-    theirs, theirs_s = host.decide(host.policy().optimize, rounds)
+    policy = host.policy()
+    theirs, theirs_s = host.decide(policy.optimize, rounds)
     polished, _ = host.decide(host.policy().optimize, 1, ours)
     return {
         "gpus": nodes * gpus_per_node,
@@ -43,6 +48,7 @@ def measure_pollux(
         "baseline_s": theirs_s,
         "value": host.value(ours, ours),
         "baseline_value": host.value(theirs, theirs),
+        "baseline_best": host.best(policy),
         "polished_value": host.value(polished, ours),
         "valid": host.valid(ours),
         "seed": seed,
@@ -110,6 +116,17 @@ class _Host:
         out: dict[str, Any] = {}
         self._problem(base)._evaluate(self._state(given)[None], out)
         return -float(out["F"][0, 0])
+
+    def best(self, policy: Any) -> float:
+        """Return the greatest objective in AdaptDL's last population, cut to the real nodes."""
+        states = policy._prev_states.copy()
+        order = [list(policy._prev_jobs).index(job) for job in self.jobs]
+        states = states[:, order]
+        states[:, :, len(self.nodes) :] = 0
+        out: dict[str, Any] = {}
+        problem = self._problem({})
+        problem._evaluate(problem._repair(_Population(states)).reshape(states.shape), out)
+        return -float(out["F"][:, 0].min()) / (1.0 - RESTART)
 
     def valid(self, given: Allocations) -> bool:
         """Tell whether AdaptDL's repair finds nothing to repair."""

@@ -1,12 +1,14 @@
 """Machines as hosts describe them: nodes with slots, in which replicas of jobs fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
-GPU = GpuType(name="gpu", memory_gib=1)
-"""Stands for GPUs of which a host says nothing."""
+
+def in_order(nodes: Mapping[Any, Any]) -> list[Any]:
+    """Return the nodes' keys, preemptible ones last."""
+    return sorted(nodes, key=lambda key: (nodes[key].preemptible, key))
 
 
 def slots_of(node: Any, need: Mapping[str, int]) -> int:
@@ -23,18 +25,31 @@ def most_needed(jobs: Any) -> dict[str, int]:
     return need
 
 
-def cluster_of(sizes: Sequence[int]) -> Cluster:
-    """Return nodes with so many slots each."""
-    groups: list[list[int]] = []
-    for n in sizes:
-        if groups and groups[-1][0] == n:
-            groups[-1][1] += 1
+def cluster_of(nodes: Sequence[tuple[str, int]]) -> Cluster:
+    """Return nodes of a GPU type, by name, and so many GPUs each; of the GPUs no more is known."""
+    groups: list[tuple[tuple[str, int], int]] = []
+    for node in nodes:
+        if groups and groups[-1][0] == node:
+            groups[-1] = node, groups[-1][1] + 1
         else:
-            groups.append([n, 1])
+            groups.append((node, 1))
     return Cluster(
-        gpu_types=(GPU,),
+        gpu_types=tuple(
+            GpuType(name=kind, memory_gib=1) for kind in dict.fromkeys(kind for kind, _ in nodes)
+        ),
         node_groups=tuple(
-            NodeGroup(name=f"g{k}", count=count, gpus_per_node=n, gpu_type=GPU.name)
-            for k, (n, count) in enumerate(groups)
+            NodeGroup(name=f"g{k}", count=count, gpus_per_node=n, gpu_type=kind)
+            for k, ((kind, n), count) in enumerate(groups)
         ),
     )
+
+
+def nearest_size(utility: Callable[[int], float], low: int, high: int, wanted: float) -> int:
+    """Return the size within limits whose utility, which falls with it, is nearest to a value."""
+    if utility(high) >= wanted:
+        return high
+    least = low
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if utility(middle) > wanted else (low, middle)
+    return min(range(max(least, low - 1), low + 1), key=lambda n: abs(utility(n) - wanted))

@@ -20,12 +20,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from ronda.solvers.adapters.machines import cluster_of, most_needed, slots_of
+from ronda.solvers.adapters.machines import (
+    cluster_of,
+    in_order,
+    most_needed,
+    nearest_size,
+    slots_of,
+)
 from ronda.solvers.adapters.speedups import SumOfSpeedups
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Embedded
 
 LEAST_UTILITY, MOST_UTILITY = 0.35, 0.65
+ROUGHLY = 0.02
+"""Gap at which a size of the cluster is judged."""
 
 Key = Any
 Allocations = dict[Key, list[Key]]
@@ -37,12 +45,13 @@ class Pollux:
     def __init__(self, deadline_s: float | None = None, *, gap: float = 1e-3) -> None:
         self.deadline_s = deadline_s
         self._policy = cast("Policy", SumOfSpeedups(gap=gap))
+        self._roughly = cast("Policy", SumOfSpeedups(gap=max(gap, ROUGHLY)))
         self._tables: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def allocate_job(self, job_info: Any, nodes: Mapping[Key, Any]) -> list[Key]:
         """Return the first node, preemptible ones last, that holds the fewest replicas of a job."""
         least = max(job_info.min_replicas, 1)
-        for key in _in_order(nodes):
+        for key in in_order(nodes):
             if slots_of(nodes[key], job_info.resources) >= least:
                 return [key] * least
         return []
@@ -57,39 +66,38 @@ class Pollux:
         """Return a node for each replica of every job, and how many nodes there should be."""
         if not jobs:
             return {}, len(nodes)
-        order, need = _in_order(nodes), most_needed(jobs.values())
+        order, need = in_order(nodes), most_needed(jobs.values())
         slots = [slots_of(nodes[key], need) for key in order]
-        decided, utility = self._decide(jobs, slots, order, base_allocations)
-        self._tables = {k: v for k, v in self._tables.items() if k[0] in self._live(jobs)}
+        decided, utility = self._decide(self._policy, jobs, slots, order, base_allocations)
+        live = {id(job.speedup_fn) for job in jobs.values()}
+        self._tables = {key: table for key, table in self._tables.items() if key[0] in live}
         if LEAST_UTILITY <= utility <= MOST_UTILITY:
             return decided, len(nodes)
         all_slots = slots + len(nodes) * [slots_of(node_template, need)]
         return decided, self._desired(jobs, all_slots, len(nodes), utility)
 
-    def _live(self, jobs: Mapping[Key, Any]) -> set[int]:
-        return {id(job.speedup_fn) for job in jobs.values()}
-
     def _decide(
         self,
+        policy: Policy,
         jobs: Mapping[Key, Any],
         slots: Sequence[int],
         names: Sequence[Key],
         base: Mapping[Key, Sequence[Key]],
     ) -> tuple[Allocations, float]:
         """Return what jobs get on nodes of so many slots, and the utility of these."""
+        decided: Allocations = {key: [] for key in jobs}
         usable = [k for k, n in enumerate(slots) if n > 0]
         if not usable:
-            return {key: [] for key in jobs}, 0.0
+            return decided, 0.0
         number = {names[k]: place for place, k in enumerate(usable)}
         sizes = [slots[k] for k in usable]
-        found = Embedded(self._policy, cluster_of(sizes), node_names=[str(k) for k in usable])
+        found = Embedded(policy, cluster_of([("gpu", n) for n in sizes]))
         ids = {str(place): key for place, key in enumerate(jobs)}
         held = {i: [number[n] for n in base.get(key, ()) if n in number] for i, key in ids.items()}
         rows = [self._row(i, jobs[key], sizes, held[i]) for i, key in ids.items()]
         found.update(added=[row for row in rows if row is not None])
         found.update(running={i: held[i] for i in found.jobs if held[i]})
         found.decide(self.deadline_s)
-        decided: Allocations = {key: [] for key in jobs}
         speed, used = 0.0, set[int]()
         for i, given in found.running.items():
             places = [node for node, n in given.placement for _ in range(n)]
@@ -135,16 +143,9 @@ class Pollux:
 
         def utility(n: int) -> float:
             if n not in known:
-                decided, found = self._decide(jobs, slots[:n], range(n), {})
+                decided, found = self._decide(self._roughly, jobs, slots[:n], range(n), {})
                 known[n] = found, 1 + max((k for a in decided.values() for k in a), default=0)
             return known[n][0]
 
-        while low < high:  # more nodes, less utility
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if utility(middle) > wanted else (low, middle)
-        best = min((n for n in (low - 1, low) if n), key=lambda n: abs(utility(n) - wanted))
+        best = nearest_size(utility, low, high, wanted)
         return max(1, min(best, known[best][1]))
-
-
-def _in_order(nodes: Mapping[Key, Any]) -> list[Key]:
-    return sorted(nodes, key=lambda key: (nodes[key].preemptible, key))

@@ -115,26 +115,27 @@ def tables_of(host: Host, given: object) -> dict[str, Tables]:
     return _tables(host, names.tolist(), _of_columns(host, job, columns, "rates"))
 
 
-def _ways(host: Host, index: int, rates: Rates, place: str) -> Iterator[Ways]:
-    """Yield the rows of one job."""
+def _ways(
+    host: Host, index: int, rates: Rates, place: str, kind: int | None = None
+) -> Iterator[Ways]:
+    """Yield the rows of one job, all on a GPU type (its index), or on those that they name."""
     if callable(rates):
         rates = _sampled(host, rates)
     if not is_frame(rates) and isinstance(rates, Mapping):
         if not rates:
             raise InputError(place, "no rates", "some, or None: not known yet")
         if all(isinstance(key, str) and key not in COLUMNS for key in rates):
-            for kind, each in rates.items():
-                if kind not in host.types:
-                    raise InputError(place, f"GPU type {show(kind)}", one_of(host.names))
-                for part in _ways(host, index, each, f"{place} on {kind}"):
-                    yield part._replace(kind=np.full_like(part.kind, host.names.index(kind)))
+            for name, each in rates.items():
+                if name not in host.types:
+                    raise InputError(place, f"GPU type {show(name)}", one_of(host.names))
+                yield from _ways(host, index, each, f"{place} on {name}", host.names.index(name))
             return
         if not any(isinstance(key, str) for key in rates):
             rates = _by_key(rates, place)
     required = ("gpus", "rate")
     columns = columns_of(rates, place, required=required, optional=COLUMNS)
     job = np.full(len(columns["gpus"]), index, dtype=np.int64)
-    yield _of_columns(host, job, columns, place)
+    yield _of_columns(host, job, columns, place, kind)
 
 
 def _sampled(host: Host, rates: Callable[[int, int, str], Answer]) -> dict[str, Sequence[Any]]:
@@ -165,11 +166,11 @@ def _by_key(rates: Mapping[Any, Any], place: str) -> Columns:
     return columns
 
 
-def _of_columns(host: Host, job: Rows, columns: Columns, place: str) -> Ways:
+def _of_columns(host: Host, job: Rows, columns: Columns, place: str, on: int | None = None) -> Ways:
     """Return checked rows; those of a rate of 0 are left out."""
     rows = len(job)
     gpus = numbers(columns, "gpus", place, whole=True)
-    kind = _kinds(host, columns, rows, place)
+    kind = _kinds(host, columns, rows, place) if on is None else np.full(rows, on, dtype=np.int64)
     if "nodes" in columns:
         nodes = numbers(columns, "nodes", place, whole=True)
     else:

@@ -84,6 +84,24 @@ def test_all_tables_at_once_by_a_column_of_jobs():
     assert round_.waiting[1].job.estimate.work == 5.0
 
 
+def test_rates_by_type_on_a_cluster_of_several():
+    """Each type has its own nodes: 8 GPUs are one node of the first, two of the second."""
+    cluster = ronda.Cluster(
+        gpu_types=(A100, GpuType(name="V100", memory_gib=16)),
+        node_groups=(
+            ronda.NodeGroup(name="a", count=1, gpus_per_node=8, gpu_type="A100"),
+            ronda.NodeGroup(name="v", count=2, gpus_per_node=4, gpu_type="V100"),
+        ),
+    )
+    rates = {"A100": {8: 3.0}, "V100": {"gpus": [8], "rate": [4.0]}}
+    round_ = ronda.make_round(cluster, [{"id": "a", "rates": rates}])
+    found = round_.profiles[round_.waiting[0].job.profile].throughput
+    assert (found["A100"].nodes, found["V100"].nodes) == ((1,), (2,))
+    assert len(ronda.solve(round_, "prices").allocations["a"].placement) == 2
+    with pytest.raises(InputError, match="gpu_type"):
+        ronda.make_round(cluster, [{"id": "a", "rates": {8: 1.0}}])
+
+
 def test_watts_clocks_and_batches_are_options_of_their_own():
     """By hand: 8 GPUs at 0.5 of the clock draw 900 W of the 1,350 W that the cap leaves."""
     cluster = uniform_cluster(
@@ -194,7 +212,7 @@ def hosts(draw):
     """Return rows of jobs with tables of random ways, some of which run."""
     free = dict.fromkeys(range(3), 8)
     rows = []
-    for j in range(draw(st.integers(1, 5))):
+    for j in range(draw(st.integers(1, 3))):
         counts = draw(st.sets(st.integers(1, 24), min_size=1, max_size=5))
         rates = {n: draw(st.floats(0.1, 30.0)) for n in sorted(counts)}
         row = {"id": f"j{j}", "submit_s": float(draw(st.integers(0, 9))), "rates": rates}
@@ -208,7 +226,7 @@ def hosts(draw):
     return rows
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(hosts())
 def test_any_host_gets_a_plan_in_order(rows):
     """Prices certify what the MILP finds on the same options, and no plan breaks a rule."""
