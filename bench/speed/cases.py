@@ -92,6 +92,13 @@ CASES = {
         "The adapter for AdaptDL, and AdaptDL's own policy as the baseline, on the same rounds: "
         "processor time of a decision, and AdaptDL's objective of either (value, baseline_value).",
     ),
+    "serve": SpeedCase(
+        "serve",
+        "16",
+        ("requests", "clients", "workers", "policy", "seed"),
+        "ronda serve under load from another process: rounds per second, p50 and p99 of a request, "
+        "memory after a tenth of the requests and after all; nonsense gets a 4xx meanwhile.",
+    ),
     "partitions": SpeedCase(
         "partitions",
         "400",
