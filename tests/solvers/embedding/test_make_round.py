@@ -11,7 +11,7 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
-from ronda.solvers.registry import policy
+from ronda.solvers.registry import POLICIES, policy
 
 A100 = GpuType(name="A100", memory_gib=40, idle_w=50)
 CLUSTER = uniform_cluster(A100, 3, 8)
@@ -238,3 +238,29 @@ def test_any_host_gets_a_plan_in_order(rows):
     assert ronda.check(round_, exact) == ronda.check(round_, priced) == []
     assert exact.bound >= priced.objective * (1 - 1e-6)
     assert priced.bound >= exact.objective * (1 - 1e-6)
+
+
+def hosts_of_all_kinds():
+    """Return a round in which jobs run, wait, and are not known yet, on clocks and batches."""
+    gpu = GpuType(name="A100", memory_gib=40, idle_w=50, clocks=(0.5, 1.0))
+    odd = {n: (n**0.8, 120.0 * n) for n in (1, 3, 6, 8, 12, 24)}
+    slow = {(n, -(-n // 8), 0.5): (0.6 * rate, 80.0 * n) for n, (rate, _) in odd.items()}
+    full = {(n, -(-n // 8), 1.0): told for n, told in odd.items()}
+    jobs = [
+        {"id": "runs", "work": 900.0, "rates": full | slow, "nodes": {0: 8, 1: 4}, "done": 30.0},
+        {"id": "waits", "submit_s": 5.0, "gpus": 3, "work": 50.0, "rates": full | slow},
+        {"id": "endless", "submit_s": 6.0, "gpus": 6, "rates": full},
+        {"id": "unknown", "submit_s": 7.0, "gpus": 2},
+    ]
+    cluster = uniform_cluster(gpu, 3, 8, host_idle_w=100)
+    return ronda.make_round(cluster, jobs, now_s=60.0, power_cap_w=3800.0)
+
+
+@pytest.mark.parametrize("name", sorted({name.partition("+")[0] for name in POLICIES}))
+def test_every_policy_decides_what_a_host_hands_over(name):
+    """And keeps every rule: rates as they are, GPUs that are no powers of two, a power cap."""
+    round_ = hosts_of_all_kinds()
+    plan = ronda.solve(round_, f"{name}(generations=3)" if name == "genetic" else name)
+    assert ronda.check(round_, plan) == []
+    assert "refused" not in plan.record.message
+    assert plan.allocations
