@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	set one with: make PYTHON=/path/to/python .venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt pip setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e '.[dev,solvers]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e '.[dev,serve,solvers]'
 	@touch $@
 
 test: $(STAMP) ## run all tests, the slow ones too
@@ -43,8 +43,9 @@ format: $(STAMP) ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(STAMP) ## mypy --strict over the package
+types: $(STAMP) ## mypy --strict over the package, and over what its users write
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
 
 contract: $(STAMP) ## the one-way imports between the layers
 	$(BIN)/lint-imports --no-cache

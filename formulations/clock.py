@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Event
 
 from ronda.instances.errors import InputError
 
@@ -17,12 +18,19 @@ class Deadline:
     """The time that one decision may take: building, solving and extraction together.
 
     `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
+    Nothing is left once `cancelled` is set, whatever the limit.
     """
 
-    def __init__(self, limit_s: float | None = None, *, started: float | None = None) -> None:
+    def __init__(
+        self,
+        limit_s: float | None = None,
+        *,
+        started: float | None = None,
+        cancelled: Event | None = None,
+    ) -> None:
         if limit_s is not None and not limit_s > 0:
             raise InputError("time limit", f"{limit_s:g} s", "more than 0 s")
-        self.limit_s = limit_s
+        self.limit_s, self.cancelled = limit_s, cancelled
         self.started = time.perf_counter() if started is None else started
 
     @property
@@ -36,13 +44,16 @@ class Deadline:
 
     def left(self) -> float:
         """Return the seconds that are left (infinite without a limit, never below 0)."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            return 0.0
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
     def sooner(self, seconds: float) -> "Deadline":
         """Return a deadline of the same entry that ends `seconds` before this one."""
         if self.limit_s is None:
             return self
-        return Deadline(max(self.limit_s - seconds, 1e-6), started=self.started)
+        limit_s = max(self.limit_s - seconds, 1e-6)
+        return Deadline(limit_s, started=self.started, cancelled=self.cancelled)
 
     def share(self, part: float) -> "Deadline":
         """Return a deadline of the same entry that ends when a share of what is left is over."""
@@ -54,6 +65,7 @@ class Deadline:
 
 
 _END: ContextVar[float] = ContextVar("ronda.end", default=float("inf"))
+_CANCELLED: ContextVar[Event | None] = ContextVar("ronda.cancelled", default=None)
 
 
 class OutOfTimeError(Exception):
@@ -61,8 +73,11 @@ class OutOfTimeError(Exception):
 
 
 def checkpoint() -> None:
-    """Raise `OutOfTimeError` if the end has passed."""
+    """Raise `OutOfTimeError` if the end has passed, or the decision was cancelled."""
     if time.perf_counter() > _END.get():
+        raise OutOfTimeError
+    cancelled = _CANCELLED.get()
+    if cancelled is not None and cancelled.is_set():
         raise OutOfTimeError
 
 
@@ -77,3 +92,13 @@ def ending(at: float) -> Iterator[None]:
         yield
     finally:
         _END.reset(before)
+
+
+@contextmanager
+def cancellable(cancelled: Event) -> Iterator[None]:
+    """Let checkpoints inside raise as soon as `cancelled` is set, by any thread."""
+    before = _CANCELLED.set(cancelled)
+    try:
+        yield
+    finally:
+        _CANCELLED.reset(before)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from ronda.instances.base import Count, Name, NonNegative, Positive, Record
+from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Share
 
 
 class Rigid(Record, frozen=True, kw_only=True, tag_field="kind", tag="rigid"):
@@ -97,7 +97,37 @@ class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"
     phi: NonNegative = 1.0
 
 
-Throughput = Rigid | Parametric | Tabular
+class Rated(Record, frozen=True, kw_only=True, tag_field="kind", tag="rated"):
+    """Rates that another scheduler hands over, as they are; parallel columns, one row a way to run.
+
+    What has no row cannot be run, and nothing is interpolated. Such jobs have any number of GPUs
+    that has a row. Only rounds know this model: nobody can tell the truth behind it.
+
+    Attributes
+    ----------
+    gpus
+        Number of GPUs.
+    nodes
+        Number of nodes that they are spread over.
+    batch
+        Global batch size: one that the profile offers.
+    clock
+        Clock as a fraction of the maximum.
+    rate
+        Work per second, statistical efficiency included.
+    power_w
+        Power in watts of all the GPUs together; empty: what they draw idle.
+    """
+
+    gpus: tuple[Count, ...]
+    nodes: tuple[Count, ...]
+    batch: tuple[Positive, ...]
+    clock: tuple[Share, ...]
+    rate: tuple[Positive, ...]
+    power_w: tuple[NonNegative, ...] = ()
+
+
+Throughput = Rigid | Parametric | Tabular | Rated
 
 
 class PowerCurve(Record, frozen=True, kw_only=True):

@@ -1,40 +1,53 @@
 from .formulations.clock import Deadline
 from .instances.check.answer import check
-from .instances.cluster import Cluster, GpuType, NodeGroup
+from .instances.cluster import Cluster, GpuType, NodeGroup, uniform_cluster
+from .instances.errors import InputError
 from .instances.files.catalogue import load
 from .instances.files.json import read, write
 from .instances.instance import Instance
-from .instances.job import Job, JobState
+from .instances.job import Costs, Job, JobState
 from .instances.metrics import summarise
 from .instances.plan import Plan
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
 from .solvers.contract import Policy
+from .solvers.embedding.changes import Changes, Place
+from .solvers.embedding.embedded import Embedded
+from .solvers.embedding.records import StepTime
+from .solvers.embedding.round import make_round
 from .solvers.horizon.driver import run
 from .solvers.registry import policy
 from .solvers.solve import solve
 
 __version__: str
 __all__ = [
+    "Changes",
     "Cluster",
+    "Costs",
     "Deadline",
+    "Embedded",
     "GpuType",
+    "InputError",
     "Instance",
     "Job",
     "JobState",
     "NodeGroup",
+    "Place",
     "Plan",
     "Policy",
     "Profile",
     "Round",
     "Schedule",
+    "StepTime",
     "check",
     "load",
+    "make_round",
     "policy",
     "read",
     "run",
     "solve",
     "summarise",
+    "uniform_cluster",
     "write",
 ]

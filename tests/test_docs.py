@@ -1,5 +1,6 @@
 """What README and docs show must run, and what follows from the code must follow from it."""
 
+import doctest
 import importlib
 import importlib.util
 import re
@@ -40,6 +41,22 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     names = {}
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
+
+
+def with_examples():
+    """Return the modules whose docstrings show how something is used."""
+    folders = ("instances", "formulations", "solvers", "bench", "ronda/cli")
+    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    shown = [path.relative_to(ROOT) for path in paths if ">>> " in path.read_text()]
+    return [".".join(path.with_suffix("").parts).removeprefix("ronda.") for path in shown]
+
+
+@pytest.mark.parametrize("module", with_examples())
+def test_examples_in_docstrings_run(module):
+    """And they print what they show."""
+    found = doctest.testmod(importlib.import_module(f"ronda.{module}"))
+    assert found.attempted
+    assert not found.failed
 
 
 @pytest.mark.parametrize("page", ["architecture.md", "cli.md"])

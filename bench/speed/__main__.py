@@ -31,6 +31,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "gpus": {"type": click.IntRange(1), "help": "As the severity says by default."},
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "default": "balanced"},
+    "policy": {"default": "prices", "help": "A policy, with its parameters."},
+    "nodes": {"type": click.IntRange(1), "default": 16, "help": "Of the cluster."},
+    "gpus_per_node": {"type": click.IntRange(1), "default": 4, "help": "Of each node."},
+    "rounds": {"type": click.IntRange(1), "default": 3, "help": "Decisions, one after another."},
+    "requests": {"type": click.IntRange(10), "default": 10_000, "help": "Rounds to post."},
+    "clients": {"type": click.IntRange(1), "default": 4, "help": "That post at the same time."},
+    "workers": {"type": click.IntRange(1), "default": 2, "help": "Processes that decide."},
     "partitions": {"type": click.IntRange(2), "default": 8, "help": "Of 64 GPUs each."},
     "population": {"type": click.IntRange(1), "default": 100, "help": "Plans."},
     "generations": {"type": click.IntRange(1), "default": 100, "help": "Of the search."},
@@ -82,7 +89,7 @@ def _measure_apart(name: str, case: SpeedCase, jobs: int, options: dict[str, Any
 
 
 def _flag(key: str) -> str:
-    return f"--{key.removesuffix('_s')}"
+    return f"--{key.removesuffix('_s').replace('_', '-')}"
 
 
 @click.command("figure", context_settings=CONTEXT)

@@ -8,11 +8,12 @@ own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.models.throughput import speed_and_share
+from ronda.formulations.models.rated import rates_and_watts
+from ronda.formulations.models.throughput import model_of, speed_and_share
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Option
-from ronda.instances.profile import PowerCurve, Profile
+from ronda.instances.profile import PowerCurve, Profile, Rated
 from ronda.instances.round import Round
 
 
@@ -62,6 +63,9 @@ def speed_and_watts(
     racks: ArrayLike = 1,
 ) -> tuple[Floats, Floats]:
     """Return samples per second, as `speed_and_share`, and watts of a job's GPUs without hosts."""
+    model = model_of(profile, gpu_type)
+    if isinstance(model, Rated):
+        return rates_and_watts(model, gpu_type.idle_w, gpus, nodes, batch, clock)
     speed, share = speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
     each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, share)
     return speed, np.broadcast_to(np.asarray(gpus) * each_w, speed.shape)

@@ -23,11 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ronda.formulations.models.rated import rates_and_watts
 from ronda.formulations.models.tabular import fastest_passes, measured_phases
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Parametric, Profile, Rigid, Tabular
+from ronda.instances.profile import Parametric, Profile, Rated, Rigid, Tabular, Throughput
 
 # B / (n m) may miss a limit on the local batch by rounding.
 ROUNDING = 1e-9
@@ -100,11 +101,12 @@ def fastest_step(
     The profile's limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory;
     the GPU's memory counts only if it is given as a `GpuType`, not as a name. `clock` is a
     fraction. Only `Parametric` models can tell `racks`, those that the nodes are spread over.
-    InputError if the profile has no throughput model of that GPU type, or a rigid one.
+    InputError if the profile has no throughput model of that GPU type, or one without steps.
     """
     model = model_of(profile, gpu_type)
-    if isinstance(model, Rigid):
-        raise InputError(f"profile {profile.name!r}", "a rigid profile", "one with iterations")
+    if isinstance(model, Rigid | Rated):
+        kind = type(model).__name__.lower()
+        raise InputError(f"profile {profile.name!r}", f"a {kind} profile", "one with iterations")
     n, spread, whole, s, across = np.broadcast_arrays(
         *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock, racks))
     )
@@ -138,7 +140,7 @@ def _most(profile: Profile, gpu_type: GpuType | str) -> float:
     return min(most, free / memory.sample_gib) if memory.sample_gib > 0 else most
 
 
-def model_of(profile: Profile, gpu_type: GpuType | str) -> Rigid | Parametric | Tabular:
+def model_of(profile: Profile, gpu_type: GpuType | str) -> Throughput:
     """Return the profile's throughput model of a GPU type; InputError if there is none."""
     name = gpu_type.name if isinstance(gpu_type, GpuType) else gpu_type
     try:
@@ -160,9 +162,14 @@ def speed_and_share(
 ) -> tuple[Floats, Floats]:
     """Return samples per second ``B / T`` of the fastest step, and the share ``X / T`` of syncing.
 
-    Both are 0 where none is feasible. A rigid profile gives 1.0 (seconds of work per second) and 0.
+    Both are 0 where none is feasible. A rigid profile gives 1.0 (seconds of work per second) and 0,
+    rates that were handed over are work per second.
     """
-    if isinstance(model_of(profile, gpu_type), Rigid):
+    model = model_of(profile, gpu_type)
+    if isinstance(model, Rated):
+        rate, _ = rates_and_watts(model, 0.0, gpus, nodes, batch, clock)
+        return rate, np.zeros_like(rate)
+    if isinstance(model, Rigid):
         shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
         return np.ones(shape), np.zeros(shape)
     step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)

@@ -12,7 +12,7 @@ from ronda.formulations.models.throughput import model_of
 from ronda.formulations.per_record import per_record
 from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option
-from ronda.instances.profile import NoiseScale, Parametric, Profile, Rigid
+from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid
 from ronda.instances.round import Round
 
 
@@ -69,9 +69,17 @@ class Application:
         self.profile, self.shape = profile, shape
         model = model_of(profile, shape.pool.gpu_type)
         self.rigid = isinstance(model, Rigid)
+        self.rated = model if isinstance(model, Rated) else None
         self.minds_racks = (
             shape.pool.racks > 1 and isinstance(model, Parametric) and model.minds_racks
         )
+
+    @cached_property
+    def ladder(self) -> tuple[int, ...]:
+        """GPU counts to offer, ascending: the pool's, or those of the rates handed over."""
+        if self.rated is None:
+            return self.shape.ladder
+        return tuple(n for n in sorted(set(self.rated.gpus)) if n <= self.shape.pool.gpus)
 
     def batch(self, job: Job) -> float:
         """Return the global batch that a job's user chose, or the profile's base batch."""
@@ -85,7 +93,9 @@ class Application:
 
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
         """Return the work that a sample is in a batch."""
-        return 1.0 if self.rigid else worth(noise, batch, self.profile.base_batch)
+        if self.rigid or self.rated is not None:  # a rate that is handed over includes it
+            return 1.0
+        return worth(noise, batch, self.profile.base_batch)
 
     def option(
         self,

@@ -13,6 +13,7 @@ from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.efficiency import efficiency, scales_at
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application, application_of, applications
+from ronda.formulations.options.rated import Told, rated_ways
 from ronda.formulations.options.table import (
     BATCH,
     CLOCK,
@@ -89,7 +90,8 @@ def build(
     type; and the profile's batches. Where watts matter, a batch that is slower and draws less has a
     row beside the fastest one; where they do not, the fastest stands for all. A rigid profile has
     its requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
-    batch, at full efficiency. Each option is assumed to use the fewest nodes that hold its GPUs.
+    batch, at full efficiency. Of rates that were handed over each row is an option. Options are
+    assumed to use the fewest nodes that hold their GPUs.
     Where the pool has several racks and the profile says what crossing them costs, GPUs of several
     nodes have rows of span ``rack``, if a rack has enough, beside those of span ``cluster``, which
     count as crossing.
@@ -157,16 +159,24 @@ def _offered(
             alike.setdefault(key, []).append(j)
     nobody = np.empty(0, dtype=np.int64)
     parts, ways, offset = [Offer(nobody, nobody, np.empty(0))], [np.empty((COLUMNS, 0))], 0
+    told = list[Told]()
     for members in alike.values():
         checkpoint()
         numbers, like = np.array(members), jobs[members[0]]
         noises = [jobs[j].noise for j in members]
         for of in applications(round, like.job):
+            if of.rated is not None:
+                told += [Told(j, jobs[j].job, of, elastic) for j in members]
+                continue
             terms = _terms(of, like, elastic and not of.rigid, flags)
             which, way, rate = offers(of, terms, noises)
             parts.append(Offer(numbers[which], way + offset, rate))
             ways.append(_grid(of, terms).ways)
             offset += ways[-1].shape[1]
+    prune, mind_power = flags
+    whose, rows = rated_ways(told, prune=prune, mind_power=mind_power)
+    parts.append(Offer(whose, offset + np.arange(len(whose)), rows[RATE]))
+    ways.append(rows)
     return _joined(parts), np.concatenate(ways, axis=1)
 
 

@@ -99,7 +99,7 @@ def _speeds(
     high = min(high, shape.pool.gpus)
     counts = np.arange(low, high + 1)
     if not every:
-        counts = counts[np.isin(counts, shape.ladder)]
+        counts = counts[np.isin(counts, of.ladder)]
         if not len(counts) and asked <= high:
             counts = np.array([asked])
     nodes = -(-counts // shape.pool.gpus_per_node)

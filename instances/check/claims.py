@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from ronda.instances.check.option import Examiner
 from ronda.instances.job import JobState, Option
-from ronda.instances.profile import Profile
+from ronda.instances.profile import Profile, Rated, Rigid
 from ronda.instances.round import Round
-from ronda.instances.violation import Fault, differs, exceeds
+from ronda.instances.violation import Fault, exceeds
 
 _ABSENT = Option(pool=0, gpus=1)  # a field that is left out has its default
 
@@ -31,8 +31,8 @@ def completed(round: Round) -> Round:
 def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fault]]:
     """Yield what is wrong with what a running job holds: a field of its option ("": all of it).
 
-    Its rate was right when it began, for a noise scale that nobody knows any more: it is between
-    those of a scale of 0 and of infinity.
+    What was measured when it began, or since, may have been fitted anew: a rate is held only
+    against a rigid profile, and watts not against a table that was handed over.
     """
     held = state.allocation
     assert held is not None
@@ -40,14 +40,15 @@ def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fau
     verdict = examiner.verdict(state.job, held.option, None if faults else held.placement)
     for fault in [*faults, *verdict.faults]:
         yield "", fault
-    for fault in examiner.option_power(held.option, verdict):
-        yield "power_w", fault
-    if verdict.claimed is not None:
-        least, most = _rates(examiner, state, held.option, verdict.claimed.samples_per_s)
-        rate = held.option.rate
-        if exceeds(least, rate) or exceeds(rate, most):
-            says = f"{least:.9g}" if not differs(least, most) else f"{least:.9g} to {most:.9g}"
-            yield "rate", Fault("rate", f"claims {rate:.9g} units of work/s, not {says}")
+    if verdict.claimed is None:
+        return
+    model = examiner.physics(state.job, held.option).model
+    if not isinstance(model, Rated):
+        for fault in examiner.option_power(held.option, verdict):
+            yield "power_w", fault
+    if isinstance(model, Rigid):
+        for fault in examiner.rate(state, held.option, verdict):
+            yield "rate", fault
 
 
 def own_batch(state: JobState, profile: Profile) -> float:

@@ -172,7 +172,9 @@ class Examiner:
             return Verdict((claimed,))
         if isinstance(actual, Fault):
             return Verdict((actual,))
-        power_w = physics.busy_w(option.gpus, option.clock, claimed.sync_share)
+        power_w = physics.told_w(option.gpus, fewest, option.batch, option.clock)
+        if power_w is None:
+            power_w = physics.busy_w(option.gpus, option.clock, claimed.sync_share)
         return Verdict((), claimed, actual, power_w)
 
     def _entitlement(self, job: Job, option: Option) -> list[Fault]:

@@ -13,7 +13,15 @@ import numpy as np
 
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
-from ronda.instances.profile import Memory, Parametric, PowerCurve, Profile, Rigid, Tabular
+from ronda.instances.profile import (
+    Memory,
+    Parametric,
+    PowerCurve,
+    Profile,
+    Rated,
+    Rigid,
+    Tabular,
+)
 from ronda.instances.violation import Fault
 
 ROUNDING = 1e-9
@@ -58,6 +66,12 @@ class Physics:
         model = self.model
         if isinstance(model, Rigid):
             return Pace(1.0, 0.0)
+        if isinstance(model, Rated):
+            told = self._told.get((gpus, nodes, batch, clock))
+            if told is None:
+                how = f"{gpus} GPUs over {nodes} nodes, batch {batch:g}, clock {clock:g}"
+                return Fault("options", f"no rate was handed over for {how}")
+            return Pace(told[0], 0.0)
         low, high = self.profile.min_local_batch, self.profile.max_local_batch or inf
         measured = None
         if isinstance(model, Tabular):
@@ -84,6 +98,12 @@ class Physics:
         assert measured is not None
         return _tabular(model, measured, gpus, batch, clock, passes)
 
+    def told_w(self, gpus: int, nodes: int, batch: float, clock: float) -> float | None:
+        """Return the watts of all GPUs that were handed over with a rate; None: none were."""
+        if not isinstance(self.model, Rated):
+            return None
+        return self._told[gpus, nodes, batch, clock][1]
+
     def busy_w(self, gpus: int, clock: float, sync_share: float) -> float:
         """Return the power in watts of all the job's GPUs while it progresses."""
         curve = self.profile.power.get(self.gpu_type.name)
@@ -100,9 +120,10 @@ class Physics:
         """Return the statistical efficiency of a global batch, ``(scale + B0)/(scale + B)``.
 
         The noise scale is given by batch (linear between entries, constant outside). Where it is
-        not known, every sample counts in full; rigid jobs have no samples.
+        not known, every sample counts in full; rigid jobs have no samples, and rates that were
+        handed over include it.
         """
-        if batches is None or scale is None or isinstance(self.model, Rigid):
+        if batches is None or scale is None or isinstance(self.model, Rigid | Rated):
             return 1.0
         noise = _between(batch, batches, scale)
         return (noise + self.profile.base_batch) / (noise + batch)
@@ -116,6 +137,16 @@ class Physics:
         if left < -ROUNDING * self.gpu_type.memory_gib:
             return -1.0
         return left / (width * need.sample_gib) if need.sample_gib > 0 else inf
+
+    @cached_property
+    def _told(self) -> dict[tuple[int, int, float, float], tuple[float, float]]:
+        """Rates and watts by (gpus, nodes, batch, clock)."""
+        table = self.model
+        assert isinstance(table, Rated)
+        idle_w = self.gpu_type.idle_w
+        watts = table.power_w or [n * idle_w for n in table.gpus]
+        ways = zip(table.gpus, table.nodes, table.batch, table.clock, strict=True)
+        return dict(zip(ways, zip(table.rate, watts, strict=True), strict=True))
 
     @cached_property
     def _measured(self) -> dict[tuple[int, int], Measured]:

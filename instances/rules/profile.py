@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
-from ronda.instances.cluster import Cluster
-from ronda.instances.profile import NoiseCurve, NoiseScale, Parametric, Profile, Tabular
+from ronda.instances.cluster import Cluster, GpuType
+from ronda.instances.profile import (
+    NoiseCurve,
+    NoiseScale,
+    Parametric,
+    Profile,
+    Rated,
+    Tabular,
+)
 from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.diagnose import join
 from ronda.instances.rules.problem import Problem, one_of, show
@@ -19,7 +26,8 @@ _COLUMNS = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
 
 def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Iterator[Problem]:
     """Yield what is inconsistent in the profiles of an instance or a round."""
-    types = [t.name for t in cluster.gpu_types]
+    known = {t.name: t for t in cluster.gpu_types}
+    types = list(known)
     for key, profile in profiles.items():
         place = join("profiles", key)
         if profile.name != key:
@@ -41,6 +49,8 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
             at = join(f"{place}.throughput", name)
             if isinstance(model, Tabular):
                 yield from _table(model, at)
+            elif isinstance(model, Rated):
+                yield from _rated(model, profile, known.get(name), at)
             elif isinstance(model, Parametric) and model.alpha_c_s + model.beta_c_s == 0:
                 found = "alpha_c_s and beta_c_s both 0: steps that take no time"
                 yield Problem(at, found, "one of them above 0")
@@ -137,3 +147,37 @@ def _table(table: Tabular, place: str) -> Iterator[Problem]:
         if table.sync_s[k] > table.step_s[k]:
             found = f"{table.sync_s[k]:g} s of a step of {table.step_s[k]:g} s"
             yield Problem(f"{place}.sync_s[{k}]", found, "at most the whole step")
+
+
+def rated_problems(profiles: Mapping[str, Profile]) -> Iterator[Problem]:
+    """Yield the rates without a model, which no driver could carry out."""
+    for key, profile in profiles.items():
+        for name, model in profile.throughput.items():
+            if isinstance(model, Rated):
+                place = join(join("profiles", key) + ".throughput", name)
+                yield Problem(place, "rates as they are (rated)", "a model, or measured step times")
+
+
+def _rated(
+    table: Rated, profile: Profile, gpu_type: GpuType | None, place: str
+) -> Iterator[Problem]:
+    """Check that columns are parallel, rows distinct and offered, and none draws less than idle."""
+    ways = table.gpus, table.nodes, table.batch, table.clock
+    lengths = {len(column) for column in (*ways, table.rate)} | {len(table.power_w or table.gpus)}
+    if len(lengths) > 1 or not table.gpus:
+        yield Problem(place, f"columns of {show(sorted(lengths))}", "equal lengths, at least 1")
+        return
+    if len(set(zip(*ways, strict=True))) < len(table.gpus):
+        yield Problem(place, "two rows of equal (gpus, nodes, batch, clock)", "distinct rows")
+    for gpus, nodes in zip(table.gpus, table.nodes, strict=True):
+        if nodes > gpus:
+            found = f"{nodes} nodes for {gpus} GPUs"
+            yield Problem(f"{place}.nodes", found, "at most one node for each GPU")
+    offered = {profile.base_batch, *profile.batches}
+    for batch in sorted(set(table.batch) - offered):
+        yield Problem(f"{place}.batch", f"{batch:g}", "a batch that the profile offers")
+    idle_w = 0.0 if gpu_type is None else gpu_type.idle_w
+    for gpus, power_w in zip(table.gpus, table.power_w, strict=False):
+        if power_w < gpus * idle_w:
+            expected = f"at least {gpus * idle_w:g} W, which {gpus} GPUs draw idle"
+            yield Problem(f"{place}.power_w", f"{power_w:g} W", expected)

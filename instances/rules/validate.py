@@ -22,7 +22,7 @@ from ronda.instances.rules.faults import fault_problems, out_problems
 from ronda.instances.rules.jobs import cost_problems, job_problems, order_problems, truth_problems
 from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
-from ronda.instances.rules.profile import curve_problems, profile_problems
+from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
 from ronda.instances.rules.sizes import DEPTH, depth
 from ronda.instances.schedule import Schedule
@@ -143,6 +143,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     if not broken:
         yield from fault_problems(instance.faults, instance.cluster)
     yield from profile_problems(instance.profiles, instance.cluster)
+    yield from rated_problems(instance.profiles)
     yield from curve_problems(instance.curves)
     jobs = instance.jobs
     if not jobs:

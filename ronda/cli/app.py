@@ -25,6 +25,7 @@ COMMANDS = {
         "ronda.cli.commands.sleep",
         "Let the nodes sleep that a demand series does not need.",
     ),
+    "serve": ("ronda.cli.commands.serve", "Decide rounds over HTTP."),
     "export": ("ronda.cli.commands.export", "Write a round's model for other solvers."),
     "import-solution": (
         "ronda.cli.commands.import_solution",

@@ -19,9 +19,10 @@ long it does is learnt. So no plan draws more than it says.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.predictor import Predictor
-from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rigid
+from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
 from ronda.solvers.horizon.predicted import Predicted
@@ -44,12 +45,7 @@ REPORTED = 100_000
 NEWS = 0.01
 """Relative error of a step time from which on a model is fitted again."""
 
-Level = tuple[object, ...]
-
-
-def _levels(job: Job) -> Level:
-    """Return what jobs like a job share with it, the broadest first."""
-    return job.profile, job.user, job.gpus
+Level = tuple[str, str | None, int]
 
 
 class Shown(NamedTuple):
@@ -69,11 +65,32 @@ class Shown(NamedTuple):
         return same and (self.estimate is estimate or self.estimate == estimate)
 
 
-class Beliefs:
-    """What is believed by now; sizes of complete jobs are remembered with `history`."""
+class Saved(msgspec.Struct, frozen=True):
+    """What a `Beliefs` has learnt, so that it can be written; forecasts are left out."""
 
-    def __init__(self, *, history: bool, predictor: Predictor | None = None) -> None:
-        self.history = history
+    complete: dict[str, list[tuple[Level, float]]]
+    measured: list[tuple[tuple[str, str], list[tuple[Way, tuple[float, float, int]]]]]
+    profiles: dict[str, Profile]
+    began: dict[str, NoiseScale]
+    first: dict[str, tuple[float, list[float], list[float]]]  # time, work and mass of sizes
+
+
+class Beliefs:
+    """What is believed by now; sizes of complete jobs are remembered with `history`.
+
+    Jobs are `alike` if that says the same of them: what users call an application. Without
+    `speeds` those of the profiles are known.
+    """
+
+    def __init__(
+        self,
+        *,
+        history: bool,
+        predictor: Predictor | None = None,
+        alike: Callable[[Job], str] = lambda job: job.profile,
+        speeds: bool = True,
+    ) -> None:
+        self.history, self._alike, self._speeds = history, alike, speeds
         self._predicted = None if predictor is None else Predicted(predictor)
         self._complete: dict[str, deque[tuple[Level, float]]] = {}
         self._measured: dict[tuple[str, str], Measured] = {}
@@ -84,6 +101,26 @@ class Beliefs:
         self._first: dict[str, tuple[float, Sizes]] = {}
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
+    def save(self) -> Saved:
+        """Return what was learnt; a predictor has none of it."""
+        return Saved(
+            complete={name: list(known) for name, known in self._complete.items()},
+            measured=[(where, list(m.ways.items())) for where, m in self._measured.items()],
+            profiles=dict(self._profiles),
+            began=dict(self._began),
+            first={j: (t, s.work.tolist(), s.mass.tolist()) for j, (t, s) in self._first.items()},
+        )
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from what was learnt."""
+        self._complete = {n: deque(known, maxlen=REMEMBERED) for n, known in saved.complete.items()}
+        self._measured = {where: Measured(dict(ways)) for where, ways in saved.measured}
+        self._profiles, self._began = dict(saved.profiles), dict(saved.began)
+        self._first = {
+            job: (time_s, Sizes(np.array(work), np.array(mass)))
+            for job, (time_s, work, mass) in saved.first.items()
+        }
+
     def end(self, job: Job, work: float | None) -> None:
         """Learn that a job is gone, and how much `work` it was; None if it never completed."""
         first = self._first.pop(job.id, None)
@@ -93,8 +130,8 @@ class Beliefs:
         if self._predicted is not None:
             self._predicted.end(job, work)
         elif work is not None and self.history:
-            known = self._complete.setdefault(job.profile, deque(maxlen=REMEMBERED))
-            known.append((_levels(job), work))
+            known = self._complete.setdefault(self._alike(job), deque(maxlen=REMEMBERED))
+            known.append((self._levels(job), work))
         self._shown.pop(job.id, None)
 
     def measure(
@@ -146,22 +183,23 @@ class Beliefs:
             self._began[job.profile] = noise
 
     def believe(self, round: Round) -> Round:
-        """Return the round as it is believed to be; it must hold no estimates."""
+        """Return the round as it is believed to be; estimates that it holds stay."""
         left = self._sizes(round) if self._predicted is None else self._told(round)
+        profiles = round.profiles
         lowest = {gpu_type.name: min(gpu_type.clocks) for gpu_type in round.cluster.gpu_types}
 
-        rigid = {name for name, each in round.profiles.items() if _is_rigid(each)}
+        known = {name for name, each in profiles.items() if not self._speeds or _is_known(each)}
 
         def state_of(state: JobState) -> JobState:
             job = state.job
             most = job.max_gpus or job.gpus
-            if job.profile not in rigid:
+            if job.profile not in known:
                 most = max(job.gpus, min(most, self._most_gpus(round, job)))
-            return self._state(state, left.get(job.id), most)
+            return self._state(state, job.estimate or left.get(job.id), most)
 
         return replace(
             round,
-            profiles=self._shown_profiles(round, lowest),
+            profiles=self._shown_profiles(round, lowest) if self._speeds else profiles,
             waiting=tuple(map(state_of, round.waiting)),
             running=tuple(map(state_of, round.running)),
         )
@@ -201,7 +239,7 @@ class Beliefs:
         if found is None:
             throughput = {
                 name: model
-                if isinstance(model, Rigid)
+                if isinstance(model, Rigid | Rated)
                 else believed(model, self._measured.get((profile.name, name), Measured()))
                 for name, model in profile.throughput.items()
             }
@@ -217,16 +255,22 @@ class Beliefs:
             self._first[job] = round.now_s, told
         return self._predicted.estimates(round)
 
+    def _levels(self, job: Job) -> Level:
+        """Return what jobs like a job share with it, the broadest first."""
+        return self._alike(job), job.user, job.gpus
+
     def _sizes(self, round: Round) -> dict[str, Estimate]:
         """Return what is believed of the sizes of live jobs."""
         alike: dict[str, list[JobState]] = {}
         for state in round.jobs:
-            alike.setdefault(state.job.profile, []).append(state)
+            alike.setdefault(self._alike(state.job), []).append(state)
         found: dict[str, Estimate] = {}
-        for profile, states in alike.items():
-            past = self._complete.get(profile, ())
+        for application, states in alike.items():
+            if all(state.job.estimate is not None for state in states):
+                continue
+            past = self._complete.get(application, ())
             done = [state.done_at(round.now_s) for state in states]
-            levels = [*(level for level, _ in past), *(_levels(state.job) for state in states)]
+            levels = [*(level for level, _ in past), *(self._levels(state.job) for state in states)]
             number: dict[object, int] = {}
             codes = np.array([[number.setdefault(x, len(number)) for x in row] for row in levels])
             work = np.array([*(work for _, work in past), *done])
@@ -246,9 +290,9 @@ class Beliefs:
         return found
 
 
-def _is_rigid(profile: Profile) -> bool:
-    """Tell whether jobs of a profile run on what they asked for."""
-    return any(isinstance(each, Rigid) for each in profile.throughput.values())
+def _is_known(profile: Profile) -> bool:
+    """Tell whether nothing is to be learnt of the speed: rigid jobs, and rates handed over."""
+    return any(isinstance(each, Rigid | Rated) for each in profile.throughput.values())
 
 
 def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:

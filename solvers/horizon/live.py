@@ -17,7 +17,7 @@ from ronda.instances.cluster import GpuType
 from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, TrainingLog
-from ronda.instances.profile import NoiseCurve, Profile, Rigid
+from ronda.instances.profile import NoiseCurve, Profile, Rated, Rigid
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 
 INFINITY = float("inf")
@@ -101,7 +101,7 @@ def measured_step(
     jobs without steps. `profile` is the true one.
     """
     model = profile.throughput[gpu_type.name]
-    if isinstance(model, Rigid):
+    if isinstance(model, Rigid | Rated):
         return None
     option, nodes = held.option, len(held.placement)
     step = fastest_step(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)

@@ -1,0 +1,161 @@
+"""Speed and value of the adapter for AdaptDL, beside AdaptDL's own policy on the same inputs.
+
+It needs ``pip install adaptdl-sched 'pymoo==0.5.0' 'numpy<2'`` in an environment of its own: that
+policy is of 2022.
+"""
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from ronda.instances.errors import InputError
+from ronda.solvers.adapters.pollux import Pollux
+
+PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
+"""Seconds of computing, across nodes and within one, as in AdaptDL's own tests."""
+
+RESTART = 0.1
+"""Share of a speed-up that a change costs in AdaptDL's objective."""
+
+Allocations = dict[int, list[int]]
+
+
+def measure_pollux(
+    jobs: int, nodes: int, gpus_per_node: int, rounds: int, seed: int
+) -> dict[str, Any]:
+    """Decide some rounds, each from the last one's allocations, with either policy.
+
+    `total_s` and `baseline_s` are seconds of a decision, means; `value` and `baseline_value` are
+    AdaptDL's objective of the last, `baseline_best` that of the best of its last population without
+    the nodes that there are not. `polished_value` is what its search makes of our last one when it
+    starts from that.
+    """
+    host = _Host(jobs, nodes, gpus_per_node, seed)
+    Pollux().optimize(*host.arguments({}))  # loads all
+    ours, ours_s = host.decide(Pollux().optimize, rounds)
+    policy = host.policy()
+    theirs, theirs_s = host.decide(policy.optimize, rounds)
+    polished, _ = host.decide(host.policy().optimize, 1, ours)
+    return {
+        "gpus": nodes * gpus_per_node,
+        "nodes": nodes,
+        "rounds": rounds,
+        "total_s": ours_s,
+        "baseline_s": theirs_s,
+        "value": host.value(ours, ours),
+        "baseline_value": host.value(theirs, theirs),
+        "baseline_best": host.best(policy),
+        "polished_value": host.value(polished, ours),
+        "valid": host.valid(ours),
+        "seed": seed,
+    }
+
+
+class _Host:
+    """Jobs and nodes in AdaptDL's own types."""
+
+    def __init__(self, jobs: int, nodes: int, gpus_per_node: int, seed: int) -> None:
+        for name, kind in (("int", int), ("float", float)):
+            if name not in vars(np):  # names that numpy had until 1.23
+                setattr(np, name, kind)
+        try:
+            load = importlib.import_module
+            goodput, speedup = load("adaptdl.goodput"), load("adaptdl_sched.policy.speedup")
+            utils, self._pollux = (
+                load("adaptdl_sched.policy.utils"),
+                load("adaptdl_sched.policy.pollux"),
+            )
+        except ImportError as error:
+            expected = "an environment with adaptdl-sched, pymoo 0.5.0 and numpy 1"
+            raise InputError("AdaptDL", str(error), expected) from None
+        rng, now = np.random.default_rng(seed), datetime(2026, 1, 1)
+
+        def job(k: int) -> Any:
+            perf = goodput.PerfParams(*(np.array(PERF) * rng.lognormal(0.0, 0.3, 6)), 1.14)
+            grad = goodput.GradParams(
+                sqr=0.00136 * rng.lognormal(0.0, 0.5), var=0.000502 * rng.lognormal()
+            )
+            speed = speedup.SpeedupFunction(
+                goodput.GoodputFunction(perf, grad, 128),
+                max_batch_size=5120,
+                atomic_bsz_range=(64, 256),
+            )
+            most, since = int(rng.choice([8, 16, 32])), now + timedelta(minutes=k)
+            return utils.JobInfo({"nvidia.com/gpu": 1, "pods": 1}, speed, since, 0, most)
+
+        has = {"nvidia.com/gpu": gpus_per_node, "pods": 32}
+        self.jobs = {k: job(k) for k in range(jobs)}
+        self.nodes = {k: utils.NodeInfo(has, preemptible=False) for k in range(nodes)}
+        self.template = utils.NodeInfo(has, preemptible=True)
+
+    def policy(self) -> Any:
+        """Return AdaptDL's own policy."""
+        return self._pollux.PolluxPolicy()
+
+    def arguments(self, base: Allocations) -> tuple[Any, ...]:
+        """Return what policies are asked with."""
+        return self.jobs, self.nodes, base, self.template
+
+    def decide(
+        self, optimize: Callable[..., Any], rounds: int, base: Allocations | None = None
+    ) -> tuple[Allocations, float]:
+        """Return the allocations after some rounds, and the mean seconds of one."""
+        held, seconds = base or {}, 0.0
+        for _ in range(rounds):
+            began = time.process_time()
+            held = dict(optimize(*self.arguments(held))[0])
+            seconds += time.process_time() - began
+        return held, seconds / rounds
+
+    def value(self, given: Allocations, base: Allocations) -> float:
+        """Return AdaptDL's objective of allocations, where others are held."""
+        out: dict[str, Any] = {}
+        self._problem(base)._evaluate(self._state(given)[None], out)
+        return -float(out["F"][0, 0])
+
+    def best(self, policy: Any) -> float:
+        """Return the greatest objective in AdaptDL's last population, cut to the real nodes."""
+        states = policy._prev_states.copy()
+        order = [list(policy._prev_jobs).index(job) for job in self.jobs]
+        states = states[:, order]
+        states[:, :, len(self.nodes) :] = 0
+        out: dict[str, Any] = {}
+        problem = self._problem({})
+        problem._evaluate(problem._repair(_Population(states)).reshape(states.shape), out)
+        return -float(out["F"][:, 0].min()) / (1.0 - RESTART)
+
+    def valid(self, given: Allocations) -> bool:
+        """Tell whether AdaptDL's repair finds nothing to repair."""
+        state = self._state(given)[None]
+        repaired = self._problem({})._repair(_Population(state)).reshape(state.shape)
+        return bool((repaired == state).all())
+
+    def _problem(self, base: Allocations) -> Any:
+        nodes: Sequence[Any] = [*self.nodes.values(), *len(self.nodes) * [self.template]]
+        return self._pollux.Problem(list(self.jobs.values()), nodes, self._state(base))
+
+    def _state(self, given: Mapping[int, list[int]]) -> Any:
+        """Return (jobs, 2 x nodes) replicas: the second half would be new nodes."""
+        state = np.zeros((len(self.jobs), 2 * len(self.nodes)), dtype=int)
+        for job, places in given.items():
+            np.add.at(state[job], places, 1)
+        return state
+
+
+class _Population:
+    """One individual, as AdaptDL's repair takes it."""
+
+    def __init__(self, states: Any) -> None:
+        self._states = states
+
+    def get(self, _: str) -> Any:
+        """Return the variables."""
+        return self._states.copy()
+
+    def new(self, _: str, states: Any) -> Any:
+        """Return the repaired ones."""
+        return states

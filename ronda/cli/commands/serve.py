@@ -1,0 +1,71 @@
+"""``ronda serve``: decide rounds over HTTP."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import policy_option, time_limit_option
+from ronda.cli.output import note
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label
+from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.serve import serve
+
+
+@taught(
+    "serve",
+    "ronda serve --workers 2",
+    "ronda serve --host 0.0.0.0 --token-file token.txt --time-limit 2",
+    "curl --data-binary @round.json 'http://127.0.0.1:8383/plan?policy=prices'",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65_535), default=8383, show_default=True)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the token that requests must show; needed for other addresses than loopback.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Processes that decide.  [default: a core each]"
+)
+@click.option("--max-mib", type=click.FloatRange(1e-3), default=32.0, show_default=True)
+@policy_option
+@time_limit_option(10.0, "For one round, its wait included; requests may ask for less.")
+def command(
+    host: str,
+    port: int,
+    token_file: Path | None,
+    workers: int | None,
+    max_mib: float,
+    policy: str,
+    time_limit: float,
+) -> None:
+    """Decide the rounds that are posted to /plan, in warm processes, until interrupted.
+
+    /healthz tells whether it is there, /metrics counts for Prometheus, /openapi.json says what may
+    be asked. A round that nobody decides in time is answered with what runs.
+    """
+    limits = Limits(
+        host=host,
+        port=port,
+        token=None if token_file is None else _token(token_file),
+        policy=policy,
+        workers=workers or len(os.sched_getaffinity(0)),
+        time_limit_s=time_limit,
+        body_mib=max_mib,
+    )
+
+    def ready() -> None:
+        note(f"http://{host}:{port}/plan, {limits.workers} processes")
+
+    asyncio.run(serve(limits, ready=ready))
+
+
+def _token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("--token-file", f"{label(path)}: {error}", "a file to read") from None

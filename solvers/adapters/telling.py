@@ -1,0 +1,32 @@
+"""What hosts that name all live jobs every time tell a façade: news, losses, and what runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ronda.solvers.embedding import Embedded
+
+
+def tell(
+    host: Embedded,
+    rows: Mapping[str, Mapping[str, Any]],
+    running: Mapping[str, object],
+    now_s: float,
+) -> None:
+    """Bring a façade up to date.
+
+    Parameters
+    ----------
+    rows
+        All live jobs, by id; one that is not here any more is complete.
+    running
+        What jobs run on now, as nodes; one that is not here does not run.
+    """
+    known = set(host.jobs)
+    rates = {job: row["rates"] for job, row in rows.items() if job in known and row.get("rates")}
+    host.update(
+        now_s=now_s,
+        completed=[job for job in host.jobs if job not in rows],
+        added=[row for job, row in rows.items() if job not in known],
+        measured=rates,
+        running={job: running.get(job) for job in rows},
+    )

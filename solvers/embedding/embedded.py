@@ -1,0 +1,366 @@
+"""ronda inside another scheduler: it is told what happens, and says what to change."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Lock, RLock
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.clock import Deadline, OutOfTimeError, cancellable
+from ronda.instances.check.ledger import Ledger
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import store
+from ronda.instances.job import Allocation, Costs, Job
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.profile import Profile
+from ronda.instances.round import Round
+from ronda.instances.rules.cluster import cluster_problems
+from ronda.instances.rules.jobs import cost_problems
+from ronda.instances.rules.problem import as_error, show
+from ronda.instances.rules.profile import profile_problems
+from ronda.solvers.contract import Policy
+from ronda.solvers.embedding.changes import Changes, changes, goes_on, node_names
+from ronda.solvers.embedding.jobs import UNTOLD
+from ronda.solvers.embedding.live import Live, started, stopped
+from ronda.solvers.embedding.news import Reader
+from ronda.solvers.embedding.plain import plain
+from ronda.solvers.embedding.rates import Ladder
+from ronda.solvers.embedding.records import FORMAT, Saved, Settings, Speeds, State
+from ronda.solvers.horizon.beliefs import Beliefs
+from ronda.solvers.horizon.guard import answer
+from ronda.solvers.registry import as_policy
+
+CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
+"""Seconds to check a plan, for each job, and the share of the limit left for it at most."""
+
+_SOLVING = Lock()
+"""Solvers of one process take turns: two in two threads may block each other."""
+
+
+class Embedded:
+    """A scheduler's other half: it holds jobs, beliefs and the last plan between decisions.
+
+    It does nothing but decide: it starts no thread, opens no file, prints nothing, sets nothing up.
+    Any thread may call it; calls wait for each other, but for `cancel`.
+
+    Parameters
+    ----------
+    policy
+        A policy, or its name with parameters.
+    cluster
+        The machines.
+    profiles
+        Models of speed that jobs share, by name.
+    costs
+        What starts, changes and stops cost; a job may have its own.
+    length_s
+        Seconds between decisions, about.
+    history
+        Whether sizes of completed jobs tell of those of others alike, where none was declared.
+    speeds
+        Whether the models of `profiles` are ``"given"``, or ``"learnt"`` from steps that jobs
+        measure: then a model says no more than where its jobs can run.
+    ladder
+        GPU counts that callables are asked for: ``"pool"``, ``"all"`` or the counts.
+    node_names
+        Names of the nodes, in their order; None: that of the group and a number.
+    seed
+        Of everything random.
+
+    Examples
+    --------
+    >>> import ronda
+    >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
+    >>> host = ronda.Embedded("prices", cluster)
+    >>> host.update(added=[{"id": "a", "work": 900.0, "rates": {8: 1.0, 16: 1.8, 24: 2.5}}])
+    >>> host.decide(deadline_s=5.0).start["a"].nodes
+    {'nodes-0': 8, 'nodes-1': 8, 'nodes-2': 8}
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        cluster: Cluster,
+        *,
+        profiles: Mapping[str, Profile] | None = None,
+        costs: Costs | None = None,
+        length_s: float = 60.0,
+        history: bool = True,
+        speeds: Speeds = "given",
+        ladder: Ladder = "pool",
+        node_names: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        names = _names(cluster, node_names)
+        settings = Settings(
+            cluster=cluster,
+            profiles=dict(profiles or {}),
+            costs=costs or Costs(),
+            length_s=length_s,
+            history=history,
+            speeds=speeds,
+            ladder=ladder if isinstance(ladder, str) else list(ladder),
+            node_names=names,
+            seed=seed,
+        )
+        self._set_up(policy, settings)
+
+    def _set_up(self, policy: Policy | str, settings: Settings) -> None:
+        """Check the settings and make what follows from them."""
+        self._spec = policy if isinstance(policy, str) else None
+        self._policy, self._settings = as_policy(policy), settings
+        cluster = settings.cluster
+        found = [
+            *cluster_problems(cluster),
+            *cost_problems(settings.costs),
+            *profile_problems(settings.profiles, cluster),
+        ]
+        if found:
+            raise as_error("Embedded", found)
+        self._reader = Reader(settings)
+        learns = settings.speeds == "learnt"
+        self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
+        self._state = State()
+        self._profiles: dict[str, Profile] = {}
+        self._lock, self._cancelled = RLock(), Event()
+
+    def _alike(self, job: Job) -> str:
+        """Return the application of a job; sizes in GPU-seconds are those of another one."""
+        of = self._state.jobs.get(job.id)
+        name = job.profile if of is None else of.application
+        return f"{UNTOLD}: {name}" if job.profile == UNTOLD else name
+
+    def update(
+        self,
+        *,
+        now_s: float | None = None,
+        added: object = (),
+        removed: Iterable[str] = (),
+        completed: Iterable[str] | Mapping[str, float] = (),
+        progress: Mapping[str, float] | None = None,
+        measured: object = None,
+        running: Mapping[str, object] | None = None,
+        power_cap_w: float | None = None,
+    ) -> None:
+        """Tell what has happened since the last decision; all of it counts, or nothing.
+
+        Parameters
+        ----------
+        now_s
+            The time, in seconds of any clock that does not go back; None: as before.
+        added
+            Rows of jobs, as `make_round` takes them, without their state.
+        removed
+            Jobs that are gone without having completed.
+        completed
+            Jobs that are complete, or how much work each was (else: what it had done).
+        progress
+            Work that jobs have done in all, in the unit of their rates.
+        measured
+            Rates of jobs from now on, by id or as a frame with a column ``job``; or, by id, the
+            `StepTime` of jobs whose models are learnt.
+        running
+            What jobs really run on, as nodes; None of one that does not run. Jobs that are not
+            named run as was decided.
+        power_cap_w
+            Power that the cluster may draw from now on; None: as before (infinite: no limit).
+
+        Raises
+        ------
+        InputError
+            Names the job and the field or column that is wrong.
+        """
+        with self._lock:
+            state = msgspec.structs.replace(self._state, jobs=dict(self._state.jobs))
+            read = self._reader
+            read.clock(state, now_s, power_cap_w)
+            works = dict(completed) if isinstance(completed, Mapping) else dict.fromkeys(completed)
+            ended = read.gone(state, works, "completed") + read.gone(state, removed, "removed")
+            read.add(state, added)
+            steps = read.measure(state, measured)
+            read.progress(state, progress or {})
+            read.run(state, running or {})
+            self._learn(ended, works, state.now_s)
+            for where, way, step in steps:
+                self._beliefs.measure(where, way, step.compute_s, step.sync_s)
+            self._state, self._profiles = state, self._profiles_of(state)
+
+    def decide(self, deadline_s: float | None = None) -> Changes:
+        """Decide what runs from now on, and take it that the host does so.
+
+        Whatever the policy does, within about the deadline there is an answer in which what runs
+        keeps running and what fits beside it starts. The same state gives the same answer, unless
+        the clock cut the search.
+        """
+        deadline = Deadline(deadline_s, cancelled=self._cancelled)
+        with self._lock, _turn(deadline) as mine:
+            round, before = self._round(), self._state
+            if not mine:
+                return Changes(plan=_kept(round, StopReason.TIME_LIMIT))
+            limit_s = deadline.limit_s or 0.0
+            check_s = min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * limit_s)
+            try:
+                with cancellable(self._cancelled):
+                    plan = answer(
+                        self._policy,
+                        self._beliefs.believe(round),
+                        Ledger(round.cluster),
+                        deadline=deadline.sooner(check_s),
+                        seed=self._settings.seed,
+                        initial=before.plan,
+                    )
+            except OutOfTimeError:
+                plan = _kept(round, StopReason.TIME_LIMIT)
+            if self._cancelled.is_set():
+                self._cancelled.clear()
+                return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
+            names = self._settings.node_names
+            found = changes(round.cluster, names, round.held, plan)
+            self._state = self._carried_out(plan)
+            return found
+
+    def cancel(self) -> None:
+        """Let the decision that is being made, or else the next one, change nothing.
+
+        It returns at its next checkpoint; a call of HiGHS on the way ends by its own limits.
+        """
+        self._cancelled.set()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The ids of the jobs that are live."""
+        return tuple(self._state.jobs)
+
+    @property
+    def running(self) -> dict[str, Allocation]:
+        """What jobs run on, by id."""
+        return {
+            job: of.state.allocation
+            for job, of in self._state.jobs.items()
+            if of.state.allocation is not None
+        }
+
+    def round(self) -> Round:
+        """Return the round as policies see it now, beliefs included."""
+        with self._lock:
+            return self._beliefs.believe(self._round())
+
+    def save(self, path: str | Path | None = None) -> bytes:
+        """Return all that is needed to go on in another process; write it to a file if asked."""
+        with self._lock:
+            saved = Saved(
+                format=FORMAT,
+                policy=self._spec,
+                settings=self._settings,
+                state=self._state,
+                believed=self._beliefs.save(),
+            )
+            data = msgspec.msgpack.encode(saved)
+        if path is not None:
+            store(Path(path), data)
+        return data
+
+    @classmethod
+    def restore(cls, saved: bytes | str | Path, policy: Policy | str | None = None) -> "Embedded":
+        """Return one that goes on where another one was saved, from bytes or a file.
+
+        Parameters
+        ----------
+        policy
+            Another one; it must be given if the first one was no name.
+        """
+        data = saved if isinstance(saved, bytes) else Path(saved).read_bytes()
+        try:
+            found = msgspec.msgpack.decode(data, type=Saved)
+        except msgspec.DecodeError as error:
+            raise InputError("saved state", str(error), "what Embedded.save made") from None
+        chosen = policy if policy is not None else found.policy
+        if found.format != FORMAT:
+            raise InputError("saved state", show(found.format), FORMAT)
+        if chosen is None:
+            raise InputError("policy", "none: it was saved with one that has no name", "one")
+        made = cls.__new__(cls)
+        made._set_up(chosen, found.settings)
+        made._state = found.state
+        made._profiles = made._profiles_of(found.state)
+        made._beliefs.restore(found.believed)
+        return made
+
+    def _learn(self, ended: Iterable[Live], works: Mapping[str, object], now_s: float) -> None:
+        """Tell the beliefs which jobs are gone."""
+        for of in ended:
+            job, work = of.state.job, None
+            if of.job.id in works:
+                told = plain(works[of.job.id])
+                known = of.state.done_at(now_s) if of.known else of.done
+                work = float(told) if isinstance(told, int | float) else known
+            self._beliefs.end(job, work if work and of.known else None)
+
+    def _profiles_of(self, state: State) -> dict[str, Profile]:
+        """Return the profiles of live jobs; the same object as long as they are the same."""
+        found = {of.profile.name: of.profile for of in state.jobs.values()}
+        last = self._profiles
+        same = found.keys() == last.keys() and all(found[n] is last[n] for n in found)
+        return last if same else found
+
+    def _round(self) -> Round:
+        """Return the round without beliefs."""
+        state, settings = self._state, self._settings
+        states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
+        return Round(
+            now_s=state.now_s,
+            length_s=settings.length_s,
+            cluster=settings.cluster,
+            profiles=self._profiles,
+            waiting=tuple(each for each in states if each.allocation is None),
+            running=tuple(each for each in states if each.allocation is not None),
+            costs=settings.costs,
+            power_cap_w=state.power_cap_w,
+            asleep=state.asleep,
+        )
+
+    def _carried_out(self, plan: Plan) -> State:
+        """Return the state once a plan is carried out."""
+        state, settings = self._state, self._settings
+        wake_s, jobs = settings.cluster.topology.wake_s, dict(state.jobs)
+        asleep = state.asleep if plan.asleep is None else plan.asleep
+        for job, of in jobs.items():
+            given, held = plan.allocations.get(job), of.state.allocation
+            if given is None:
+                jobs[job] = stopped(of, state.now_s)
+            elif not goes_on(held, given):
+                nodes = [node for node, _ in given.placement if node in state.asleep]
+                wait_s = max((float(wake_s[node]) for node in nodes), default=0.0)
+                jobs[job] = started(of, given, settings.costs, state.now_s, wait_s)
+            elif given is not held:
+                jobs[job] = replace(of, state=replace(of.state, allocation=given))
+        return msgspec.structs.replace(state, jobs=jobs, plan=plan, asleep=asleep)
+
+
+@contextmanager
+def _turn(deadline: Deadline) -> Iterator[bool]:
+    """Wait until no other decision of this process is being made; tell whether there is time."""
+    mine = _SOLVING.acquire(timeout=-1 if deadline.limit_s is None else deadline.left())
+    try:
+        yield mine
+    finally:
+        if mine:
+            _SOLVING.release()
+
+
+def _kept(round: Round, stop: StopReason) -> Plan:
+    """Return the plan in which all goes on as it is."""
+    return Plan(allocations=round.held, stop=stop, status=SolutionStatus.FALLBACK)
+
+
+def _names(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
+    """Return the names of nodes, each once."""
+    if names is None:
+        return node_names(cluster)
+    nodes = sum(group.count for group in cluster.node_groups)
+    if len(names) != nodes or len(set(names)) != nodes:
+        raise InputError("node_names", f"{len(set(names))} names", f"{nodes}, one a node")
+    return [str(name) for name in names]

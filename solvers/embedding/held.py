@@ -1,0 +1,122 @@
+"""What a job runs on, told by its nodes: the option that it is, and the rows that it needs."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from ronda.formulations.options.application import application, pool_shapes
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation, Job
+from ronda.instances.profile import Profile, Rated
+from ronda.instances.rules.problem import show
+from ronda.solvers.embedding.plain import plain
+
+Placement = tuple[tuple[int, int], ...]
+
+
+def placement_of(
+    given: object, cluster: Cluster, number: Mapping[str, int], place: str
+) -> Placement:
+    """Return a placement from GPUs by node: ``{node: GPUs}``, pairs, or a node for each GPU.
+
+    Nodes are names (`number` has their index) or indices.
+    """
+    if isinstance(given, Mapping):
+        pairs: Iterable[Any] = given.items()
+    else:
+        listed = list(given) if isinstance(given, Iterable) else [given]
+        pairs = [pair if isinstance(pair, tuple | list) else (pair, 1) for pair in listed]
+    gpus: dict[int, int] = {}
+    for node, count in pairs:
+        index, n = number.get(str(node), plain(node)), plain(count)
+        if not isinstance(index, int) or not 0 <= index < len(cluster.topology.node_gpus):
+            raise InputError(f"{place}, nodes", show(plain(node)), "a node of the cluster")
+        if not isinstance(n, int) or n < 1:
+            raise InputError(f"{place}, nodes", f"{show(n)} GPUs", "at least 1 on each node")
+        gpus[index] = gpus.get(index, 0) + n
+    pools = {int(cluster.topology.node_pool[node]) for node in gpus}
+    if len(pools) != 1:
+        raise InputError(f"{place}, nodes", show(sorted(gpus)), "nodes of one pool, at least one")
+    return tuple(sorted(gpus.items()))
+
+
+def held(
+    cluster: Cluster,
+    job: Job,
+    profile: Profile,
+    placement: Placement,
+    *,
+    clock: float = 1.0,
+    batch: float | None = None,
+) -> Allocation | None:
+    """Return what a job runs on; None if the profile has no speed for that.
+
+    Its rate is that on these nodes.
+    """
+    topology = cluster.topology
+    pool = int(topology.node_pool[placement[0][0]])
+    of = application(profile, pool_shapes(cluster)[pool])
+    if of is None:
+        return None
+    gpus = sum(n for _, n in placement)
+    option = of.option(gpus, of.batch(job) if batch is None else batch, None, clock=clock)
+    spread = None if option is None else of.spread(option, len(placement))
+    if spread is None:
+        return None
+    allocation = Allocation(option=spread, placement=placement)
+    racks = len({int(topology.node_rack[node]) for node, _ in placement})
+    rate = of.rate_on(allocation, racks, None)
+    return Allocation(option=replace(spread, rate=rate), placement=placement) if rate else None
+
+
+def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: float) -> Profile:
+    """Return a profile of rates with those of what a job runs on, `rate` where it has none.
+
+    That on the fewest nodes stands in for that on more, and the other way round.
+    """
+    option = allocation.option
+    shape = pool_shapes(cluster)[option.pool]
+    kind = shape.pool.gpu_type
+    table = profile.throughput.get(kind.name)
+    if not isinstance(table, Rated):
+        table = Rated(gpus=(), nodes=(), batch=(), clock=(), rate=())
+    known = dict(
+        zip(
+            zip(table.gpus, table.nodes, table.batch, table.clock, strict=True),
+            table.rate,
+            strict=True,
+        )
+    )
+    ways = [
+        (option.gpus, nodes, option.batch, option.clock)
+        for nodes in dict.fromkeys((shape.nodes(option.gpus), len(allocation.placement)))
+    ]
+    told = [known[way] for way in ways if way in known]
+    for way in ways:
+        if way not in known:
+            table = _more(table, way, told[0] if told else rate, kind.idle_w)
+    batches = tuple(sorted({*profile.batches, profile.base_batch, option.batch}))
+    return replace(
+        profile,
+        throughput=profile.throughput | {kind.name: table},
+        batches=batches if len(batches) > 1 else profile.batches,
+    )
+
+
+def _more(table: Rated, way: tuple[int, int, float, float], rate: float, idle_w: float) -> Rated:
+    """Return a table with one more row; it draws the watts of the nearest GPU count, if any do."""
+    gpus, nodes, batch, clock = way
+    watts = table.power_w
+    if watts:
+        near = min(range(len(watts)), key=lambda k: abs(table.gpus[k] - gpus))
+        watts = (*watts, max(watts[near] * gpus / table.gpus[near], gpus * idle_w))
+    return Rated(
+        gpus=(*table.gpus, gpus),
+        nodes=(*table.nodes, nodes),
+        batch=(*table.batch, batch),
+        clock=(*table.clock, clock),
+        rate=(*table.rate, rate),
+        power_w=watts,
+    )

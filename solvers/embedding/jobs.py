@@ -1,0 +1,155 @@
+"""Jobs as a host has them, made into `Job` records; what is wrong is told by job and field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.prediction.speeds import UNKNOWN
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Estimate, Job
+from ronda.instances.profile import Profile
+from ronda.instances.rules.diagnose import mismatch, nearest
+from ronda.instances.rules.jobs import job_problems
+from ronda.instances.rules.problem import as_error, show
+from ronda.solvers.embedding.plain import plain
+from ronda.solvers.embedding.rates import Host, Rates, Tables, tables
+
+UNTOLD = "speed not known yet"
+"""Name of the profile of jobs without rates: the unit of their speed means nothing."""
+
+OWN = ("work", "work_sd", "rates", "application")
+"""What a host may say of a job beside the fields of a `Job`."""
+
+Record = TypeVar("Record")
+
+FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"))
+
+
+class Given(NamedTuple):
+    """A job as its host described it.
+
+    `application` names jobs that are alike; `size` is its total work as declared, or None. `speeds`
+    are rates of its own; None: those of its profile, or not known yet.
+    """
+
+    job: Job
+    application: str
+    size: Estimate | None
+    speeds: Tables | None
+
+
+def given_jobs(
+    rows: Sequence[Mapping[str, Any]],
+    host: Host,
+    profiles: Mapping[str, Profile],
+    told: Mapping[str, Tables] | None = None,
+) -> list[Given]:
+    """Return jobs from rows with the fields of a `Job` and those of `OWN`.
+
+    Rates stand in the row, are `told` for all jobs at once, or are those of the profile that the
+    row names; without any of them they are not known yet. InputError names each job and field.
+    """
+    told = told or {}
+    ids = [str(row.get("id", "")) for row in rows]
+    rates: dict[str, Rates] = {
+        name: row["rates"]
+        for name, row in zip(ids, rows, strict=True)
+        if row.get("rates") is not None and name not in told
+    }
+    speeds = {**told, **tables(host, rates)}
+    return [
+        _given(row, place_of(k, row), profiles, speeds.get(name))
+        for k, (row, name) in enumerate(zip(rows, ids, strict=True))
+    ]
+
+
+def place_of(k: int, row: Mapping[str, Any]) -> str:
+    """Return where a job stands, for errors."""
+    return f"jobs[{k}] (id {row['id']!r})" if "id" in row else f"jobs[{k}]"
+
+
+def _given(
+    row: Mapping[str, Any], place: str, profiles: Mapping[str, Profile], speeds: Tables | None
+) -> Given:
+    fields = {key: plain(value) for key, value in row.items() if key not in OWN}
+    for key in fields:
+        if key not in FIELDS:
+            raise InputError(place, f"unknown field {show(key)}", nearest(key, [*FIELDS, *OWN]))
+    named = fields.get("profile")
+    if named is not None and speeds is None and named not in profiles:
+        expected = "rates, or the name of a profile that was handed over"
+        raise InputError(f"{place}, field profile", show(named), expected)
+    job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
+    application = row.get("application", named or job.name or job.id)
+    return Given(job, str(plain(application)), _size(row, place), speeds)
+
+
+def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Record:
+    """Return a record of plain fields; InputError names the field that is wrong."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        problem = mismatch(error, fields, kind)
+        at = f"{place}, field {problem.place}" if problem.place else place
+        raise InputError(at, problem.found, problem.expected) from None
+
+
+def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
+    """Return the declared size of a job, None if none is."""
+    if row.get("work") is None:
+        return None
+    fields = {"work": plain(row["work"]), "sd": plain(row.get("work_sd", 0.0))}
+    return converted(fields, Estimate, place)
+
+
+def shown(given: Given, untold: Profile, profiles: Mapping[str, Profile]) -> tuple[Job, Profile]:
+    """Return a job as policies see it, and its profile.
+
+    Of rates of its own: it may have the GPUs that have a row, within the limits of the host. Where
+    nothing is known of its speed, it gets what its user asked for, and its size means nothing.
+    """
+    job, speeds = given.job, given.speeds
+    if speeds is None:
+        if job.profile in profiles:
+            return replace(job, estimate=given.size), profiles[job.profile]
+        return replace(job, profile=UNTOLD, min_gpus=None, max_gpus=None), untold
+    counts = {n for table in speeds.values() for n in table.gpus} | {job.gpus}
+    least = min(counts) if job.min_gpus is None else job.min_gpus
+    most = max(counts) if job.max_gpus is None else job.max_gpus
+    name = f"rates of {job.id}"
+    profile = rated_profile(name, speeds, job.batch)
+    estimate = given.size
+    return replace(job, profile=name, min_gpus=least, max_gpus=most, estimate=estimate), profile
+
+
+def rated_profile(name: str, speeds: Tables, batch: float | None = None) -> Profile:
+    """Return the profile of a job with rates of its own."""
+    batches = sorted({b for table in speeds.values() for b in table.batch})
+    return Profile(
+        name=name,
+        throughput=dict(speeds),
+        base_batch=batches[0] if batch is None else batch,
+        batches=tuple(batches) if len(batches) > 1 or batch is not None else (),
+    )
+
+
+def unknown_profile(cluster: Cluster) -> Profile:
+    """Return the profile of jobs whose speed is not known yet, on any GPU."""
+    return Profile(name=UNTOLD, throughput={t.name: UNKNOWN for t in cluster.gpu_types})
+
+
+def refuse_odd(
+    given: Sequence[Given],
+    shown: Sequence[Job],
+    profiles: Mapping[str, Profile],
+    cluster: Cluster,
+) -> None:
+    """Refuse jobs that contradict themselves, or that nothing in the cluster could hold."""
+    pairs = zip(given, shown, strict=True)
+    jobs = [each.job if each.speeds is None else job for each, job in pairs]
+    found = list(job_problems(jobs, lambda k: f"jobs[{k}]", profiles, cluster))
+    if found:
+        raise as_error("jobs", found)

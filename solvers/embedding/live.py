@@ -1,0 +1,165 @@
+"""A job while its host knows it: what was said of it, and its state as policies see it."""
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState
+from ronda.instances.profile import Profile
+from ronda.solvers.embedding.held import Placement, held, with_way
+from ronda.solvers.embedding.jobs import UNTOLD, Given, shown
+from ronda.solvers.embedding.rates import Tables
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """One job.
+
+    `job`, `application`, `size` and `speeds` are as its host gave them (see `Given`). `done` is the
+    work that the host has reported. `state` and `profile` are what is shown: of a job whose speed
+    is not known, its work counts in GPU-seconds.
+    """
+
+    job: Job
+    application: str
+    size: Estimate | None
+    speeds: Tables | None
+    done: float
+    state: JobState
+    profile: Profile
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of its speed."""
+        return self.profile.name != UNTOLD
+
+
+def live(given: Given, untold: Profile, shared: dict[str, Profile]) -> Live:
+    """Return a job that has just been submitted."""
+    job, profile = shown(given, untold, shared)
+    state = JobState(job=job, since_s=job.submit_s)
+    return Live(
+        job=given.job,
+        application=given.application,
+        size=given.size,
+        speeds=given.speeds,
+        done=0.0,
+        state=state,
+        profile=profile,
+    )
+
+
+def at_rates(of: Live, speeds: Tables, cluster: Cluster, untold: Profile, now_s: float) -> Live:
+    """Return a job with other rates; what it has done by now was done at the old ones.
+
+    Without a row for what it runs on, that keeps its rate. InputError if that is not known.
+    """
+    given = Given(of.job, of.application, of.size, speeds)
+    job, profile = shown(given, untold, {})
+    state, done = of.state, of.done
+    if of.known:
+        done = state.done_at(now_s)
+    since_s = max(state.since_s, now_s) if state.allocation is not None else state.since_s
+    before = state.allocation
+    if before is not None:
+        option = before.option
+        batch = option.batch if of.known else None
+        found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
+        if found is None and not of.known:
+            how = f"none for the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
+            raise InputError(f"rates of job {job.id!r}", how, "a row for what it runs on")
+        if found is None:
+            profile = with_way(profile, cluster, before, option.rate)
+            found = before
+        kept = replace(found.option, span=option.span)
+        state = replace(state, allocation=Allocation(option=kept, placement=before.placement))
+    state = replace(state, job=job, done=done, since_s=since_s)
+    return replace(of, speeds=speeds, done=done, state=state, profile=profile)
+
+
+def progressed(of: Live, done: float, now_s: float) -> Live:
+    """Return a job of which its host says how much it has done."""
+    if not of.known:
+        return replace(of, done=done)
+    state = replace(of.state, done=done)
+    if state.allocation is not None:
+        state = replace(state, since_s=max(state.since_s, now_s))
+    return replace(of, done=done, state=state)
+
+
+def stopped(of: Live, now_s: float) -> Live:
+    """Return a job that gives up what it holds."""
+    state = of.state
+    if state.allocation is None:
+        return of
+    return replace(
+        of,
+        state=replace(
+            state,
+            allocation=None,
+            since_s=now_s,
+            done=state.done_at(now_s),
+            gpu_s=state.gpu_s + state.allocation.option.gpus * (now_s - state.held_s),
+            owed_s=state.owed_at(now_s),
+            pause_s=None,
+        ),
+    )
+
+
+def started(of: Live, given: Allocation, usual: Costs, now_s: float, wake_s: float = 0.0) -> Live:
+    """Return a job that begins to hold an allocation, after a pause and once nodes are awake."""
+    state = of.state
+    pause_s = state.pause_at(now_s, given.option.gpus, usual)
+    before = stopped(of, now_s).state
+    return replace(
+        of,
+        state=replace(
+            before,
+            allocation=given,
+            since_s=now_s + wake_s + pause_s,
+            held_s=now_s,
+            restarts=state.restarts + state.started,
+            started=True,
+            owed_s=0.0,
+            pause_s=pause_s,
+        ),
+    )
+
+
+def runs_on(
+    of: Live,
+    placement: Placement,
+    cluster: Cluster,
+    now_s: float,
+    *,
+    clock: float,
+    batch: float | None,
+) -> Live:
+    """Return a job that its host says runs on these nodes, since now unless it did so already."""
+    now = of.state.allocation
+    if now is not None and now.placement == placement and now.option.clock == clock:
+        return of
+    job, profile = of.state.job, of.profile
+    found = held(cluster, job, profile, placement, clock=clock, batch=batch)
+    if found is None:
+        gpus = sum(n for _, n in placement)
+        how = f"{gpus} GPUs of {len(placement)} nodes at clock {clock:g}, without a rate"
+        raise InputError(f"running: job {job.id!r}", how, "a row of its rates for that")
+    if not of.known:
+        job = replace(job, gpus=found.option.gpus)
+    low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+    if not low <= found.option.gpus <= high:
+        how = f"{found.option.gpus} GPUs"
+        raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
+    state = replace(
+        stopped(of, now_s).state,
+        job=job,
+        allocation=found,
+        since_s=now_s,
+        held_s=now_s,
+        restarts=of.state.restarts + of.state.started,
+        started=True,
+        owed_s=0.0,
+        pause_s=None,
+    )
+    return replace(of, state=state)

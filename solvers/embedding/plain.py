@@ -1,0 +1,137 @@
+"""What hosts hand over, as plain columns and values: of dicts, numpy arrays and data frames.
+
+No frame library is imported: a frame is what has ``columns`` and gives one by ``frame[name]``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import one_of, show
+
+Columns = dict[str, NDArray[Any]]
+"""Arrays of one length, by name."""
+
+
+def is_frame(given: object) -> bool:
+    """Tell whether something is a data frame, of pandas, polars or alike."""
+    return hasattr(given, "columns") and hasattr(given, "__getitem__")
+
+
+def columns_of(
+    given: object, place: str, *, required: Sequence[str], optional: Sequence[str]
+) -> Columns:
+    """Return the columns of a frame, a mapping of arrays, or a sequence of mappings.
+
+    A single value stands for all rows. InputError, with `place` and the column, for columns that
+    are missing, unknown or of different lengths.
+    """
+    found = dict(_raw(given, place))
+    known = (*required, *optional)
+    for name in found:
+        if name not in known:
+            raise InputError(place, f"unknown column {show(name)}", one_of(known))
+    for name in required:
+        if name not in found:
+            raise InputError(place, f"no column {show(name)}", f"columns {', '.join(required)}")
+    arrays = {name: _array(column) for name, column in found.items()}
+    lengths = {len(array) for array in arrays.values() if array.ndim}
+    if len(lengths) > 1:
+        told = ", ".join(f"{len(a)} {name}" for name, a in arrays.items() if a.ndim)
+        raise InputError(place, f"columns of {told}", "columns of one length")
+    rows = lengths.pop() if lengths else 1
+    return {n: a if a.ndim else np.repeat(a[None], rows) for n, a in arrays.items()}
+
+
+def _raw(given: object, place: str) -> Iterable[tuple[str, Any]]:
+    if is_frame(given):
+        frame: Any = given
+        return ((str(name), frame[name]) for name in frame.columns)
+    if isinstance(given, Mapping):
+        return given.items()
+    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
+        names = dict.fromkeys(name for row in given for name in row)
+        for k, row in enumerate(given):
+            for name in names:
+                if name not in row:
+                    raise InputError(f"{place}, row {k}", f"no {show(name)}", "it, as other rows")
+        return ((name, [row[name] for row in given]) for name in names)
+    expected = "a data frame, columns by name, or a list of dicts"
+    raise InputError(place, f"{type(given).__name__}", expected)
+
+
+def _array(column: Any) -> NDArray[Any]:
+    if hasattr(column, "to_numpy"):
+        return np.asarray(column.to_numpy())
+    found = np.asarray(column)
+    return found if found.ndim < 2 else np.fromiter(column, dtype=object)
+
+
+def numbers(columns: Columns, name: str, place: str, *, whole: bool = False) -> Floats:
+    """Return a column as finite floats, whole if asked; InputError names the first other one."""
+    column = columns[name]
+    try:
+        values = column.astype(float)
+    except (TypeError, ValueError):
+        bad = next(k for k, value in enumerate(column.tolist()) if not _is_number(value))
+        raise _odd(column, bad, name, place, whole=whole) from None
+    odd = ~np.isfinite(values) | ((values != np.floor(values)) if whole else False)
+    if odd.any():
+        raise _odd(column, int(np.argmax(odd)), name, place, whole=whole)
+    return values
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _odd(column: NDArray[Any], row: int, name: str, place: str, *, whole: bool) -> InputError:
+    value = column[row]
+    expected = "a whole number" if whole else "a finite number"
+    return InputError(f"{place}, column {name}, row {row}", show(plain(value)), expected)
+
+
+def plain(value: Any) -> Any:
+    """Return a value without numpy: numbers, strings, lists and dicts."""
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)  # frames turn whole numbers into others where one is missing
+    if isinstance(value, Mapping):
+        return {plain(key): plain(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value
+
+
+def rows_of(given: object, place: str) -> list[dict[str, Any]]:
+    """Return rows by name of column, without the cells that a frame says are missing."""
+    if is_frame(given) or isinstance(given, Mapping):
+        columns = {name: _array(column).tolist() for name, column in _raw(given, place)}
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            told = ", ".join(f"{len(c)} {name}" for name, c in columns.items())
+            raise InputError(place, f"columns of {told}", "columns of one length")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return [{k: v for k, v in row.items() if not _is_missing(v)} for row in rows]
+    if isinstance(given, Iterable):
+        return [_row(row, f"{place}[{k}]") for k, row in enumerate(given)]
+    raise InputError(place, type(given).__name__, "a list of dicts, or a data frame")
+
+
+def _row(row: object, place: str) -> dict[str, Any]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    raise InputError(place, type(row).__name__, "a dict")
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value != value  # NaN, NaT

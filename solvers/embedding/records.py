@@ -1,0 +1,69 @@
+"""What an embedded ronda is made with and remembers, as records that can be written."""
+
+from typing import Literal
+
+import msgspec
+
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Costs
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Profile
+from ronda.solvers.embedding.live import Live
+from ronda.solvers.horizon.beliefs import Saved as Believed
+
+FORMAT = "ronda/embedded/1"
+
+Speeds = Literal["given", "learnt"]
+"""Whether models that jobs share are known, or only what they can be: then steps are measured."""
+
+
+class StepTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step took on what a job runs on.
+
+    Attributes
+    ----------
+    compute_s
+        Seconds of computing in a pass, at full clock.
+    sync_s
+        Seconds of synchronising that do not overlap with it.
+    local_batch
+        Samples of a GPU in a pass; None: its share of the global batch.
+    """
+
+    compute_s: float
+    sync_s: float = 0.0
+    local_batch: float | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an `Embedded` is made with, but for the policy."""
+
+    cluster: Cluster
+    profiles: dict[str, Profile]
+    costs: Costs
+    length_s: float
+    history: bool
+    speeds: Speeds
+    ladder: str | list[int]
+    node_names: list[str]
+    seed: int
+
+
+class State(msgspec.Struct, kw_only=True):
+    """What an `Embedded` remembers: replaced as a whole, so that an update is done or not."""
+
+    now_s: float = 0.0
+    power_cap_w: float | None = None
+    jobs: dict[str, Live] = {}
+    plan: Plan | None = None
+    asleep: tuple[int, ...] = ()
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """An `Embedded` as it is written."""
+
+    format: str
+    policy: str | None
+    settings: Settings
+    state: State
+    believed: Believed

@@ -1,0 +1,199 @@
+"""The application: routes, who may ask, how much and how long, and what is counted (ASGI)."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ronda.instances.errors import InputError
+from ronda.instances.files.canonical import encode
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.serving.lanes import Answer, Lanes, LateError
+from ronda.solvers.serving.limits import Limits, served
+from ronda.solvers.serving.openapi import document
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+JSON, TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
+ROUTES = {"/plan": "POST", "/healthz": "GET", "/metrics": "GET", "/openapi.json": "GET"}
+OPEN = ("/healthz",)
+"""What may be asked without the token."""
+
+
+class RefusedError(Exception):
+    """A request that gets a 4xx, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status, self.why = status, why
+        super().__init__(why)
+
+
+class GoneError(Exception):
+    """The client has hung up."""
+
+
+class App:
+    """One server's application."""
+
+    def __init__(self, limits: Limits, lanes: Lanes) -> None:
+        self.limits, self.lanes = limits, lanes
+        self._registry = registry = CollectorRegistry()
+        labels = ("route", "status")
+        self._requests = Counter("ronda_requests", "Requests.", labels, registry=registry)
+        self._seconds = Histogram(
+            "ronda_plan_seconds",
+            "Seconds from a round to its plan, the wait included.",
+            buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60),
+            registry=registry,
+        )
+        self._fallbacks = Counter(
+            "ronda_late", "Rounds that the server answered.", registry=registry
+        )
+        waiting = Gauge("ronda_waiting", "Rounds that wait for a process.", registry=registry)
+        waiting.set_function(lambda: self.lanes.waiting)
+        memory = Gauge("ronda_rss_bytes", "Memory of server and processes.", registry=registry)
+        memory.set_function(lambda: rss_bytes([psutil.Process().pid, *self.lanes.pids]))
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        path = scope["path"] if scope["path"] in ROUTES else "other"
+        kind, more = JSON, []
+        try:
+            kind, answer = await self._answer(scope, receive)
+        except GoneError:
+            self._requests.labels(path, "gone").inc()
+            return
+        except RefusedError as refused:
+            answer = Answer(refused.status, refused.why.encode())
+        except InputError as error:
+            answer = Answer(400, str(error).encode())
+        if answer.status != 200:  # whoever sends nonsense, or too much, is not listened to further
+            kind, more = JSON, [(b"connection", b"close")]
+            body = msgspec.json.encode({"error": answer.body.decode()})
+            answer = Answer(answer.status, body)
+        self._requests.labels(path, str(answer.status)).inc()
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(answer.body)), *more]
+        start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Answer]:
+        """Return the type and the answer; RefusedError for what gets none."""
+        path, headers = scope["path"], dict(scope["headers"])
+        if path not in ROUTES:
+            raise RefusedError(404, f"no {path}: there are {', '.join(ROUTES)}")
+        if scope["method"] != ROUTES[path]:
+            raise RefusedError(405, f"{scope['method']} {path}: use {ROUTES[path]}")
+        if path not in OPEN:
+            self._admit(headers)
+        if path == "/healthz":
+            return JSON, Answer(200, msgspec.json.encode({"waiting": self.lanes.waiting}))
+        if path == "/metrics":
+            return TEXT, Answer(200, generate_latest(self._registry))
+        if path == "/openapi.json":
+            return JSON, Answer(200, msgspec.json.encode(document()))
+        return JSON, await self._plan(scope, headers, receive)
+
+    def _admit(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse who does not show the token."""
+        if self.limits.token is None:
+            return
+        shown = headers.get(b"authorization", b"")
+        if not hmac.compare_digest(shown, b"Bearer " + self.limits.token.encode()):
+            raise RefusedError(401, "no token, or another one: Authorization: Bearer TOKEN")
+
+    async def _plan(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Answer:
+        """Decide the round in a request's body."""
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        policy, seed, limit_s = self._asked(scope["query_string"])
+        if self.lanes.waiting >= self.limits.queue:
+            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
+        end_s = loop.time() + limit_s
+        body = await self._body(headers, receive)
+        try:
+            answer = await self.lanes.decide(body, policy, seed, end_s)
+        except LateError:
+            self._fallbacks.inc()
+            answer = kept(body, policy, f"no answer within {limit_s:g} s")
+        self._seconds.observe(time.perf_counter() - began)
+        return answer
+
+    def _asked(self, query: bytes) -> tuple[str, int, float]:
+        """Return policy, seed and time limit of a request."""
+        given = parse_qs(query.decode("latin-1"))
+        for name in given:
+            if name not in ("policy", "seed", "time_limit"):
+                raise RefusedError(400, f"unknown parameter {name!r}: policy, seed, time_limit")
+        most_s = self.limits.time_limit_s
+        try:
+            seed = int(given.get("seed", ["0"])[-1])
+            limit_s = float(given.get("time_limit", [str(most_s)])[-1])
+        except ValueError as error:
+            raise RefusedError(400, f"seed or time_limit: {error}") from None
+        if not 0 < limit_s <= most_s or seed < 0:
+            raise RefusedError(400, f"time_limit above 0, at most {most_s:g} s; seed at least 0")
+        named = given.get("policy")
+        return self.limits.policy if named is None else served(named[-1]), seed, limit_s
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """Read a body within its time and size."""
+        most = int(self.limits.body_mib * 2**20)
+        too_large = RefusedError(413, f"more than {self.limits.body_mib:g} MiB")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > most:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise GoneError
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > most:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise RefusedError(408, f"the body took more than {self.limits.body_s:g} s") from None
+
+
+def kept(body: bytes, policy: str, why: str) -> Answer:
+    """Return the plan in which what runs keeps running, for a round that nobody decided."""
+    try:
+        round_ = msgspec.json.decode(body, type=Round)
+    except msgspec.DecodeError as error:
+        return Answer(400, f"round: {error}".encode())
+    plan = Plan(
+        policy=policy,
+        allocations=round_.held,
+        stop=StopReason.TIME_LIMIT,
+        status=SolutionStatus.FALLBACK,
+        record=SolveRecord(message=why),
+    )
+    return Answer(200, encode(plan))
+
+
+def rss_bytes(pids: list[int]) -> int:
+    """Return the resident memory of processes."""
+    total = 0
+    for pid in pids:
+        try:
+            total += psutil.Process(pid).memory_info().rss
+        except psutil.NoSuchProcess:  # it ended just now
+            continue
+    return total

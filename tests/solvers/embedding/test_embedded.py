@@ -1,0 +1,322 @@
+"""The façade: what it is told, what it says to change, and what it remembers."""
+
+import threading
+import time
+
+import pytest
+
+import ronda
+from ronda.formulations.clock import Deadline, checkpoint
+from ronda.instances.cluster import GpuType, uniform_cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Costs
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.profile import Parametric
+from ronda.solvers.contract import Capability
+from ronda.solvers.policies.rigid.fifo import Fifo
+
+CLUSTER = uniform_cluster(GpuType(name="A100", memory_gib=40), 3, 8)
+LINEAR = {n: float(n) for n in (1, 2, 4, 8, 16, 24)}
+FLAT = {1: 1.0, 2: 1.1, 4: 1.2, 8: 1.3}
+
+
+def host(policy="prices", **rest):
+    """Return a façade of three nodes."""
+    return ronda.Embedded(policy, CLUSTER, **rest)
+
+
+def test_jobs_start_change_and_stop():
+    """One job takes all; a second of which nothing is gained by more takes some of it."""
+    found = host()
+    found.update(added=[{"id": "a", "work": 1e5, "rates": LINEAR}])
+    first = found.decide()
+    assert first.start["a"].gpus == 24
+    assert first.start["a"].nodes == {"nodes-0": 8, "nodes-1": 8, "nodes-2": 8}
+    found.update(now_s=60.0, added=[{"id": "b", "work": 10.0, "rates": FLAT}])
+    second = found.decide()
+    assert second.resize["a"].gpus == 16
+    assert set(second.start) == {"b"}
+    found.update(now_s=120.0, completed=["b"])
+    assert found.decide().resize["a"].gpus == 24
+    found.update(now_s=180.0, removed=["a"])
+    assert found.jobs == ()
+    last = found.decide()
+    assert (last.start, last.stop, last.resize) == ({}, (), {})
+
+
+def test_nothing_changes_when_nothing_has_happened():
+    """The next decision says so."""
+    found = host(costs=Costs(restart_s=30.0))
+    found.update(
+        added=[{"id": f"j{k}", "work": 500.0 * (k + 1), "rates": LINEAR} for k in range(4)]
+    )
+    found.decide()
+    found.update(now_s=1.0)
+    again = found.decide()
+    assert (again.start, again.stop, again.resize) == ({}, (), {})
+
+
+def test_pauses_and_progress_are_kept():
+    """By hand: 8 of 24 samples/s x (60 - 30) s; the host's own report takes their place."""
+    found = host(costs=Costs(start_s=30.0))
+    found.update(added=[{"id": "a", "work": 1e5, "rates": LINEAR}])
+    found.decide()
+    found.update(now_s=60.0)
+    state = found.round().running[0]
+    assert state.since_s == 30.0
+    assert state.done_at(60.0) == 24.0 * 30.0
+    found.update(now_s=60.0, progress={"a": 700.0})
+    assert found.round().running[0].done_at(60.0) == 700.0
+
+
+def test_other_rates_count_from_now_on():
+    """What was done was done at the old rate; what runs keeps its place."""
+    found = host()
+    found.update(added=[{"id": "a", "work": 1e5, "rates": LINEAR}])
+    found.decide()
+    found.update(now_s=10.0, measured={"a": {n: 0.5 * rate for n, rate in LINEAR.items()}})
+    state = found.round().running[0]
+    assert state.done_at(10.0) == 240.0
+    assert state.done_at(20.0) == 240.0 + 120.0
+    assert found.decide().resize == {}
+    found.update(now_s=20.0, measured={"a": {8: 4.0}})  # no row for its 24 GPUs
+    assert found.round().running[0].allocation.option.rate == 12.0
+    found.decide()
+
+
+def test_a_speed_that_is_not_known_becomes_known():
+    """Until then the job has what its user asked for, and the work it reports is only noted."""
+    found = host()
+    found.update(added=[{"id": "a", "gpus": 4, "work": 1e5}])
+    assert found.decide().start["a"].gpus == 4
+    found.update(now_s=60.0, progress={"a": 30.0})
+    state = found.round().running[0]  # 4 GPUs for 60 s are all that is known of it
+    assert (state.done_at(60.0), state.job.estimate.work) == (240.0, 480.0)
+    with pytest.raises(InputError, match="4 GPUs"):
+        found.update(measured={"a": {8: 8.0}})
+    found.update(now_s=61.0, measured={"a": LINEAR})
+    state = found.round().running[0]
+    assert state.done_at(61.0) == 30.0
+    assert state.job.estimate.work == 1e5
+    assert found.decide().resize["a"].gpus == 24
+
+
+def test_sizes_are_learnt_from_jobs_alike():
+    """Two of the application took 100; a third one is believed to."""
+    found = host()
+    alike = {"application": "bert", "rates": LINEAR}
+    found.update(added=[{"id": f"j{k}", "user": "eve"} | alike for k in range(2)])
+    assert found.round().waiting[0].job.estimate is None
+    found.update(completed={"j0": 100.0, "j1": 100.0}, added=[{"id": "j2", "user": "eve"} | alike])
+    assert found.round().waiting[0].job.estimate.work == pytest.approx(100.0)
+    none = host(history=False)
+    none.update(added=[{"id": "j0"} | alike])
+    none.update(completed={"j0": 100.0}, added=[{"id": "j2"} | alike])
+    assert none.round().waiting[0].job.estimate is None
+
+
+def test_models_that_jobs_share_are_given_or_learnt():
+    """A given one has its speed; one to be learnt has that of the steps that a job measures."""
+    model = ronda.Profile(
+        name="net",
+        throughput={"A100": Parametric(alpha_c_s=0.1, beta_c_s=0.01)},
+        base_batch=32.0,
+    )
+    job = {"id": "a", "profile": "net", "gpus": 2, "max_gpus": 8, "work": 1e6}
+    given = host(profiles={"net": model})
+    given.update(added=[job])
+    assert given.decide().start["a"].gpus == 8
+    learnt = host(profiles={"net": model}, speeds="learnt")
+    learnt.update(added=[job])
+    assert learnt.decide().start["a"].gpus == 2
+    learnt.update(now_s=9.0, measured={"a": ronda.StepTime(compute_s=0.52, sync_s=0.02)})
+    shown = learnt.round().profiles["net"].throughput["A100"]
+    assert shown.alpha_c_s + 16 * shown.beta_c_s == pytest.approx(0.52)
+
+
+def test_the_host_says_what_runs():
+    """Its word counts, by name of node, number, or a node for each GPU."""
+    found = host(node_names=["x", "y", "z"])
+    found.update(added=[{"id": "a", "work": 1e3, "rates": LINEAR | {3: 2.9}}])
+    found.decide()
+    found.update(now_s=5.0, running={"a": ["y", "y", "y"]})
+    assert found.running["a"].placement == ((1, 3),)
+    found.update(now_s=6.0, running={"a": {2: 4}})
+    assert found.running["a"].placement == ((2, 4),)
+    found.update(now_s=7.0, running={"a": None})
+    assert found.running == {}
+    assert found.decide().start["a"].nodes == {"x": 8, "y": 8, "z": 8}
+
+
+def test_a_power_cap_holds_as_soon_as_it_is_told():
+    """16 GPUs draw 1,600 W, idle ones 50 W each, or nothing if their node sleeps."""
+    cluster = uniform_cluster(GpuType(name="A100", memory_gib=40, idle_w=50), 3, 8)
+    found = ronda.Embedded("prices", cluster)
+    rates = {n: (rate, 100.0 * n) for n, rate in LINEAR.items()}
+    found.update(added=[{"id": "a", "work": 1e5, "rates": rates}], power_cap_w=2000.0)
+    assert found.decide().start["a"].gpus == 16
+    found.update(now_s=60.0, power_cap_w=1600.0)
+    asleep = found.decide()
+    assert (asleep.resize, len(asleep.asleep)) == ({}, 1)
+    found.update(now_s=90.0, power_cap_w=1100.0)
+    assert found.decide().resize["a"].gpus == 8
+    found.update(now_s=120.0, power_cap_w=float("inf"))
+    assert found.decide().resize["a"].gpus == 24
+
+
+def test_an_update_counts_as_a_whole_or_not_at_all():
+    """What was wrong is named, and nothing of the rest has happened."""
+    found = host()
+    found.update(now_s=5.0, added=[{"id": "a", "rates": LINEAR}])
+    for bad in (
+        {"added": [{"id": "b", "rates": LINEAR}, {"id": "a", "rates": LINEAR}]},
+        {"removed": ["a", "nobody"]},
+        {"completed": ["a"], "progress": {"a": 1.0}},
+        {"progress": {"a": -1.0}},
+        {"measured": {"a": {8: -1.0}}},
+        {"now_s": 4.0},
+        {"running": {"a": {0: 3}}},
+    ):
+        with pytest.raises(InputError):
+            found.update(**bad)
+        assert found.jobs == ("a",)
+        assert found.round().now_s == 5.0
+    assert found.decide().start["a"].gpus == 24
+
+
+def history(found):
+    """Tell a façade of some rounds; return what it said."""
+    said = []
+    for k in range(6):
+        new = [{"id": f"j{k}", "application": f"app{k % 2}", "user": "u", "rates": LINEAR}]
+        done = {"completed": {f"j{k - 3}": 50.0}} if k >= 3 else {}
+        found.update(now_s=60.0 * k, added=new, **done)
+        said.append(found.decide())
+    return said
+
+
+def test_saved_and_restored_it_goes_on_as_if_nothing_had_happened(tmp_path):
+    """To the last digit, from bytes and from a file; also with another policy."""
+    whole, saved = host(seed=3), host(seed=3)
+    history(whole), history(saved)
+    path = tmp_path / "state"
+    data = saved.save(path)
+    for again in (ronda.Embedded.restore(data), ronda.Embedded.restore(path)):
+        assert again.round() == whole.round()
+        assert again.save() == ronda.Embedded.restore(again.save()).save()
+    again = ronda.Embedded.restore(data)
+    for each in (whole, again):
+        each.update(now_s=400.0, added=[{"id": "new", "application": "app1", "rates": FLAT}])
+    first, second = whole.decide(), again.decide()
+    assert first.plan.allocations == second.plan.allocations
+    assert first.plan.prices == second.plan.prices
+    ronda.Embedded.restore(data, policy="fifo").decide()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x80", b"no state at all"])
+def test_what_is_no_saved_state_is_refused(data):
+    """In one line."""
+    with pytest.raises(InputError, match="saved state"):
+        ronda.Embedded.restore(data)
+
+
+class Broken(Fifo):
+    """Fails from the second decision on."""
+
+    name = "broken"
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Fail as soon as something runs."""
+        if round.running:
+            raise RuntimeError("out of luck")
+        return super().plan(round, deadline=deadline, seed=seed, initial=initial)
+
+
+def test_whatever_a_policy_does_there_is_an_answer():
+    """What runs keeps running, what fits starts, and the plan says why."""
+    found = host(Broken())
+    found.update(added=[{"id": "a", "gpus": 8, "rates": LINEAR}])
+    found.decide()
+    found.update(now_s=60.0, added=[{"id": "b", "gpus": 8, "rates": LINEAR}])
+    changes = found.decide()
+    assert set(changes.start) == {"b"}
+    assert "out of luck" in changes.plan.record.message
+    assert changes.plan.status is SolutionStatus.FALLBACK
+
+
+class Endless:
+    """Builds for ever, as its checkpoints tell it to stop."""
+
+    name, capabilities = "endless", Capability.NONE
+
+    def __init__(self):
+        self.began = threading.Event()
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Wait for the end."""
+        self.began.set()
+        while True:
+            checkpoint()
+            time.sleep(0.001)
+
+
+def test_a_decision_is_cancelled_by_another_thread():
+    """It changes nothing, and the next one is made as usual."""
+    policy = Endless()
+    found = host(policy)
+    found.update(added=[{"id": "a", "gpus": 8, "rates": LINEAR}])
+    said = []
+    thread = threading.Thread(target=lambda: said.append(found.decide()), daemon=True)
+    thread.start()
+    assert policy.began.wait(10)
+    found.cancel()
+    thread.join(10)
+    assert said[0].cancelled
+    assert found.running == {}
+    again = ronda.Embedded.restore(found.save(), policy="fifo")
+    assert set(again.decide().start) == {"a"}
+
+
+def test_two_threads_decide_in_turns():
+    """Each with a façade of its own: solvers of one process do not block each other."""
+    hosts, said = [host("milp"), host("prices")], []
+
+    def work(found):
+        for k in range(3):
+            found.update(now_s=60.0 * k, added=[{"id": f"j{k}", "rates": LINEAR}])
+            said.append(found.decide(deadline_s=20.0))
+
+    threads = [threading.Thread(target=work, args=(found,)) for found in hosts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(said) == 6
+    assert not any(each.plan.status is SolutionStatus.NONE for each in said)
+
+
+def test_a_deadline_is_cut_with_what_there_is():
+    """No time at all: what runs keeps running."""
+    deadline = Deadline(1.0, cancelled=threading.Event())
+    deadline.cancelled.set()
+    assert deadline.left() == 0.0
+    assert deadline.sooner(0.5).over()
+    found = host()
+    found.update(added=[{"id": f"j{k}", "work": 9.0, "rates": LINEAR} for k in range(30)])
+    plan = found.decide(deadline_s=1e-6).plan
+    assert plan.stop is StopReason.TIME_LIMIT
+    assert ronda.check(found.round(), plan) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"node_names": ["a", "b"]}, "node_names"),
+        ({"ladder": "odd"}, "ladder"),
+        ({"ladder": []}, "ladder"),
+    ],
+)
+def test_settings_are_checked(given, said):
+    """At once."""
+    with pytest.raises(InputError, match=said):
+        host(**given)

@@ -1,0 +1,211 @@
+"""A server on loopback: plans, refusals with a reason, and good requests that go on meanwhile."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from http.client import HTTPConnection
+
+import pytest
+
+from ronda.instances import generate
+from ronda.instances.check.answer import check
+from ronda.instances.errors import InputError
+from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import decode
+from ronda.instances.plan import Plan, SolutionStatus
+from ronda.solvers.serving.app import kept
+from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.serve import serve
+
+TOKEN = "a token of twenty-four"
+ROUND = generate.round(8, seed=1)
+
+
+def free_port():
+    """Return a port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Run a server of one process in a thread of its own; returns its port."""
+    port, ready, ends = free_port(), threading.Event(), []
+    limits = Limits(port=port, token=TOKEN, body_mib=1, body_s=0.3, header_s=0.3, policy="fifo")
+
+    async def run():
+        stop = asyncio.Event()
+        ends.append((asyncio.get_running_loop(), stop))
+        await serve(limits, ready=ready.set, stop=stop)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    assert ready.wait(120)
+    ask_until_there(port)
+    yield port
+    loop, stop = ends[0]
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def ask_until_there(port):
+    """Wait until it listens."""
+    for _ in range(100):
+        try:
+            assert ask(port, "GET", "/healthz", token=None)[0] == 200
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+
+
+def ask(port, method, path, body=None, token=TOKEN):
+    """Return status and body of a request."""
+    client = HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        client.request(method, path, body, headers)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+    finally:
+        client.close()
+
+
+def raw(port, *parts):
+    """Send bytes as they are, with pauses; return what comes back until it hangs up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        for data, pause_s in parts:
+            line.sendall(data)
+            time.sleep(pause_s)
+        found = b""
+        while piece := line.recv(4096):
+            found += piece
+        return found
+
+
+@pytest.mark.parametrize("query", ["", "?policy=prices(gap=1e-3)&time_limit=9&seed=3"])
+def test_a_round_gets_its_plan(server, query):
+    """The same as in this process, and in order."""
+    status, body = ask(server, "POST", f"/plan{query}", encode(ROUND))
+    assert status == 200
+    plan = decode(body, "plan")
+    assert plan.policy == ("prices" if query else "fifo")
+    assert check(ROUND, plan) == []
+
+
+def head(length, token=TOKEN):
+    """Return the header of a post of so many bytes."""
+    shown = f"Authorization: Bearer {token}\r\n"
+    return f"POST /plan HTTP/1.1\r\nHost: x\r\n{shown}Content-Length: {length}\r\n\r\n".encode()
+
+
+BAD = {
+    "no JSON": ("/plan", b"{", 400, "round"),
+    "no round": ("/plan", encode(Plan()), 400, "round"),
+    "a wrong type": (
+        "/plan",
+        b'{"format":"ronda/round/1","cluster":7,"profiles":{}}',
+        400,
+        "cluster",
+    ),
+    "code": ("/plan?policy=./mine.py:Mine", b"{}", 400, "ronda's own"),
+    "a policy": ("/plan?policy=best", b"{}", 400, "best"),
+    "a parameter": ("/plan?policy=milp(gp=1)", encode(ROUND), 400, "gp"),
+    "a query": ("/plan?limit=1", b"{}", 400, "limit"),
+    "too long": ("/plan?time_limit=1e9", b"{}", 400, "time_limit"),
+    "too large": ("/plan", b" " * (2**20 + 1), 413, "MiB"),
+    "nowhere": ("/", b"", 404, "/plan"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_nonsense_gets_a_reason(server, case):
+    """A 4xx, as JSON."""
+    path, body, status, said = BAD[case]
+    found, answer = ask(server, "POST", path, body)
+    assert found == status
+    assert said in json.loads(answer)["error"]
+
+
+def test_a_token_is_asked_for_but_for_health(server):
+    """None, and another one."""
+    for token in (None, "a token of twenty-fous"):
+        for method, path in (("POST", "/plan"), ("GET", "/metrics"), ("GET", "/openapi.json")):
+            assert ask(server, method, path, b"{}", token)[0] == 401
+        assert ask(server, "GET", "/healthz", token=token)[0] == 200
+    assert ask(server, "GET", "/plan")[0] == 405
+
+
+def test_slow_and_broken_requests_end_while_good_ones_go_on(server):
+    """Slow bodies get a 408, slow headers are hung up on; garbage and long headers get a 4xx."""
+    lines = {
+        "body": [(head(50), 0.0), (b"{", 0.2), (b" ", 0.0)],
+        "header": [(b"POST /plan HTTP/1.1\r\n", 0.25), (b"Host: x\r\n", 0.25)],
+        "garbage": [(b"\x00\x01\r\n\r\n", 0.0)],
+        "long": [(b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 1_000_000 + b"\r\n\r\n", 0.0)],
+        "claimed": [(head(2**40), 0.0)],
+    }
+    found = {}
+
+    def send(name, parts):
+        try:
+            found[name] = raw(server, *parts)
+        except OSError:  # hung up on while it sent
+            found[name] = b""
+
+    threads = [threading.Thread(target=send, args=item) for item in lines.items()]
+    for thread in threads:
+        thread.start()
+    assert ask(server, "POST", "/plan", encode(ROUND))[0] == 200
+    for thread in threads:
+        thread.join(30)
+    status = {name: answer[9:12] for name, answer in found.items()}
+    assert status["body"] == b"408"
+    assert status["garbage"] == b"400"
+    assert status["long"] in (b"431", b"")
+    assert status["claimed"] == b"413"
+    assert status["header"] in (b"408", b"")
+    assert ask(server, "POST", "/plan", encode(ROUND))[0] == 200
+
+
+def test_a_round_that_nobody_decides_in_time_keeps_what_runs(server):
+    """The answer is a plan all the same."""
+    status, body = ask(server, "POST", "/plan?policy=milp&time_limit=1e-6", encode(ROUND))
+    plan = decode(body, "plan")
+    assert status == 200
+    assert plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE)
+    assert ROUND.held.items() <= plan.allocations.items()
+    answer = kept(encode(ROUND), "fifo", "late")
+    assert decode(answer.body, "plan").allocations == ROUND.held
+
+
+def test_what_it_counts_and_what_it_offers(server):
+    """Prometheus' text, and a document with the types of rounds and plans."""
+    ask(server, "POST", "/plan", encode(ROUND))
+    text = ask(server, "GET", "/metrics")[1].decode()
+    assert 'ronda_requests_total{route="/plan",status="200"}' in text
+    assert "ronda_plan_seconds_bucket" in text
+    memory = next(x for x in text.splitlines() if x.startswith("ronda_rss_bytes"))
+    assert float(memory.split()[1]) > 2e7
+    offered = json.loads(ask(server, "GET", "/openapi.json")[1])
+    assert {"Round", "Plan"} <= set(offered["components"]["schemas"])
+    assert set(offered["paths"]) == {"/plan", "/healthz", "/metrics"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"host": "0.0.0.0"}, "token"),
+        ({"host": "example.org"}, "token"),
+        ({"token": "short"}, "16"),
+        ({"policy": "best"}, "best"),
+    ],
+)
+def test_an_open_door_is_refused(given, said):
+    """Before it listens."""
+    with pytest.raises(InputError, match=said):
+        Limits(**given)
