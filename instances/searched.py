@@ -53,21 +53,27 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
     outcomes = zip(instance.jobs, schedule.jobs, strict=True)
     trials = [(job, outcome) for job, outcome in outcomes if job.sweep == sweep]
     first_s = min((job.submit_s for job, _ in trials), default=0.0)
-    reports = sorted(report for job, outcome in trials for report in _reports(job, outcome))
-    table = np.array(reports, dtype=float).reshape(-1, 2)
+    told = sorted(each for job, outcome in trials for each in reports(job, outcome))
+    table = np.array(told, dtype=float).reshape(-1, 2)
     held = [s for _, outcome in trials for s in outcome.segments]
     spans = np.array([(s.start_s, s.end_s, s.option.gpus) for s in held]).reshape(-1, 3)
-    gpu_s = [
-        float((spans[:, 2] * (np.minimum(spans[:, 1], t) - spans[:, 0]).clip(min=0)).sum())
-        for t in table[:, 0].tolist()
-    ]
     return Searched(
         time_s=table[:, 0] - first_s,
-        gpu_s=np.array(gpu_s),
+        gpu_s=_since(table[:, 0], spans[:, 0], spans[:, 2])
+        - _since(table[:, 0], spans[:, 1], spans[:, 2]),
         best=np.minimum.accumulate(table[:, 1]),
-        least=min(_final(job) for job, _ in trials),
+        least=min(final_loss(job) for job, _ in trials),
         paused_gpu_s=sum(s.option.gpus * (s.resume_s - s.start_s) for s in held),
     )
+
+
+def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
+    """Return (R,) the GPU-seconds by each time, if GPUs are held from (S,) times on for ever."""
+    order = np.argsort(began_s)
+    held = np.append(0.0, np.cumsum(gpus[order]))
+    offset = np.append(0.0, np.cumsum(gpus[order] * began_s[order]))
+    index = np.searchsorted(began_s[order], times_s)
+    return np.asarray(held[index] * times_s - offset[index])
 
 
 def _losses(job: Job) -> list[float]:
@@ -77,14 +83,14 @@ def _losses(job: Job) -> list[float]:
     return [inf if loss is None else loss for loss in job.truth.learning]
 
 
-def _final(job: Job) -> float:
+def final_loss(job: Job) -> float:
     """Return the loss that a trial ends at."""
     assert job.truth is not None
     assert job.epoch is not None
     return _losses(job)[floor(job.truth.work / job.epoch + _ROUNDING)]
 
 
-def _reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
+def reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
     """Return when a trial reported which loss, as often as it did."""
     losses, epoch = _losses(job), job.epoch
     assert epoch is not None

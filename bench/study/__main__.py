@@ -23,6 +23,7 @@ STUDIES = {
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
+    "hermes": "Fast-converging trials first, against queues that do not look at losses.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
     "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
@@ -40,6 +41,7 @@ ELSEWHERE = {
     "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
+    "hermes": "ronda.bench.sweeps.hermes",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

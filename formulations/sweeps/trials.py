@@ -1,0 +1,62 @@
+"""Trials as policies look at them: apart from ordinary jobs, with the losses reported so far."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from ronda.formulations.per_record import per_record
+from ronda.instances.job import JobState
+from ronda.instances.learning import TrainingLog
+from ronda.instances.round import Round
+from ronda.instances.sweep import Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A live trial: its job's state, its sweep, and its losses, that before the first epoch first.
+
+    A loss is infinite where it has diverged; before the first report there is none at all.
+    """
+
+    state: JobState
+    sweep: Sweep
+    losses: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The id of its job."""
+        return self.state.job.id
+
+    @property
+    def reports(self) -> int:
+        """How often it has reported."""
+        return max(0, len(self.losses) - 1)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it holds GPUs."""
+        return self.state.allocation is not None
+
+
+def trials_of(round: Round) -> list[Trial]:
+    """Return the trials of a round, those that run first, each in order of submission."""
+    return [
+        Trial(
+            state,
+            round.sweeps[state.job.sweep].sweep,
+            () if state.log is None else reported(state.log),
+        )
+        for state in round.jobs
+        if state.job.sweep is not None
+    ]
+
+
+@per_record(maxsize=65536)
+def reported(log: TrainingLog) -> tuple[float, ...]:
+    """Return all losses of a log, that before the first epoch first; infinite where diverged."""
+    return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
+
+
+def ended(round: Round, sweep: str) -> Mapping[str, tuple[float, ...]]:
+    """Return the losses of the trials of a sweep that have ended, by job."""
+    return {name: reported(log) for name, log in round.sweeps[sweep].ended.items()}
