@@ -36,6 +36,9 @@ POLICIES = {
     "hermes": "ronda.solvers.policies.sweeps.hermes:Hermes",
     "round-robin": "ronda.solvers.policies.sweeps.round_robin:RoundRobin",
     "slaq": "ronda.solvers.policies.sweeps.slaq:Slaq",
+    "asha": "ronda.solvers.policies.sweeps.asha:Asha",
+    "hyperband": "ronda.solvers.policies.sweeps.hyperband:Hyperband",
+    "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""

@@ -57,6 +57,24 @@ def reported(log: TrainingLog) -> tuple[float, ...]:
     return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
 
 
-def ended(round: Round, sweep: str) -> Mapping[str, tuple[float, ...]]:
-    """Return the losses of the trials of a sweep that have ended, by job."""
-    return {name: reported(log) for name, log in round.sweeps[sweep].ended.items()}
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A sweep with its live trials, and the losses of all its trials, ended ones too, by job."""
+
+    sweep: Sweep
+    live: tuple[Trial, ...]
+    losses: Mapping[str, tuple[float, ...]]
+
+
+def searches(round: Round) -> dict[str, Search]:
+    """Return the sweeps of a round by name, in the order of their first trials."""
+    members: dict[str, list[Trial]] = {}
+    for trial in trials_of(round):
+        assert trial.state.job.sweep is not None
+        members.setdefault(trial.state.job.sweep, []).append(trial)
+    found = {}
+    for name, live in members.items():
+        ended = {job: reported(log) for job, log in round.sweeps[name].ended.items()}
+        losses = ended | {t.name: t.losses for t in live}
+        found[name] = Search(round.sweeps[name].sweep, tuple(live), losses)
+    return found
