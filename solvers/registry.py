@@ -39,6 +39,7 @@ POLICIES = {
     "asha": "ronda.solvers.policies.sweeps.asha:Asha",
     "hyperband": "ronda.solvers.policies.sweeps.hyperband:Hyperband",
     "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
+    "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""

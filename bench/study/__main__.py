@@ -24,6 +24,8 @@ STUDIES = {
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "hermes": "Fast-converging trials first, against queues that do not look at losses.",
+    "hypersched": "A good trial by a deadline: HyperSched against ASHA.",
+    "sweeps": "Policies for searches on measured learning curves: regret, and time to the best.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
     "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
@@ -42,6 +44,8 @@ ELSEWHERE = {
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
     "hermes": "ronda.bench.sweeps.hermes",
+    "hypersched": "ronda.bench.sweeps.hypersched",
+    "sweeps": "ronda.bench.sweeps.curves",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

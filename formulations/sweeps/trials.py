@@ -65,6 +65,11 @@ class Search:
     live: tuple[Trial, ...]
     losses: Mapping[str, tuple[float, ...]]
 
+    @property
+    def least(self) -> float:
+        """The least loss that any trial has reported; infinite before the first report."""
+        return min((min(each[1:]) for each in self.losses.values() if len(each) > 1), default=inf)
+
 
 def searches(round: Round) -> dict[str, Search]:
     """Return the sweeps of a round by name, in the order of their first trials."""

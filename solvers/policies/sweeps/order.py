@@ -1,11 +1,12 @@
 """The plan that an order of trials makes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from ronda.formulations.options.application import requested_options
+from ronda.formulations.sweeps.atoms import shares, worth_resizing
 from ronda.formulations.sweeps.trials import Trial
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
@@ -71,3 +72,29 @@ def most_gpus(round: Round, state: JobState, atoms: int) -> int:
         if rate > best:
             best, most = rate, gpus
     return most or state.job.gpus
+
+
+def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
+    """Return the trials that come to their end sooner on GPUs that nobody waits for, and how many.
+
+    The first in the order are the first to grow; none shrinks.
+    """
+    if any(t.name not in plan.allocations for t in order):
+        return {}
+    if any(s.job.sweep is None for s in round.waiting):
+        return {}
+    others = [a for i, a in plan.allocations.items() if i not in {t.name for t in order}]
+    atoms = sum(pool.gpus for pool in round.cluster.topology.pools)
+    atoms -= sum(allocation.option.gpus for allocation in others)
+    given = shares([most_gpus(round, t.state, atoms) for t in order], atoms)
+    found = {}
+    for trial, gpus in zip(order, given, strict=True):
+        state, held = trial.state, plan.allocations[trial.name]
+        left = state.remaining_at(round.now_s)
+        if gpus <= held.option.gpus or firm(state) or left is None:
+            continue
+        now, then = held.option.rate, speed(round, state, gpus)
+        pause_s = state.pause_at(round.now_s, gpus, round.costs)
+        if worth_resizing(now, then, left / now, pause_s):
+            found[trial.name] = gpus
+    return found
