@@ -166,7 +166,7 @@ def test_sweep_learns_from_what_trials_did_what_to_expect_of_others():
     round_ = rounds()["searching"]
     stalled, falling = round_.waiting[:2]
     waiting = (
-        replace(stalled, log=log_of(0.6, 0.6, 0.6, 0.6)),
+        replace(stalled, log=log_of(0.58, 0.58, 0.58, 0.58)),
         replace(falling, log=log_of(0.9, 0.8, 0.7, 0.61)),
     )
     (group,) = round_.cluster.node_groups
