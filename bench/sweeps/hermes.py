@@ -93,13 +93,15 @@ def draw(lines: pd.DataFrame, folder: Folder) -> None:
             grid = found[rival].unstack(axis)
             axes = panels[k, j]
             shown = np.log2(grid.to_numpy())
+            down: list[Any] = grid.index.tolist()
+            along: list[Any] = grid.columns.tolist()
             axes.imshow(shown, cmap="RdBu", vmin=-np.log2(top), vmax=np.log2(top), aspect="auto")
             for (y, x), value in np.ndenumerate(grid.to_numpy()):
                 ink = "white" if abs(np.log2(value)) > 0.6 * np.log2(top) else "black"
                 axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7, color=ink)
-                rows.append((rival, axis, int(grid.index[y]), float(grid.columns[x]), value))
-            axes.set_xticks(range(len(grid.columns)), [_label(axis, c) for c in grid.columns])
-            axes.set_yticks(range(len(grid.index)), [f"{n}" for n in grid.index])
+                rows.append((rival, axis, down[y], along[x], value))
+            axes.set_xticks(range(len(along)), [_label(axis, c) for c in along])
+            axes.set_yticks(range(len(down)), [f"{n}" for n in down])
             axes.tick_params(labelsize=8)
             axes.set_xlabel(title, fontsize=9)
             if j == 0:

@@ -92,8 +92,7 @@ def resnet50() -> Profile:
         sync_s=(0.0,) * len(SCALING),
     )
     power = {GPU.name: BUSY}
-    throughput = {GPU.name: table}
-    return Profile(name="resnet50", throughput=throughput, power=power, base_batch=BATCH)
+    return Profile(name="resnet50", throughput={GPU.name: table}, power=power, base_batch=BATCH)
 
 
 def measure(policy: str, deadline_s: float, seed: int) -> dict[str, Any]:
@@ -109,8 +108,9 @@ def measure(policy: str, deadline_s: float, seed: int) -> dict[str, Any]:
 def table(lines: pd.DataFrame) -> str:
     """Return measured and published accuracies and trials."""
     rows = []
-    for (deadline_s, policy), own in lines.groupby(["deadline_s", "policy"], sort=False):
-        known = PUBLISHED.get((str(policy), round(float(deadline_s))))
+    for (_, policy), own in lines.groupby(["deadline_s", "policy"], sort=False):
+        deadline_s = float(own["deadline_s"].iloc[0])
+        known = PUBLISHED.get((str(policy), round(deadline_s)))
         said = ["", ""] if known is None else [f"{known[0]:.3f} ± {known[1]:.3f}", f"{known[2]}"]
         spread = f"{own.accuracy.mean():.3f} ± {own.accuracy.std(ddof=0):.3f}"
         rows.append(
@@ -137,8 +137,8 @@ def draw(lines: pd.DataFrame, folder: Folder) -> None:
         known = {d: found for (name, d), found in PUBLISHED.items() if name == policy}
         if known:
             means = [found[0] for found in known.values()]
-            style = {"color": colour(k), "marker": "s", "linestyle": "--", "alpha": 0.6}
-            axes.plot(list(known), means, label=f"{policy}, published", **style)
+            title = f"{policy}, published"
+            axes.plot(list(known), means, color=colour(k), marker="s", linestyle="--", label=title)
             rows += [(policy, "published", d, found[0], found[1]) for d, found in known.items()]
     axes.legend(fontsize=8, frameon=False)
     tidy(axes, "deadline (s)", "best accuracy by then", grid=True)

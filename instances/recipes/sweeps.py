@@ -115,7 +115,7 @@ def titan(source: Path) -> Instance:
                     profile=model,
                     min_gpus=1,
                     max_gpus=GPUS_PER_NODE,
-                    batch=float(batch),
+                    batch=float(rows["global_batch_size"].iloc[0]),
                     epoch=float(samples),
                     name=f"{model} {task} lr={rate:g} batch={batch}",
                     sweep=task,

@@ -85,7 +85,8 @@ class HyperSched(Clocked):
         """Return the trials that run or may: those that run, paused ones, new ones."""
         levels = rungs(self.first, self.eta, search.sweep.reports)
         cutoffs = {r: cutoff(records(r, search.losses).values(), self.eta) for r in levels}
-        good, fresh = [], []
+        good: list[Trial] = []
+        fresh: list[Trial] = []
         for trial in search.live:
             last = max((r for r in levels if r <= trial.reports), default=None)
             if last is None:
