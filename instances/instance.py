@@ -8,6 +8,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.faults import Faults
 from ronda.instances.job import Costs, Job
 from ronda.instances.profile import NoiseCurve, Profile
+from ronda.instances.sweep import Sweep
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
 """What policies know of jobs: their true sizes; the estimates of the instance; sizes and speeds
@@ -29,10 +30,13 @@ class Cadence(Record, frozen=True, kw_only=True):
         Seconds from one call to the next while jobs are live; None: never by the clock.
     on_event
         At every submission and completion as well.
+    on_report
+        Whenever a running trial of a sweep reports its loss, too: at the end of each `Job.epoch`.
     """
 
     period_s: Positive | None = None
     on_event: bool = True
+    on_report: bool = False
 
 
 class Instance(Record, frozen=True, kw_only=True):
@@ -64,6 +68,8 @@ class Instance(Record, frozen=True, kw_only=True):
         When to decide.
     faults
         What breaks.
+    sweeps
+        Searches for hyper-parameters whose trials are jobs, by name.
     reference
         Published or derived values to compare with, by policy and metric.
     made
@@ -80,6 +86,7 @@ class Instance(Record, frozen=True, kw_only=True):
     costs: Costs = Costs()
     cadence: Cadence = Cadence()
     faults: Faults = Faults()
+    sweeps: dict[str, Sweep] = {}
     description: str = ""
     source: str = ""
     licence: str = ""

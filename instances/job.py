@@ -1,7 +1,7 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
-from ronda.instances.learning import LearningCurve, TrainingLog
+from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 from ronda.instances.profile import NoiseScale
 
 
@@ -34,7 +34,8 @@ class Truth(Record, frozen=True, kw_only=True):
     curve
         Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
     learning
-        How its loss develops; None: its rounds show no log. It needs the job's `epoch`.
+        How its loss develops: by a formula, or as it was logged, the loss before the first epoch
+        first. None: its rounds show no log. It needs the job's `epoch`.
     throughput, power
         By how much it is faster, and draws more while it progresses, than its profile says.
     failures
@@ -43,7 +44,7 @@ class Truth(Record, frozen=True, kw_only=True):
 
     work: Positive
     curve: Name | None = None
-    learning: LearningCurve | None = None
+    learning: LearningCurve | Losses | None = None
     throughput: Positive = 1.0
     power: Positive = 1.0
     failures: tuple[Positive, ...] = ()
@@ -136,6 +137,8 @@ class Job(Record, frozen=True, kw_only=True):
         Who submitted it.
     name
         What its user called it; jobs of like names are alike.
+    sweep
+        The search for hyper-parameters whose trial it is: a name in ``sweeps``.
     estimate
         What is believed about its work; None: nothing.
     truth
@@ -159,6 +162,7 @@ class Job(Record, frozen=True, kw_only=True):
     deadline_s: NonNegative | None = None
     user: str | None = None
     name: str | None = None
+    sweep: Name | None = None
     estimate: Estimate | None = None
     truth: Truth | None = None
     costs: Costs | None = None

@@ -37,6 +37,10 @@ class LearningCurve(Record, frozen=True, kw_only=True):
     seed: Index = 0
 
 
+Losses = tuple[NonNegative | None, ...]
+"""Losses of a training that was logged: before its first epoch, and after each. None: diverged."""
+
+
 class TrainingLog(Record, frozen=True, kw_only=True):
     """What a job's training has logged so far.
 
@@ -46,11 +50,16 @@ class TrainingLog(Record, frozen=True, kw_only=True):
         Evaluations so far: one each time that the job has done another `Job.epoch` of work.
     initial_loss
         Before the first epoch.
-    loss, accuracy
-        At the last evaluation.
+    loss
+        At the last evaluation; None: it has diverged.
+    accuracy
+        At the last evaluation; 0 where only losses are logged.
+    losses
+        Where only they are logged: that at every evaluation so far.
     """
 
     epochs: Count
     initial_loss: Positive
-    loss: NonNegative
-    accuracy: NonNegative
+    loss: NonNegative | None
+    accuracy: NonNegative = 0.0
+    losses: Losses = ()

@@ -13,6 +13,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import same_nodes
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
+from ronda.instances.searched import searched
 from ronda.instances.violation import SECOND
 
 
@@ -20,7 +21,7 @@ from ronda.instances.violation import SECOND
 class JobFigures:
     """Figures of all J jobs as parallel arrays, in the schedule's order.
 
-    `jct_s`: completion minus submission, NaN if the run was cut before the job ended; `queue_s`:
+    `jct_s`: completion minus submission, NaN of a job that was cut or discarded; `queue_s`:
     the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included; `preemptions`: how
     often it lost all its GPUs before it ended; `restarts`: changes of its allocation and
     resumptions.
@@ -36,7 +37,9 @@ class JobFigures:
 def job_figures(schedule: Schedule) -> JobFigures:
     """Return the figures of every job of a schedule."""
     outcomes = schedule.jobs
-    jct_s = np.array([nan if o.end_s is None else o.end_s - o.submit_s for o in outcomes])
+    jct_s = np.array(
+        [nan if o.end_s is None or o.discarded else o.end_s - o.submit_s for o in outcomes]
+    )
     held_s = np.array([sum(s.end_s - s.start_s for s in o.segments) for o in outcomes])
     return JobFigures(
         jct_s=jct_s,
@@ -52,8 +55,8 @@ def job_figures(schedule: Schedule) -> JobFigures:
 def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
     """Return the figures of a run by name.
 
-    Means and percentiles (linear between ranks) are over the jobs that ended; a figure of nothing
-    is NaN.
+    Means and percentiles (linear between ranks) are over the jobs that ended and were not
+    discarded; a figure of nothing is NaN.
 
     * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
     * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
@@ -66,6 +69,11 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
       instance has a series of prices, or of carbon intensity;
     * of an instance in which things break: `failures` of jobs, by nodes or their own,
       `failed_jobs` for good, and `lost_gpu_s`, the GPU-seconds of progress that were in vain;
+    * of an instance with sweeps, their number and `discarded_jobs`; `mean_best_s` and
+      `mean_best_gpu_s`, the time from a sweep's first submission, and the GPU-seconds of its trials
+      by then, until a loss was reported within 1 % of the least that any of them ends at (over the
+      sweeps that came so far; `missed_sweeps` did not); `mean_regret`, by how much the least that
+      was reported is above that, relative to it; `paused_gpu_s` of trials that start or restart;
     * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
     * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
       that the policy proposed;
@@ -83,7 +91,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "policy": schedule.policy,
         "seed": schedule.seed,
         "jobs": len(schedule.jobs),
-        "unfinished": int(np.count_nonzero(~ended)),
+        "unfinished": sum(outcome.end_s is None for outcome in schedule.jobs),
         "mean_jct_s": _mean(jct_s),
         "median_jct_s": _percentile(jct_s, 50),
         "p95_jct_s": _percentile(jct_s, 95),
@@ -96,6 +104,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "energy_j": schedule.energy.total_j,
         **_priced(schedule),
         **_lost(instance, schedule),
+        **_searched(instance, schedule),
         "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
         if makespan_s > 0
         else nan,
@@ -144,6 +153,24 @@ def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
     }
 
 
+def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
+    """Return how the sweeps of an instance went, if it has any."""
+    if not instance.sweeps:
+        return {}
+    found = [searched(instance, schedule, name) for name in instance.sweeps]
+    best = np.array([each.within() for each in found]).reshape(-1, 2)
+    reached = best[~np.isnan(best[:, 0])]
+    return {
+        "sweeps": len(found),
+        "discarded_jobs": sum(outcome.discarded for outcome in schedule.jobs),
+        "missed_sweeps": len(best) - len(reached),
+        "mean_best_s": _mean(reached[:, 0]),
+        "mean_best_gpu_s": _mean(reached[:, 1]),
+        "mean_regret": _mean(np.array([each.regret() for each in found])),
+        "paused_gpu_s": sum(each.paused_gpu_s for each in found),
+    }
+
+
 def _mean(values: Floats) -> float:
     """Return the mean, NaN of nothing."""
     return float(values.mean()) if values.size else nan
@@ -158,7 +185,8 @@ def _preemptions(outcome: JobOutcome, end_s: float) -> int:
     """Count the gaps between segments, and one more if a cut job held nothing at the end."""
     segments = outcome.segments
     gaps = sum(b.start_s > a.end_s for a, b in pairwise(segments))
-    stopped = outcome.end_s is None and bool(segments) and segments[-1].end_s < end_s
+    last_s = end_s if outcome.end_s is None else outcome.end_s
+    stopped = bool(segments) and segments[-1].end_s < last_s
     return gaps + stopped
 
 

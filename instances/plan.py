@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from ronda.instances.base import Record
+from ronda.instances.base import Name, Record
 from ronda.instances.job import Allocation
 
 
@@ -93,6 +93,8 @@ class Plan(Record, frozen=True, kw_only=True):
     allocations
         What every job runs on from now on, by job id; a job that is not here waits (or stops).
         A policy that leaves a running job alone returns the very same `Allocation`.
+    discarded
+        Trials of a sweep that are given up for good.
     asleep
         Nodes to put, or leave, asleep; None leaves them as they are.
     objective
@@ -110,6 +112,7 @@ class Plan(Record, frozen=True, kw_only=True):
     format: Literal["ronda/plan/1"] = "ronda/plan/1"
     policy: str = ""
     allocations: dict[str, Allocation] = {}
+    discarded: tuple[Name, ...] = ()
     asleep: tuple[int, ...] | None = None
     objective: float | None = None
     bound: float | None = None

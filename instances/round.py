@@ -6,6 +6,7 @@ from ronda.instances.base import Name, NonNegative, Positive, Record
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Costs, JobState
 from ronda.instances.profile import Profile
+from ronda.instances.sweep import SweepState
 
 
 class Round(Record, frozen=True, kw_only=True):
@@ -46,6 +47,8 @@ class Round(Record, frozen=True, kw_only=True):
     waking
         Nodes that are still waking, likewise. What they draw on top of their idle power has been
         taken off `power_cap_w` and `energy_j`, not off the caps of racks.
+    sweeps
+        Searches for hyper-parameters that live jobs are trials of, by name.
     energy_price_per_j, carbon_g_per_j
         Price and carbon intensity of a joule now; None if the instance has no such series.
     """
@@ -66,6 +69,7 @@ class Round(Record, frozen=True, kw_only=True):
     sustained_w: NonNegative | None = None
     asleep: tuple[int, ...] = ()
     waking: tuple[int, ...] = ()
+    sweeps: dict[str, SweepState] = {}
     energy_price_per_j: NonNegative | None = None
     carbon_g_per_j: NonNegative | None = None
     source: str = ""

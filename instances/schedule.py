@@ -40,11 +40,13 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     id, submit_s
         As in the instance.
     end_s
-        When it was complete; None if the run was cut before.
+        When it was complete, or discarded; None if the run was cut before.
     segments
         When it held GPUs, in order of time.
     failed
         Whether it ended for good by a failure, its work not done.
+    discarded
+        Whether the policy gave it up: a trial of a sweep, its work not done.
     """
 
     id: str
@@ -52,6 +54,7 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     end_s: float | None
     segments: tuple[Segment, ...]
     failed: bool = False
+    discarded: bool = False
 
 
 class Failure(Record, frozen=True, kw_only=True, array_like=True):

@@ -11,10 +11,13 @@ from functools import lru_cache
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.models.learning import logged
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
+from ronda.instances.sweep import SweepState
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 from ronda.solvers.solve import solve
@@ -143,6 +146,7 @@ def rounds() -> dict[str, Round]:
         "several pools": generate.tiny_round(4),
         "structured": generate.round(14, 128, "balanced", 4, structure),
         "tight": generate.round(24, None, "tight", 3),
+        "searching": searching(),
         "nodes out": without(generate.round(20, 64, "balanced", 7), {0: 8, 3: 8, 5: 3}),
         "a pool out": without(two_types, pool(two_types, 0)),
     }
@@ -164,6 +168,37 @@ def all_asleep() -> Round:
         "asleep": [0, 1],
     }
     return msgspec.convert(plain, type=Round)
+
+
+def searching() -> Round:
+    """Return a round of 9 trials, three of which run, on 4 GPUs of which the cap bears three."""
+    made = generate.sweep(9, 4, 1, generate.Trials(reports=6, diverging=0.4))
+    states = []
+    for k, job in enumerate(made.jobs):
+        reports = (3 * k) % 5
+        assert job.truth is not None
+        assert isinstance(job.truth.learning, tuple)
+        state = JobState(
+            job=msgspec.structs.replace(job, truth=None), since_s=1200.0, done=60.0 * reports
+        )
+        if reports:
+            log = logged(job.truth.learning, reports, reports / 6)
+            state = msgspec.structs.replace(state, started=True, log=log)
+        if k < 3:
+            option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=250.0)
+            held = Allocation(option=option, placement=((k, 1),))
+            state = msgspec.structs.replace(state, started=True, allocation=held)
+        states.append(state)
+    return Round(
+        cluster=made.cluster,
+        profiles=made.profiles,
+        now_s=1200.0,
+        running=tuple(states[:3]),
+        waiting=tuple(states[3:]),
+        costs=made.costs,
+        power_cap_w=900.0,
+        sweeps={"sweep": SweepState(sweep=made.sweeps["sweep"])},
+    )
 
 
 def pool(round: Round, index: int) -> dict[int, int]:

@@ -39,6 +39,13 @@ POLICIES = {
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
+    "hermes": "ronda.solvers.policies.sweeps.hermes:Hermes",
+    "round-robin": "ronda.solvers.policies.sweeps.round_robin:RoundRobin",
+    "slaq": "ronda.solvers.policies.sweeps.slaq:Slaq",
+    "asha": "ronda.solvers.policies.sweeps.asha:Asha",
+    "hyperband": "ronda.solvers.policies.sweeps.hyperband:Hyperband",
+    "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
+    "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""

@@ -1,15 +1,16 @@
 """What a training logs: loss and accuracy after each epoch, from its learning curve.
 
-The curve is `ronda.instances.learning.LearningCurve`, a truth: only the driver evaluates it, and
-only for epochs that are over, as a real log would show them. A job is evaluated each time that it
-has done the work of another epoch (samples at the base batch; an epoch of large batches does less).
+The curve is a `ronda.instances.learning.LearningCurve`, or the losses of a training that was
+logged: a truth, so only the driver evaluates it, and only for epochs that are over, as a real log
+would show them. A job is evaluated each time that it has done the work of another epoch (samples
+at the base batch; an epoch of large batches does less).
 """
 
 from math import floor
 
 import numpy as np
 
-from ronda.instances.learning import LearningCurve, TrainingLog
+from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 
 ROUNDING = 1e-9
 """Of an epoch: what the work done may miss at its end."""
@@ -31,11 +32,15 @@ def to_come(curve: LearningCurve, share: float) -> float:
     return (1.0 / (1.0 + curve.steepness * min(share, 1.0)) - end) / (1.0 - end)
 
 
-def logged(curve: LearningCurve, epochs: int, share: float) -> TrainingLog:
+def logged(curve: LearningCurve | Losses, epochs: int, share: float) -> TrainingLog:
     """Return the log after some `epochs` evaluations, which select the noise.
 
     `share` is the share of the job's work that is done at the last one.
     """
+    if isinstance(curve, tuple):
+        assert curve[0] is not None  # instances are validated
+        losses = curve[1 : epochs + 1]
+        return TrainingLog(epochs=epochs, initial_loss=curve[0], loss=curve[epochs], losses=losses)
     left = to_come(curve, share)
     noise = 1.0 + curve.noise * np.random.default_rng([curve.seed, epochs]).standard_normal(2)
     loss = curve.final_loss + (curve.initial_loss - curve.final_loss) * left

@@ -24,6 +24,7 @@ option-power       the claimed power is that of the profile (1e-6 relative)
 capacity           no node has more GPUs in use than it has in service
 asleep             no sleeping node is in use
 must-run           running jobs that may not be preempted are neither stopped nor changed
+discard            only live trials of sweeps that may be stopped are given up, and have no GPUs
 power              the cluster draws no more than the power cap
 energy             a plan for its window, a schedule at any time, keeps to the energy budget
 rack-power         no rack's subtree draws more than the rack's cap

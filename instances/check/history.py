@@ -60,8 +60,10 @@ class Histories:
         if segments and segments[0].start_s < job.submit_s:
             message = f"starts at {segments[0].start_s:g} s, submitted at {job.submit_s:g} s"
             faults.append(Fault("early", message))
-        if outcome.end_s is not None and (not segments or segments[-1].end_s != outcome.end_s):
-            faults.append(Fault("end", f"does not run when it ends at {outcome.end_s:g} s"))
+        end_s = None if outcome.discarded else outcome.end_s
+        if end_s is not None and (not segments or segments[-1].end_s != end_s):
+            faults.append(Fault("end", f"does not run when it ends at {end_s:g} s"))
+        faults += _discard(job, outcome)
         if segments and segments[-1].end_s > self.schedule.end_s:
             faults.append(Fault("end", f"runs beyond the end at {self.schedule.end_s:g} s"))
         if not job.preemptible and not all(
@@ -125,10 +127,11 @@ class Histories:
             return [Fault("truth", "has no true work to compare with")]
         if truth.curve is not None and truth.curve not in self.instance.curves:
             return [Fault("truth", f"there is no curve {truth.curve!r}")]
+        ended = outcome.end_s is not None and not outcome.failed and not outcome.discarded
         faults, done, failed = [], 0.0, 0
         for k, segment in enumerate(outcome.segments):
             last = segment is outcome.segments[-1]
-            complete = last and outcome.end_s is not None and not outcome.failed
+            complete = last and ended
             expected, slack = self._gross(job, truth, segment, done, complete=complete)
             due = truth.failures[failed] if failed < len(truth.failures) else inf
             claim = self._world.claim(job.id, segment)
@@ -150,7 +153,6 @@ class Histories:
         retries = self._world.retries
         if outcome.failed != (retries is not None and failed > retries):
             faults.append(Fault("failure", f"fails {failed} times, of which {retries} are allowed"))
-        ended = outcome.end_s is not None and not outcome.failed
         if exceeds(done, truth.work) or (ended and exceeds(truth.work, done)):
             faults.append(Fault("work", f"did {done:.9g} of {truth.work:.9g}"))
         return faults
@@ -206,6 +208,20 @@ class Histories:
         curve, physics = self.instance.curves[truth.curve], self.examiner.physics(job, option)
         work, rate = advance(physics, pace, option.batch, curve, done, seconds)
         return work, rate * truth.throughput
+
+
+def _discard(job: Job, outcome: JobOutcome) -> list[Fault]:
+    """Return why a job that was given up could not be, or not then."""
+    if not outcome.discarded:
+        return []
+    faults = []
+    if job.sweep is None or not job.preemptible or outcome.failed:
+        faults.append(Fault("discard", "is given up, but no trial that may be stopped"))
+    end_s = -inf if outcome.end_s is None else outcome.end_s
+    last_s = outcome.segments[-1].end_s if outcome.segments else job.submit_s
+    if end_s < last_s:
+        faults.append(Fault("discard", f"is given up at {end_s:g} s, but there at {last_s:g} s"))
+    return faults
 
 
 def advance(

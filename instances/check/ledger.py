@@ -14,6 +14,7 @@ from ronda.instances.check.plan import (
     capped_racks,
     check_plan,
     cluster_violations,
+    discard_violations,
     ending,
     extra_w,
     must_run_violations,
@@ -68,12 +69,13 @@ class Ledger:
         if examiner is None or examiner.profiles is not round.profiles:
             examiner = self._examiner = Examiner(self.cluster, round.profiles)
         changed, gone = self._difference(plan)
-        states = _states(round, {*changed, *gone})
+        states = _states(round, {*changed, *gone, *plan.discarded})
         found = []
         for job_id in changed:
             allocation = plan.allocations[job_id]
             found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
         found += must_run_violations(states.values(), plan)
+        found += discard_violations(states, plan)
         found += self._nodes(plan, changed, gone, asleep_after(round, plan))
         return found + self._power(round, plan, changed, gone)
 

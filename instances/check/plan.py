@@ -1,6 +1,7 @@
 """Check of a plan against its round, from scratch."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
     for job_id, allocation in plan.allocations.items():
         found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
     found += must_run_violations(round.running, plan)
+    found += discard_violations(states, plan)
     asleep = asleep_after(round, plan)
     nodes = len(examiner.node_pool)
     used = np.zeros(nodes, dtype=np.int64)
@@ -80,6 +82,25 @@ def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violatio
         else:
             continue
         found.append(Violation("must-run", f"job {state.job.id}", message))
+    return found
+
+
+def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Violation]:
+    """Return the jobs that may not be given up, but are; `states` has those that are live."""
+    found = []
+    for job_id, times in Counter(plan.discarded).items():
+        where, state = f"job {job_id}", states.get(job_id)
+        if state is None:
+            found.append(Violation("unknown-job", where, "no live job has this id"))
+            continue
+        if state.job.sweep is None:
+            found.append(Violation("discard", where, "is given up, but no trial of a sweep"))
+        elif not state.job.preemptible:
+            found.append(Violation("discard", where, "is given up, but may not be stopped"))
+        if job_id in plan.allocations:
+            found.append(Violation("discard", where, "is given up, and has GPUs"))
+        if times > 1:
+            found.append(Violation("discard", where, f"is given up {times} times"))
     return found
 
 

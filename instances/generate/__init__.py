@@ -1,4 +1,4 @@
-"""Seeded generators of rounds, horizons and demand series; their kind and size are parameters.
+"""Seeded generators of rounds, horizons, sweeps, demand series; kind and size are parameters.
 
 The same arguments give the same object, byte for byte when written. Nothing is read: applications
 are those of `ronda.instances.generate.applications`.
@@ -10,6 +10,7 @@ from ronda.instances.generate.horizons import horizon
 from ronda.instances.generate.rhythm import demand
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure
+from ronda.instances.generate.sweeps import Trials, sweep
 from ronda.instances.generate.tiny import tiny_round
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "Breakage",
     "Severity",
     "Structure",
+    "Trials",
     "broken",
     "demand",
     "horizon",
     "round",
+    "sweep",
     "tiny_round",
 ]

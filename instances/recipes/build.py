@@ -20,6 +20,7 @@ from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
 from ronda.instances.recipes.structured import structured
+from ronda.instances.recipes.sweeps import taskset, titan
 from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
@@ -46,6 +47,8 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "probe-restart": lambda _: probes.restart(),
     "probe-wake": lambda _: probes.wake(),
     "probe-window": lambda _: probes.window(),
+    "sweep-taskset": taskset,
+    "sweep-titan": titan,
     "two-jobs": lambda _: hand.two_jobs(),
     "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),
@@ -62,6 +65,8 @@ _LICENCES = {
     "LICENSE.ElasticFlow.Apache-2.0.txt": "elasticflow/LICENSE.Apache-2.0.txt",
     "LICENSE.Zeus.Apache-2.0.txt": "zeus/LICENSE.Apache-2.0.txt",
     "LICENSE.HFTA.MIT.txt": "hfta/LICENSE.MIT.txt",
+    "LICENSE.TaskSet.Apache-2.0.txt": "taskset/LICENSE.Apache-2.0.txt",
+    "LICENSE.Titan.MIT.txt": "titan_fm/LICENSE.MIT.txt",
     "LICENSE.Hydro.Apache-2.0.txt": "hydro_fusion/LICENSE.Apache-2.0.txt",
 }
 

@@ -168,7 +168,7 @@ def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
 
 
 def _variant(wanted: Any, value: Any) -> Any:
-    """Strip annotations and None from a type, and choose the tagged member that `value` names."""
+    """Strip annotations and None from a type, and choose the member that `value` is, or names."""
     if get_origin(wanted) is Annotated:
         return _variant(get_args(wanted)[0], value)
     if get_origin(wanted) not in (Union, UnionType):
@@ -179,6 +179,8 @@ def _variant(wanted: Any, value: Any) -> Any:
     for member in members:
         config = getattr(member, "__struct_config__", None)
         if config and isinstance(value, dict) and value.get(config.tag_field) == config.tag:
+            return member
+        if isinstance(value, list) and get_origin(member) is tuple:
             return member
     return wanted
 

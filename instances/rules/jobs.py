@@ -1,7 +1,8 @@
 """What must hold for jobs; written for instances of a hundred thousand of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from ronda.instances.violation import LONGEST_S
 
 LAST_S = LONGEST_S / 2
 """The latest submission."""
+
+EPOCH_ROUNDING = 1e-9
+"""Of a job's epochs: by how much its last one may be missed and still be told."""
 
 Places = Callable[[int], str]
 """Where job k stands, such as ``jobs[3]``."""
@@ -69,11 +73,40 @@ def truth_problems(
         elif job.truth.curve is not None and job.truth.curve not in curves:
             place = at(places, k, ".truth.curve", job)
             yield Problem(place, show(job.truth.curve), one_of(list(curves)))
-        elif job.truth.learning is not None and job.epoch is None:
-            place = at(places, k, ".truth.learning", job)
-            yield Problem(place, "a job without an epoch", "job.epoch, for losses are per epoch")
+        elif job.truth.learning is not None and (odd := learning_problem(job, job.truth)):
+            yield Problem(at(places, k, ".truth.learning", job), *odd)
         elif job.truth.failures:
             yield from _failures(job.truth, at(places, k, ".truth.failures", job))
+
+
+def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
+    """Return what is found, and expected, where a job's losses cannot be told; None if they can."""
+    if job.epoch is None:
+        return "a job without an epoch", "job.epoch, for losses are per epoch"
+    if not isinstance(truth.learning, tuple):
+        return None
+    if not truth.learning or not truth.learning[0]:
+        return "no loss before the first epoch", "one above 0"
+    needed = 1 + floor(truth.work / job.epoch * (1 + EPOCH_ROUNDING))
+    if len(truth.learning) < needed:
+        return f"{len(truth.learning)} losses", f"{needed}: before its epochs, and after each"
+    return None
+
+
+def sweep_problems(
+    jobs: Sequence[Job], places: Places, sweeps: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the trials of sweeps that there are not, or that report no losses."""
+    for k, job in enumerate(jobs):
+        if job.sweep is None:
+            continue
+        place = at(places, k, ".sweep", job)
+        if job.sweep not in sweeps:
+            yield Problem(place, show(job.sweep), one_of(list(sweeps)))
+        if job.epoch is None:
+            yield Problem(place, "a job without an epoch", "job.epoch: trials report after each")
+        if job.truth is not None and not isinstance(job.truth.learning, tuple):
+            yield Problem(place, "a trial without losses", "truth.learning, as they were logged")
 
 
 def _failures(truth: Truth, place: str) -> Iterator[Problem]:

@@ -19,7 +19,13 @@ from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.demand import demand_problems
 from ronda.instances.rules.diagnose import mismatch, non_finite
 from ronda.instances.rules.faults import fault_problems, out_problems
-from ronda.instances.rules.jobs import cost_problems, job_problems, order_problems, truth_problems
+from ronda.instances.rules.jobs import (
+    cost_problems,
+    job_problems,
+    order_problems,
+    sweep_problems,
+    truth_problems,
+)
 from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
@@ -158,6 +164,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     yield from job_problems(jobs, places, instance.profiles, None if broken else instance.cluster)
     yield from order_problems(jobs, places)
     yield from truth_problems(jobs, places, instance.curves)
+    yield from sweep_problems(jobs, places, instance.sweeps)
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
@@ -175,6 +182,7 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
         return running(k) if k < first_waiting else waiting(k - first_waiting)
 
     jobs = [state.job for state in round.jobs]
+    yield from sweep_problems(jobs, places, round.sweeps)
     whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster
     yield from job_problems(jobs, places, round.profiles, whole if cluster else None)
     yield from order_problems(jobs[:first_waiting], running)

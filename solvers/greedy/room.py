@@ -202,27 +202,28 @@ class Room:
         state: JobState,
         teardown_s: float = 0.0,
         beside: Mapping[int, Placement] = MappingProxyType({}),
+        on: int | None = None,
     ) -> Allocation | None:
         """Place a job as requested in the first pool with room, and take it; None without room.
 
-        What stands `beside`, by pool, stays free.
+        What stands `beside`, by pool, stays free. If it must be `on` one node it is there, or not.
         """
         for pool, kept in beside.items():
             self._free[pool].take(kept)
-        found = self._fitting(state, teardown_s)
+        found = self._fitting(state, teardown_s, on)
         for pool, kept in beside.items():
             self._free[pool].take((node, -gpus) for node, gpus in kept)
         if found is not None:
             self.take(state, found)
         return found
 
-    def _fitting(self, state: JobState, teardown_s: float) -> Allocation | None:
+    def _fitting(self, state: JobState, teardown_s: float, on: int | None) -> Allocation | None:
         """Return where and how a job would run as requested; None without room."""
         for requested in requested_options(self.round, state):
             option = self._clocks(state, requested)
             if not self._bears(state, option, ()):
                 continue
-            placement = self._place(option)
+            placement = self._place(option) if on is None else self._place_on(option, on)
             if placement is None or not self._bears(state, option, placement):
                 continue
             spread = spread_over(self.round, state, option, len(placement))
@@ -247,6 +248,16 @@ class Room:
             if awake is not None:
                 return awake
         return self._place_in(option, free)
+
+    def _place_on(self, option: Option, node: int) -> Placement | None:
+        """Return a node as the place of an option; None if it has no room there."""
+        free = self._free[option.pool]
+        if node not in free.position or free.free[free.position[node]] < option.gpus:
+            return None
+        placement = ((node, option.gpus),)
+        if self._racks is not None and not self._racks.fits(self._pieces_w(option, placement)):
+            return None
+        return placement
 
     def _without_sleepers(self, pool: int) -> FreeList:
         """Return the free nodes of a pool but those that sleep."""
@@ -332,10 +343,16 @@ def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:
 
 
 def start_in_order(
-    room: Room, waiting: Sequence[JobState], *, blocking: bool = True, teardown_s: float = 0.0
+    room: Room,
+    waiting: Sequence[JobState],
+    *,
+    blocking: bool = True,
+    teardown_s: float = 0.0,
+    nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Allocation]:
     """Return allocations of waiting jobs in order, as far as there is room.
 
+    Those that `nodes` names start on that node alone.
     If `blocking` the first job without room ends it for its partition, and for all where watts are
     limited, which partitions share; else those behind it are tried.
     """
@@ -345,7 +362,9 @@ def start_in_order(
         partition = state.job.partition
         if partition in blocked:
             continue
-        allocation = room.fit(state, teardown_s) if room.free_in(partition) else None
+        allocation = None
+        if room.free_in(partition):
+            allocation = room.fit(state, teardown_s, on=nodes.get(state.job.id))
         if allocation is not None:
             started[state.job.id] = allocation
         elif blocking:
@@ -408,12 +427,13 @@ def preempt_in_order(
     clocks: Clocks = full_clock,
     most_free: bool = False,
     teardown_s: float = 0.0,
+    nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Allocation]:
     """Return the allocations of the jobs that `admit` admits; running jobs it does not stop.
 
     Running jobs that are admitted stay where they are. Others start in order; one that finds no
-    nodes waits without blocking those behind it. As every round decides anew, the energy of the
-    window may be spent.
+    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). As every round
+    decides anew, the energy of the window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]
@@ -421,5 +441,7 @@ def preempt_in_order(
     starting = [s for s in admitted if s.allocation is None]
     if starting:
         room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
-        allocations |= start_in_order(room, starting, blocking=False, teardown_s=teardown_s)
+        allocations |= start_in_order(
+            room, starting, blocking=False, teardown_s=teardown_s, nodes=nodes
+        )
     return allocations

@@ -211,6 +211,8 @@ class Driver:
         changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
         times.extend(change for change in changes if change is not None)
         times.append(self._energy_due_s)
+        if self.cadence.on_report:
+            times.append(state.next_report_s())
         return [t for t in times if t > state.now_s]
 
     def _next_look_s(self) -> float:
@@ -270,6 +272,8 @@ class Driver:
             return self.state.must_rest()
         if self.cadence.on_event and any(happened):
             return True
+        if self.cadence.on_report and self.state.next_report_s() <= now_s:
+            return True
         period = self.cadence.period_s
         if period is not None and now_s % period == 0:
             return True
@@ -309,7 +313,7 @@ class Driver:
         plan = relief.plan
         state.ledger.accept(plan)
         change = state.difference(plan)
-        started, stopped, changed = self._carry_out(change, relief.slowed)
+        started, stopped, changed = self._carry_out(change, relief.slowed, plan.discarded)
         self._remember(plan)
         record = RoundRecord(
             now_s=state.now_s,
@@ -346,10 +350,12 @@ class Driver:
             decision.plan, allocations=kept | change.held, asleep=change.asleep
         )
         state.ledger.accept(plan)
-        self._carry_out(change, decision.record.slowed_jobs)
+        self._carry_out(change, decision.record.slowed_jobs, decision.plan.discarded)
         self._remember(decision.plan)
 
-    def _carry_out(self, change: Change, slowed: tuple[str, ...]) -> tuple[int, int, int]:
+    def _carry_out(
+        self, change: Change, slowed: tuple[str, ...], discarded: tuple[str, ...]
+    ) -> tuple[int, int, int]:
         """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
         for job_id in slowed:
             held = self.state.running[job_id].allocation
@@ -357,7 +363,9 @@ class Driver:
                 self._clocks.setdefault(job_id, held.option.clock)
         for job_id in {*change.held, *change.stopped} - set(slowed):
             self._clocks.pop(job_id, None)
-        return self.state.apply(change)
+        done = self.state.apply(change)
+        self.state.discard(discarded)
+        return done
 
     def _remember(self, plan: Plan) -> None:
         """Keep the plan for the next round, with the allocations as they are held."""

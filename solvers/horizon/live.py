@@ -16,7 +16,7 @@ from ronda.formulations.models.throughput import fastest_step, samples_per_s, sl
 from ronda.instances.cluster import GpuType
 from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
-from ronda.instances.learning import LearningCurve, TrainingLog
+from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 from ronda.instances.profile import NoiseCurve, Profile, Rated, Rigid
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 
@@ -134,7 +134,7 @@ class Live:
     curve_name: str | None
     curve: NoiseCurve | None
     state: JobState
-    learning: LearningCurve | None = None
+    learning: LearningCurve | Losses | None = None
     done: float = 0.0
     since_s: float = 0.0
     stages: Stages | None = None  # rates of the running allocation
@@ -326,7 +326,7 @@ class Live:
             "noise": None if self.curve is None else noise_at(self.curve, self.done),
             "since_s": now_s,
             "done": self.done,
-            "log": self._log(),
+            "log": self.log(),
         }
         self.report = now_s, measured
 
@@ -336,14 +336,15 @@ class Live:
         self.state = msgspec.structs.replace(self.state, **self.report[1])
         self.report = None
 
-    def _log(self) -> TrainingLog | None:
-        """Return what the training has logged by now."""
-        if self.learning is None or self.job.epoch is None:
+    def log(self) -> TrainingLog | None:
+        """Return what the training had logged when it was last measured, or stopped."""
+        learning, epoch, known = self.learning, self.job.epoch, self.state.log
+        if learning is None or epoch is None:
             return None
-        epochs = epochs_over(self.done, self.job.epoch)
-        if epochs == (self.state.log.epochs if self.state.log is not None else 0):
-            return self.state.log
-        return logged(self.learning, epochs, epochs * self.job.epoch / self.work)
+        epochs = epochs_over(self.done, epoch)
+        if epochs == (known.epochs if known is not None else 0):
+            return known
+        return logged(learning, epochs, epochs * epoch / self.work)
 
     def _foresee_stage(self) -> None:
         """Work out when the running stage, or epoch, ends."""
@@ -356,7 +357,7 @@ class Live:
         if end < self.work:
             self.next_stage_s = self.since_s + self.stages.seconds(self.done, end)
 
-    def outcome(self, end_s: float, *, failed: bool = False) -> JobOutcome:
+    def outcome(self, end_s: float, *, failed: bool = False, discarded: bool = False) -> JobOutcome:
         """Return the history of a job that has ended."""
         return JobOutcome(
             id=self.job.id,
@@ -364,4 +365,5 @@ class Live:
             end_s=end_s,
             segments=tuple(self.segments),
             failed=failed,
+            discarded=discarded,
         )

@@ -1,6 +1,8 @@
 """The cluster as the driver sees it: who holds what, which nodes sleep, what it draws."""
 
 import heapq
+from collections import Counter
+from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
+from ronda.instances.sweep import SweepState
 from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
 from ronda.solvers.horizon.faults import Event, World
@@ -68,6 +71,8 @@ class ClusterState:
         self._out_of_order = False
         self.world = World(instance.faults)
         self.failures: list[Failure] = []
+        self.sweeps: dict[str, SweepState] = {}
+        self._trials = Counter(job.sweep for job in instance.jobs)  # that have not ended, by sweep
         self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
@@ -83,6 +88,12 @@ class ClusterState:
                 return end_s
             heapq.heappop(self._ends)
         return float("inf")
+
+    def next_report_s(self) -> float:
+        """Return when a running trial of a sweep reports its loss next."""
+        observed = (self.lives[job_id] for job_id in self._observed)
+        times = (live.next_stage_s for live in observed if live.job.sweep is not None)
+        return min(times, default=float("inf"))
 
     def advance(self, now_s: float) -> tuple[int, int, int]:
         """Move the time on: jobs end, things break and are repaired, then jobs are submitted.
@@ -112,6 +123,9 @@ class ClusterState:
             live = Live.submit(self.submitted, job, self.instance, self.knowledge)
             self.lives[live.job.id] = live
             self.waiting[live.job.id] = live.state
+            sweep = live.job.sweep
+            if sweep is not None and sweep not in self.sweeps:
+                self.sweeps[sweep] = SweepState(sweep=self.instance.sweeps[sweep])
             self.submitted += 1
             submitted += 1
         if self._out_of_order:
@@ -131,11 +145,32 @@ class ClusterState:
             self._close(live, live.release(end_s, complete=True))
             self.ledger.release(live.job.id)
             del self.running[live.job.id]
+        self._leave(live, live.outcome(end_s, failed=live.fails))
+
+    def discard(self, job_ids: Iterable[str]) -> None:
+        """End waiting trials of sweeps that the policy gives up."""
+        for job_id in job_ids:
+            del self.waiting[job_id]
+            live = self.lives[job_id]
+            self._leave(live, live.outcome(self.now_s, discarded=True))
+
+    def _leave(self, live: Live, outcome: JobOutcome) -> None:
+        """Note a job that has ended in some way; what its trial of a sweep logged is kept."""
         del self.lives[live.job.id]
         if self.beliefs is not None:
-            self.beliefs.end(live.job, None if live.fails else live.work)
-        self.outcomes[live.index] = live.outcome(end_s, failed=live.fails)
+            ended = outcome.failed or outcome.discarded
+            self.beliefs.end(live.job, None if ended else live.work)
+        self.outcomes[live.index] = outcome
         self.completed += 1
+        sweep, log = live.job.sweep, live.log()
+        if sweep is None:
+            return
+        self._trials[sweep] -= 1
+        if not self._trials[sweep]:
+            del self.sweeps[sweep]
+        elif log is not None:
+            known = self.sweeps[sweep]
+            self.sweeps[sweep] = replace(known, ended=known.ended | {live.job.id: log})
 
     def _fail(self, live: Live, now_s: float, node: int | None) -> None:
         """Stop a job by a failure, of a node or (None) its own; it waits with what is saved."""
@@ -245,6 +280,7 @@ class ClusterState:
             sustained_w=sustained_w,
             asleep=tuple(sorted(self.asleep)),
             waking=tuple(sorted(self.waking)),
+            sweeps=dict(self.sweeps),
             energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
             carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
         )
@@ -370,7 +406,8 @@ class ClusterState:
         asleep = plan.asleep
         if asleep is not None:
             asleep = tuple(n for n in asleep if n not in self.world.off and n not in used)
-        return msgspec.structs.replace(plan, allocations=kept, asleep=asleep)
+        gone = tuple(i for i in plan.discarded if i in self.lives)
+        return msgspec.structs.replace(plan, allocations=kept, asleep=asleep, discarded=gone)
 
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""

@@ -16,6 +16,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
+from ronda.instances.learning import LearningCurve
 from ronda.solvers.ones.memory import Memory
 
 JOBS = 20
@@ -77,9 +78,10 @@ def _log(job: Job) -> tuple[Floats, Floats]:
     """Return what the whole log of a job teaches."""
     truth = job.truth
     assert truth is not None
-    assert truth.learning is not None
+    assert isinstance(truth.learning, LearningCurve)  # as the recipe makes them
     assert job.epoch is not None
     epochs = round(truth.work / job.epoch)
     logs = [logged(truth.learning, e, e / epochs) for e in range(1, epochs + 1)]
-    losses, accuracies = [log.loss for log in logs], [log.accuracy for log in logs]
+    losses = [log.loss for log in logs if log.loss is not None]
+    accuracies = [log.accuracy for log in logs]
     return finished_rows(job.epoch, truth.learning.initial_loss, losses, accuracies)

@@ -179,6 +179,6 @@ def features(state: JobState, epoch: float, samples: float) -> list[float]:
     """
     seen = state.log
     initial = 1.0 if seen is None else min(seen.initial_loss, MAX_INITIAL_LOSS)
-    loss = initial if seen is None else seen.loss
+    loss = initial if seen is None or seen.loss is None else seen.loss
     accuracy = 0.0 if seen is None else seen.accuracy
     return [log(epoch), initial, samples / epoch, 1.0 - loss / initial, accuracy]

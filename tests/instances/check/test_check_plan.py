@@ -171,6 +171,18 @@ def profiled(name, **fields):
     return replace(LOOSE, profiles={**PROFILES, name: changed})
 
 
+def trial(job_id, **fields):
+    """Return the round with one of its jobs as a trial of a sweep."""
+
+    def swapped(states):
+        job = {"sweep": "s", "epoch": 1.0, **fields}
+        return tuple(
+            replace(s, job=replace(s.job, **job)) if s.job.id == job_id else s for s in states
+        )
+
+    return replace(LOOSE, running=swapped(LOOSE.running), waiting=swapped(LOOSE.waiting))
+
+
 NO_ELASTIC = replace(LOOSE, profiles={k: p for k, p in PROFILES.items() if k != "elastic"})
 BROKEN = {
     "unknown-job": (LOOSE, plan(ghost=but(FIXED))),
@@ -212,6 +224,11 @@ BROKEN = {
     "must-run, stopped": (LOOSE, plan(fixed=None)),
     "must-run, changed": (LOOSE, plan(fixed=but(FIXED, teardown_s=1))),
     "must-run, moved": (LOOSE, plan(e2=None, fixed=but(FIXED, ((1, 1),)))),
+    "discard": (LOOSE, replace(PLAN, discarded=("h1",))),
+    "discard, must run": (trial("h1", preemptible=False), replace(PLAN, discarded=("h1",))),
+    "discard, and runs": (trial("e1"), replace(PLAN, discarded=("e1",))),
+    "discard, twice": (trial("h1"), replace(PLAN, discarded=("h1", "h1"))),
+    "unknown-job, discarded": (LOOSE, replace(PLAN, discarded=("ghost",))),
     "power": (replace(LOOSE, power_cap_w=2349.9), PLAN),
     "energy": (replace(LOOSE, energy_j=2349.9 * 60), PLAN),
     # r1: 2 hosts, 1 idle GPU, e1, fixed, half of e2: 200 + 50 + 400 + 200 + 480 = 1330.
@@ -242,6 +259,12 @@ def test_every_documented_code_is_broken_once():
     table = check_module.__doc__.split("Schedules only")[0]
     documented = set(re.findall(r"^([a-z-]+) {2,}\S", table, flags=re.MULTILINE)) - {"code"}
     assert documented == {case.partition(",")[0] for case in BROKEN}
+
+
+def test_trials_that_wait_or_run_may_be_given_up():
+    """A waiting one, and one that runs and is stopped by the same plan."""
+    assert check(trial("h1"), replace(PLAN, discarded=("h1",))) == []
+    assert check(trial("e1"), replace(plan(e1=None), discarded=("e1",))) == []
 
 
 def test_all_broken_rules_are_listed_at_once():

@@ -87,6 +87,7 @@ BROKEN = {
     "end, too late": (INSTANCE, metered(SCHEDULE, end_s=120)),
     "end, too early": (INSTANCE, replace(SCHEDULE, end_s=114)),
     "must-run": (job("moved", preemptible=False), SCHEDULE),
+    "discard": (INSTANCE, of("short", discarded=True)),
     "delay, start": (INSTANCE, of("fixed", replace(FIXED, resume_s=4, end_s=104))),
     "delay, restart": (replace(INSTANCE, costs=Costs(start_s=5, restart_s=8)), SCHEDULE),
     "delay, restart by size": (

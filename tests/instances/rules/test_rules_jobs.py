@@ -23,6 +23,12 @@ INSTANCES = {
     "partition": (put("jobs", 0, "partition", "q"), "jobs[0].partition", '"q"', '"default", "p"'),
     "gpu type": (put("jobs", 2, "gpu_types", 0, "H"), "jobs[2].gpu_types", '"H"', '"A", "B"'),
     "curve": (put("jobs", 1, "truth", "curve", "d"), "jobs[1].truth.curve", '"d"', '"c"'),
+    "losses": (
+        put("jobs", 1, "truth", "learning", [1.0, -1.0]),
+        "jobs[1].truth.learning[1]",
+        "-1.0",
+        ">= 0",
+    ),
     "no truth": (put("jobs", 1, "truth", DROP), "jobs[1]", "no truth", "truth.work"),
     "too large": (put("jobs", 0, "gpus", 9), "jobs[0].gpus", "9", "at most 8"),
     "too large there": (

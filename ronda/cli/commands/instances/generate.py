@@ -22,12 +22,13 @@ from ronda.instances import generate
         "ronda instances generate horizon --jobs 1000 --gpus 128 --seed 7 --out year.json.zst",
         "ronda instances generate horizon --types 2 --deadlines 0.5 --error 1 --out mixed.json",
         "ronda instances generate horizon --node-failures 1 --job-failures 0.4 --out breaks.json",
+        "ronda instances generate sweep --trials 32 --gpus 4 --good 0.1 --out search.json",
         "ronda instances generate demand --days 28 --nodes 150 --seed 7 --out weeks.json.zst",
         "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
     ),
 )
 def command() -> None:
-    """Generate a round, a horizon or a demand series; the same arguments give the same file.
+    """Generate rounds, horizons, sweeps or demand series; the same arguments give the same file.
 
     Three kinds of parameters, independent of each other. Size: --jobs, --gpus. Severity: how hard
     the limits on GPUs, watts and joules bind. Structure: what the machine room and the jobs are
@@ -57,6 +58,15 @@ _STRUCTURE = (
     ("gangs", float, "Share of jobs that run only on 1/2, 3/4 or all GPUs of a pool."),
     ("restart_s", float, "Seconds that a change or a resumption costs; try 0 to 600."),
     ("error", float, "How wrong estimates are: sd of log(estimate/truth); 0: sizes are known."),
+)
+
+_TRIALS = (
+    ("good", float, "Share of trials that end at the least loss; one at least."),
+    ("reports", int, "Of a whole trial: each time with its loss."),
+    ("report_s", float, "Seconds of training from one report to the next."),
+    ("restart_s", float, "Seconds that a preemption costs: to save and to load."),
+    ("noise", float, "Standard deviation of a reported loss, relative to it."),
+    ("diverging", float, "Share of trials, good ones spared, that lose their loss."),
 )
 
 _BREAKAGE = (
@@ -97,6 +107,7 @@ def _fields(
 
 _structure = _fields(generate.Structure(), _STRUCTURE)
 _breakage = _fields(generate.Breakage(), _BREAKAGE)
+_trials = _fields(generate.Trials(), _TRIALS)
 
 
 @command.command(name="round", cls=Taught)
@@ -152,6 +163,22 @@ def horizon(
     breakage = generate.Breakage(**{name: given.pop(name) for name, *_ in _BREAKAGE})
     sound = generate.horizon(jobs, gpus, severity, seed, generate.Structure(**given))
     written(generate.broken(sound, breakage, seed), out, as_json=as_json)
+
+
+@command.command(name="sweep", cls=Taught)
+@click.option("--trials", type=click.IntRange(1), default=16, show_default=True, help="In all.")
+@click.option("--gpus", type=click.IntRange(1), default=1, show_default=True, help="In all.")
+@_trials
+@_seed
+@file_option
+@force_option
+@json_option
+def sweep(
+    trials: int, gpus: int, seed: int, out: Path, force: bool, as_json: bool, **given: Any
+) -> None:
+    """Generate a search for hyper-parameters: trials submitted at once, and their losses."""
+    refuse_existing(out, force=force)
+    written(generate.sweep(trials, gpus, seed, generate.Trials(**given)), out, as_json=as_json)
 
 
 @command.command(name="ones", cls=Taught)

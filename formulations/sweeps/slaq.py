@@ -1,0 +1,72 @@
+"""What SLAQ foretells of a loss: a fit to what was reported, and the fall to come.
+
+SLAQ (Zhang et al., SoCC 2017) gives resources to the jobs whose loss is expected to fall most, each
+divided by the largest fall that it has shown. Its fits are ``1 / (a k^2 + b k + c) + d`` for
+algorithms that converge sublinearly and ``mu^(k - b) + d`` for superlinear ones, recent reports
+counting more (RECALLED, not read). Here d is one of a grid below the least loss: what is left is
+linear and has a closed solution.
+"""
+
+from functools import lru_cache
+from math import inf
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+
+FORGETS = 0.9
+"""Weight of a report relative to the next one."""
+
+LEFT = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
+"""(D,) asymptotes as shares of the least loss."""
+
+FEWEST = 4
+"""Losses that are needed for a fit; with fewer the last fall stands for the next."""
+
+
+@lru_cache(maxsize=65536)
+def expected_fall(losses: tuple[float, ...]) -> float:
+    """Return the fall of the loss to the next report over the largest so far, 0 if it will rise.
+
+    `losses` are at least two. Minus infinity once one has diverged.
+    """
+    if inf in losses:
+        return -inf
+    known = np.array(losses)
+    largest = float(np.abs(np.diff(known)).max())
+    if not largest > 0:
+        return 0.0
+    if len(losses) < FEWEST or not known.min() > 0:
+        return max(0.0, float(known[-2] - known[-1])) / largest
+    now, after = fitted(known)
+    return max(0.0, now - after) / largest
+
+
+def fitted(losses: Floats) -> tuple[float, float]:
+    """Return the best fit to K losses above 0 at the last of them, and at the next."""
+    steps = np.arange(len(losses), dtype=float)
+    weights = FORGETS ** (steps[-1] - steps)
+    above = losses - LEFT[:, None] * losses.min()
+    asymptotes = LEFT * losses.min()
+    ahead = np.append(steps, steps[-1] + 1)
+    inverse = _polynomial(steps, 1 / above, weights * above**4, 2, ahead)
+    safe = np.where(inverse > 0, inverse, np.nan)
+    decay = np.exp(_polynomial(steps, np.log(above), weights * above**2, 1, ahead))
+    curves = np.concatenate([1 / safe + asymptotes[:, None], decay + asymptotes[:, None]])
+    errors = (weights * (curves[:, :-1] - losses) ** 2).sum(axis=1)
+    best = curves[int(np.nanargmin(np.where(np.isnan(curves[:, -1]), np.inf, errors)))]
+    return float(best[-2]), float(best[-1])
+
+
+def _polynomial(
+    steps: Floats, values: Floats, weights: Floats, degree: int, ahead: Floats
+) -> Floats:
+    """Return (D, A) weighted least-squares polynomials through (D, K) values, at `ahead`."""
+    powers = np.vander(steps, degree + 1)
+    root = np.sqrt(weights)
+    left = root[:, :, None] * powers
+    matrix = left.transpose(0, 2, 1) @ left
+    matrix += 1e-12 * np.trace(matrix, axis1=1, axis2=2)[:, None, None] * np.eye(degree + 1)
+    right = (left * (root * values)[:, :, None]).sum(axis=1)
+    found = np.linalg.solve(matrix, right[:, :, None])
+    return (np.vander(ahead, degree + 1) @ found)[:, :, 0]

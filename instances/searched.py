@@ -1,0 +1,105 @@
+"""How a sweep went: which losses its trials reported when, and what that took."""
+
+from dataclasses import dataclass
+from math import floor, inf, nan
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.instance import Instance
+from ronda.instances.job import Job
+from ronda.instances.schedule import JobOutcome, Schedule
+
+TOLERANCE = 0.01
+"""How near to the least final loss a reported one must come, relative to it."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The R reports of a sweep in order of time.
+
+    `time_s` since its first submission, `gpu_s` that its trials have held by then, pauses included,
+    `best` the least loss reported by then (inf: none yet). `least` is the least final loss of all
+    its trials, `paused_gpu_s` what trials held without progress.
+    """
+
+    time_s: Floats
+    gpu_s: Floats
+    best: Floats
+    least: float
+    paused_gpu_s: float
+
+    def within(self, tolerance: float = TOLERANCE) -> tuple[float, float]:
+        """Return the time and the GPU-seconds until the best is near the least; NaN if never."""
+        near = np.flatnonzero(self.best <= self.least * (1 + tolerance))
+        return (
+            (float(self.time_s[near[0]]), float(self.gpu_s[near[0]])) if near.size else (nan, nan)
+        )
+
+    def regret(self) -> float:
+        """Return by how much the best of all reports is above the least, relative to it."""
+        if not self.best.size:
+            return inf
+        return max(0.0, float(self.best[-1]) - self.least) / (self.least or 1.0)
+
+
+def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
+    """Return how a sweep of an instance went in a schedule.
+
+    Within a segment a job is taken to progress evenly.
+    """
+    outcomes = zip(instance.jobs, schedule.jobs, strict=True)
+    trials = [(job, outcome) for job, outcome in outcomes if job.sweep == sweep]
+    first_s = min((job.submit_s for job, _ in trials), default=0.0)
+    told = sorted(each for job, outcome in trials for each in reports(job, outcome))
+    table = np.array(told, dtype=float).reshape(-1, 2)
+    held = [s for _, outcome in trials for s in outcome.segments]
+    spans = np.array([(s.start_s, s.end_s, s.option.gpus) for s in held]).reshape(-1, 3)
+    return Searched(
+        time_s=table[:, 0] - first_s,
+        gpu_s=_since(table[:, 0], spans[:, 0], spans[:, 2])
+        - _since(table[:, 0], spans[:, 1], spans[:, 2]),
+        best=np.minimum.accumulate(table[:, 1]),
+        least=min(final_loss(job) for job, _ in trials),
+        paused_gpu_s=sum(s.option.gpus * (s.resume_s - s.start_s) for s in held),
+    )
+
+
+def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
+    """Return (R,) the GPU-seconds by each time, if GPUs are held from (S,) times on for ever."""
+    order = np.argsort(began_s)
+    held = np.append(0.0, np.cumsum(gpus[order]))
+    offset = np.append(0.0, np.cumsum(gpus[order] * began_s[order]))
+    index = np.searchsorted(began_s[order], times_s)
+    return np.asarray(held[index] * times_s - offset[index])
+
+
+def _losses(job: Job) -> list[float]:
+    """Return a trial's losses, that before its first epoch first; infinite where it diverged."""
+    assert job.truth is not None
+    assert isinstance(job.truth.learning, tuple)  # instances are validated
+    return [inf if loss is None else loss for loss in job.truth.learning]
+
+
+def final_loss(job: Job) -> float:
+    """Return the loss that a trial ends at."""
+    assert job.truth is not None
+    assert job.epoch is not None
+    return _losses(job)[floor(job.truth.work / job.epoch + _ROUNDING)]
+
+
+def reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
+    """Return when a trial reported which loss, as often as it did."""
+    losses, epoch = _losses(job), job.epoch
+    assert epoch is not None
+    found, done = [], 0.0
+    for segment in outcome.segments:
+        first, last = (floor(d / epoch + _ROUNDING) for d in (done, done + segment.done))
+        for k in range(first + 1, last + 1):
+            share = min(1.0, (k * epoch - done) / segment.done)
+            time_s = segment.resume_s + share * (segment.end_s - segment.resume_s)
+            found.append((time_s, losses[k]))
+        done += segment.done
+    return found

@@ -1,0 +1,74 @@
+"""ASHA: trials go on from rung to rung while among the best, without waiting for others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sweeps.halving import promoted, rungs
+from ronda.formulations.sweeps.trials import Search, Trial, searches
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.policies.sweeps.order import in_order
+
+Rank = tuple[int, int, float]
+
+
+@dataclass(frozen=True)
+class Asha(Clocked):
+    """Let a trial go on from a rung if its loss is among the best 1 / eta there; else it pauses.
+
+    ASHA (Li et al., MLSys 2020) with checkpoints: a free GPU goes to a paused trial that is among
+    the best by now, of the highest rung first, else to a trial that has not begun. Once no trial of
+    a sweep can go on, those that pause are given up.
+
+    Parameters
+    ----------
+    eta
+        One in eta goes on; rungs are at first, first x eta, ... reports.
+    first
+        Reports of the lowest rung.
+    """
+
+    eta: Annotated[int, msgspec.Meta(ge=2)] = 4
+    first: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+    name: ClassVar[str] = "asha"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Order the trials that may go on; give up those that never will."""
+        ranked: list[tuple[Rank, Trial]] = []
+        discarded: list[str] = []
+        for search in searches(round).values():
+            checkpoint()
+            able = list(self._able(search))
+            ranked += able
+            if not able:
+                discarded += [t.name for t in search.live if t.state.job.preemptible]
+        ranked.sort(key=lambda pair: pair[0])
+        plan = in_order(round, [trial for _, trial in ranked], self.clocks(round))
+        return rest(round, replace(plan, policy=self.name, discarded=tuple(discarded)), initial)
+
+    def _able(self, search: Search) -> Iterable[tuple[Rank, Trial]]:
+        """Yield the trials that may run, with their ranks: least first."""
+        levels = rungs(self.first, self.eta, search.sweep.reports)
+        leaves = promoted(search.losses, levels, self.eta)
+        for trial in search.live:
+            reports = trial.reports
+            if not reports:
+                yield (1 - trial.runs, 3, 0.0), trial
+            elif reports not in levels:
+                yield (1 - trial.runs, 1, 0.0), trial
+            elif trial.name in leaves:
+                yield (1 - trial.runs, 2, trial.losses[-1] - 1e6 * reports), trial
