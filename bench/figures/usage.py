@@ -93,7 +93,7 @@ def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
     found, arrays = [], set[object]()
     for segment, job in segments:
         if segment.array is not None:
-            array = segment.array, segment.placement, segment.start_s
+            array = segment.array, segment.placement, segment.start_s, segment.end_s
             if array in arrays:
                 continue
             arrays.add(array)

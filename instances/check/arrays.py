@@ -133,16 +133,16 @@ def schedule_violations(instance: Instance, schedule: Schedule) -> list[Violatio
     The segments of an array begin, resume and end together; when a member leaves it, those of the
     others end and go on in a narrower one.
     """
-    members: defaultdict[tuple[str, float], list[Member]] = defaultdict(list)
+    members: defaultdict[tuple[str, float, float], list[Member]] = defaultdict(list)
     for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
         for segment in outcome.segments:
             if shares(segment, job):
-                members[segment.array or "", segment.start_s].append(Member(job, segment))
+                key = segment.array or "", segment.start_s, segment.end_s
+                members[key].append(Member(job, segment))
     found = []
-    for (name, start_s), those in members.items():
+    for (name, start_s, _), those in members.items():
         found += array_violations(name, those)
-        times = {(s.resume_s, s.end_s) for _, s in those if isinstance(s, Segment)}
-        if len(times) > 1:
-            message = f"its jobs do not resume and end together after {start_s:.9g} s"
+        if len({held.resume_s for _, held in those if isinstance(held, Segment)}) > 1:
+            message = f"its jobs do not resume together after {start_s:.9g} s"
             found.append(Violation("array", f"array {name}", message))
     return found

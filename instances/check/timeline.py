@@ -104,7 +104,7 @@ def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
     found = np.ones(len(segments), dtype=bool)
     for k, segment in enumerate(segments):
         if segment.array is not None:
-            key = *place_of(segment), segment.start_s
+            key = *place_of(segment), segment.start_s, segment.end_s
             found[k] = key not in seen
             seen.add(key)
     return found

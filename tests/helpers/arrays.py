@@ -4,7 +4,7 @@ from ronda.formulations.fusion.sharing import member
 from ronda.formulations.options.application import application_of
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Costs, Job, Truth
+from ronda.instances.job import Allocation, Costs, Estimate, Job, Truth
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Memory, Parametric, PowerCurve, Profile
 from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
@@ -36,6 +36,7 @@ def instance(works, *, gpus=2, nodes=1, costs=COSTS, classes=None, submit_s=None
             submit_s=0.0 if submit_s is None else submit_s[k],
             profile="net",
             fusible="c" if classes is None else classes[k],
+            estimate=Estimate(work=work),
             truth=Truth(work=work),
         )
         for k, work in enumerate(works)
