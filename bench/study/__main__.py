@@ -22,6 +22,7 @@ STUDIES = {
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
+    "cluster-mixed": "Sweeps among ordinary jobs: alone, fused by HFHT's rule, or decided jointly.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
     "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
@@ -40,6 +41,7 @@ ELSEWHERE = {
     "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
+    "cluster-mixed": "ronda.bench.fusion.cluster",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

@@ -20,10 +20,12 @@ from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
 from ronda.instances.recipes.structured import structured
+from ronda.instances.recipes.sweeps import cluster_mixed, sweep_hydro
 from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
+    "cluster-mixed": lambda _: cluster_mixed(),
     "earth-2020-05": earth_may,
     "earth-2020-09": earth,
     "energy-hand": lambda _: hand.energy_hand(),
@@ -46,6 +48,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "probe-restart": lambda _: probes.restart(),
     "probe-wake": lambda _: probes.wake(),
     "probe-window": lambda _: probes.window(),
+    "sweep-hydro": lambda _: sweep_hydro(),
     "two-jobs": lambda _: hand.two_jobs(),
     "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),

@@ -38,7 +38,7 @@ class Home:
         }
         found: list[tuple[Mode, float]] = [("exclusive", 1.0)]
         while able := [mode for mode, fits in modes.items() if len(found) + 1 in fits]:
-            paces = ((mode, pace(profile, gpu_type.name, mode, len(found) + 1)) for mode in able)
+            paces = ((mode, self.pace(mode, len(found) + 1)) for mode in able)
             found.append(max(paces, key=lambda way: way[1]))
         return tuple(found)
 
@@ -64,6 +64,10 @@ class Home:
     def speed(self, width: int) -> float:
         """Return how many times as fast as one alone so many jobs are together."""
         return width * self.ways[width - 1][1]
+
+    def pace(self, mode: Mode, width: int) -> float:
+        """Return the speed of each of so many jobs in a mode, against that alone."""
+        return pace(self.of.profile, self.of.shape.pool.gpu_type.name, mode, width)
 
     def alone(self, state: JobState, clock: float = 1.0) -> Option | None:
         """Return how a job runs alone on one GPU; None if it cannot."""

@@ -13,7 +13,7 @@ from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.fusion.chunks import first_fit
 from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.sleeping.standby import rest
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.job import Allocation, Estimate, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.sharing import Mode
@@ -42,9 +42,7 @@ class Hfht:
     ) -> Plan:
         """Start what fits, oldest first."""
         held = dict(round.held)
-        each = whole(held)
-        staying = (s for s in round.running if s.job.id in each)
-        room = Room(round, (replace(s, allocation=each[s.job.id]) for s in staying))
+        room = Room(round, _staying(round))
         taken = {a.array for a in held.values() if a.array is not None}
         blocked = set[str]()
         for chunk, home in _queue(round):
@@ -52,12 +50,35 @@ class Hfht:
             first = chunk[0]
             if first.job.partition in blocked:
                 continue
-            given = room.fit(first)
+            given = room.fit(_longest(round, chunk, home))
             if given is None:
                 blocked.add(first.job.partition)
                 continue
             held |= _together(chunk, home, given, taken)
         return rest(round, Plan(policy=self.name, allocations=held), initial)
+
+
+def _staying(round: Round) -> list[JobState]:
+    """Return what runs, each array as one job: the one that is expected to end last."""
+    left_s = {
+        s.job.id: (s.remaining_at(round.now_s) or 0.0) / s.allocation.option.rate
+        for s in round.running
+        if s.allocation is not None
+    }
+    last_first = sorted(round.held.items(), key=lambda pair: -left_s[pair[0]])
+    each = whole(dict(last_first))
+    return [replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each]
+
+
+def _longest(round: Round, chunk: tuple[JobState, ...], home: Home | None) -> JobState:
+    """Return a job that needs its GPU, alone, for as long as all jobs of an array together."""
+    first = chunk[0]
+    left = [state.remaining_at(round.now_s) for state in chunk]
+    known = [work for work in left if work is not None]
+    if home is None or len(chunk) == 1 or len(known) < len(chunk):
+        return first
+    work = max(known) / home.pace(FUSED, len(chunk))
+    return replace(first, done=0.0, job=replace(first.job, estimate=Estimate(work=work)))
 
 
 def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
