@@ -19,8 +19,7 @@ from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
-from ronda.instances.recipes.structured import structured
-from ronda.instances.recipes.sweeps import cluster_mixed, sweep_hydro
+from ronda.instances.recipes.structured import cluster_mixed, structured
 from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
@@ -48,7 +47,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "probe-restart": lambda _: probes.restart(),
     "probe-wake": lambda _: probes.wake(),
     "probe-window": lambda _: probes.window(),
-    "sweep-hydro": lambda _: sweep_hydro(),
+    "sweep-hydro": lambda _: hand.sweep_hydro(),
     "two-jobs": lambda _: hand.two_jobs(),
     "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),
