@@ -139,7 +139,7 @@ class _Shed:
 
 def _loss(round: Round, state: JobState) -> tuple[bool, float]:
     """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
-    gpus = state.allocation.option.gpus if state.allocation is not None else 0
+    gpus = state.allocation.option.own_gpus if state.allocation is not None else 0
     return not state.job.preemptible, gpus * (round.now_s - state.held_s)
 
 

@@ -8,17 +8,17 @@ but told of these alone a policy changes too much (docs/fusion.md).
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import sqrt
 
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import narrowed
-from ronda.formulations.models.throughput import fastest_step
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
-from ronda.instances.profile import PowerCurve, Profile, Tabular, Throughput
+from ronda.instances.profile import Profile
 from ronda.instances.round import Round
+from ronda.solvers.policies.fused.application import application, curve
 from ronda.solvers.policies.fused.groups import Group, Home, groups, named
 from ronda.solvers.policies.fused.regroup import Cut, regroup
 
@@ -36,7 +36,6 @@ class Jointly:
     """
 
     def __init__(self, round: Round, gather: float) -> None:
-        self.own = round
         self.classes: dict[str, _Class] = {}
         for group in groups(round):
             if len(group.members) > 1:
@@ -116,22 +115,11 @@ class _Class:
         """The class as an application: its speed and watts on n GPUs, in each of its pools."""
         curves = []
         for pool, home in self.group.homes.items():
-            shape, model = home.of.shape, home.of.profile.throughput
-            alone = self._alone(home)
-            if alone is None:
-                continue
-            share = _sync_share(home)
-            rows = tuple((n, speed * alone.rate) for n, speed in self._speeds(pool))
-            name = shape.pool.gpu_type.name
-            power = home.of.profile.power.get(name)
-            most = shape.pool.gpus_per_node, shape.pool.nodes
-            phi = getattr(model[name], "phi", 1.0)
-            curves.append((name, rows, most, phi, share, power))
-        return _profile(self.group.key, tuple(curves))
-
-    def _alone(self, home: Home) -> Option | None:
-        """Return how its first member runs alone on one GPU."""
-        return home.alone(self.members[0])
+            alone = home.alone(self.members[0])
+            if alone is not None:
+                rates = ((n, speed * alone.rate) for n, speed in self._speeds(pool))
+                curves.append(curve(home, rates))
+        return application(self.group.key, tuple(curves))
 
     def _speeds(self, pool: int) -> list[tuple[int, float]]:
         """Return the numbers of GPUs that are offered in a pool, and the speed over one alone."""
@@ -159,6 +147,7 @@ class _Class:
         known = [work for work in left if work is not None]
         work = sum(known) if self.round.energy_j is None else len(known) * max(known, default=0.0)
         sd = sqrt(sum(s.job.estimate.sd**2 for s in states if s.job.estimate is not None))
+        due = [s.job.deadline_s for s in states if s.job.deadline_s is not None]
         first, most = states[0].job, self._counts(self.home)[-1]
         job = Job(
             id=self.group.key,
@@ -171,16 +160,16 @@ class _Class:
             gpu_types=first.gpu_types,
             preemptible=all(s.job.preemptible or s.allocation is None for s in states),
             weight=sum(state.job.weight for state in states),
+            deadline_s=min(due, default=None),
             estimate=Estimate(work=work, sd=sd) if len(known) == len(states) else None,
             costs=self._costs(first),
         )
         held = self._held()
         running = [state for state in states if state.allocation is not None]
+        first_s = min(state.since_s for state in states)
         return JobState(
             job=job,
-            since_s=max(now_s, min((s.since_s for s in running), default=0.0))
-            if held
-            else min(state.since_s for state in states),
+            since_s=max(now_s, min(s.since_s for s in running)) if held else first_s,
             done=0.0,
             gpu_s=sum(state.gpu_s for state in states),
             held_s=max((state.held_s for state in running), default=0.0),
@@ -256,43 +245,3 @@ def _array(
         for job_id, option in alone.items()
         if option is not None
     }
-
-
-def _sync_share(home: Home) -> float:
-    """Return the share of a step that one GPU alone only synchronises."""
-    step = fastest_step(home.of.profile, home.of.shape.pool.gpu_type, 1, 1, home.batch)
-    return float(step.sync_share)
-
-
-@lru_cache(maxsize=4096)
-def _profile(
-    name: str,
-    curves: tuple[
-        tuple[
-            str,
-            tuple[tuple[int, float], ...],
-            tuple[int, int],
-            float,
-            float,
-            PowerCurve | None,
-        ],
-        ...,
-    ],
-) -> Profile:
-    """Return an application that has these rates by its number of GPUs, wherever they are."""
-    throughput: dict[str, Throughput] = {}
-    power = {}
-    for gpu_type, rows, (node_gpus, pool_nodes), phi, share, curve in curves:
-        table = [
-            (gpus, nodes, 1.0 / gpus, 1.0 / rate)
-            for gpus, rate in rows
-            for nodes in range(-(-gpus // node_gpus), min(gpus, pool_nodes) + 1)
-        ]
-        gpus, nodes, local, step = zip(*table, strict=True)
-        sync = tuple(share * seconds for seconds in step)
-        throughput[gpu_type] = Tabular(
-            gpus=gpus, nodes=nodes, local_batch=local, step_s=step, sync_s=sync, phi=phi
-        )
-        if curve is not None:
-            power[gpu_type] = curve
-    return Profile(name=name, throughput=throughput, power=power)

@@ -223,3 +223,15 @@ def test_an_array_is_kept_as_it_runs():
     again = replace(round, running=running, waiting=(), now_s=10.0)
     plan = planned(again, "prices+fused")
     assert all(plan.allocations[i] is held[i] for i in held)
+
+
+def test_a_run_goes_on_from_its_journal(tmp_path):
+    """Half of the decisions replayed, re-slices between them included, the rest made anew."""
+    made = instance([9.0, 12.0, 15.0, 7.0, 20.0], gpus=1, submit_s=[0, 0, 3, 9, 20])
+    path = tmp_path / "journal.jsonl"
+    whole = run(made, "prices+fused", journal=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2 + 1]))
+    again = run(made, "prices+fused", journal=path)
+    assert again.jobs == whole.jobs
+    assert again.energy == whole.energy
