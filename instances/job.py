@@ -1,8 +1,13 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
+from typing import Protocol
+
+import msgspec
+
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 from ronda.instances.profile import NoiseScale
+from ronda.instances.sharing import Mode
 
 
 class Estimate(Record, frozen=True, kw_only=True):
@@ -145,6 +150,9 @@ class Job(Record, frozen=True, kw_only=True):
         What will happen. Every job of an instance needs it; no job of a round may have it.
     costs
         Instead of the instance's.
+    fusible
+        Fusion class: jobs of one class, profile and batch may share a GPU as one array; None: it
+        runs alone.
     """
 
     id: Name
@@ -166,6 +174,7 @@ class Job(Record, frozen=True, kw_only=True):
     estimate: Estimate | None = None
     truth: Truth | None = None
     costs: Costs | None = None
+    fusible: Name | None = None
 
 
 class Option(Record, frozen=True, kw_only=True):
@@ -185,11 +194,13 @@ class Option(Record, frozen=True, kw_only=True):
     batch
         Global batch size.
     width
-        Models fused into one array.
+        Jobs of the array that it runs in.
+    mode
+        How these share its one GPU; "exclusive" for an array of one.
     rate
         Work per second that the scheduler expects.
     power_w
-        Power in watts of all its GPUs together while it progresses.
+        Power in watts of all its GPUs together while it progresses; in an array its even share.
     teardown_s
         Seconds that the job still holds its GPUs, at full power, after its last work.
     """
@@ -200,6 +211,7 @@ class Option(Record, frozen=True, kw_only=True):
     clock: Share = 1.0
     batch: Positive = 1.0
     width: Count = 1
+    mode: Mode = "exclusive"
     rate: Positive = 1.0
     power_w: NonNegative = 0.0
     teardown_s: NonNegative = 0.0
@@ -213,7 +225,13 @@ class Option(Record, frozen=True, kw_only=True):
             and self.clock == other.clock
             and self.batch == other.batch
             and self.width == other.width
+            and self.mode == other.mode
         )
+
+    @property
+    def own_gpus(self) -> float:
+        """Its GPUs, in an array its even share of them: what adds up to the GPUs in use."""
+        return self.gpus / self.width
 
 
 class Allocation(Record, frozen=True, kw_only=True):
@@ -225,14 +243,57 @@ class Allocation(Record, frozen=True, kw_only=True):
         How the job runs.
     placement
         Pairs (node index, GPUs there). Nodes are numbered from 0, group by group.
+    array
+        Name of the array that the job is in; None: it has its GPUs for itself.
     """
 
     option: Option
     placement: tuple[tuple[Index, Count], ...]
+    array: Name | None = None
 
     def goes_on(self, then: "Allocation") -> bool:
         """Tell whether a job that has this goes on as it runs: the same way, on the same nodes."""
-        return self.option.same_way(then.option) and same_nodes(self.placement, then.placement)
+        return (
+            self.option.same_way(then.option)
+            and self.array == then.array
+            and same_nodes(self.placement, then.placement)
+        )
+
+    def narrows_to(self, then: "Allocation") -> bool:
+        """Tell whether a job goes on in its array while others leave it, which costs no pause."""
+        return narrower(self, then)
+
+
+class Held(Protocol):
+    """What says how and where a job runs: an `Allocation`, or a segment of a schedule."""
+
+    @property
+    def option(self) -> Option:
+        """How it runs."""
+        ...
+
+    @property
+    def placement(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (node index, GPUs there)."""
+        ...
+
+    @property
+    def array(self) -> str | None:
+        """The array that it is in."""
+        ...
+
+
+def narrower(held: Held, then: Held) -> bool:
+    """Tell whether an array goes on with fewer members: alone, it is no array any more."""
+    one, other = held.option, then.option
+    alone = other.width == 1 and other.mode == "exclusive" and then.array is None
+    return (
+        held.array is not None
+        and other.width < one.width
+        and (alone or (then.array == held.array and other.mode == one.mode))
+        and msgspec.structs.replace(other, width=one.width, mode=one.mode).same_way(one)
+        and same_nodes(held.placement, then.placement)
+    )
 
 
 def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:

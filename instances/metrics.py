@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ronda.instances.arrays import Floats
 from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
-from ronda.instances.job import same_nodes
+from ronda.instances.job import narrower, same_nodes
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.searched import searched
@@ -22,9 +22,9 @@ class JobFigures:
     """Figures of all J jobs as parallel arrays, in the schedule's order.
 
     `jct_s`: completion minus submission, NaN of a job that was cut or discarded; `queue_s`:
-    the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included; `preemptions`: how
-    often it lost all its GPUs before it ended; `restarts`: changes of its allocation and
-    resumptions.
+    the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included, of an array an even
+    share; `preemptions`: how often it lost all its GPUs before it ended; `restarts`: changes of its
+    allocation and resumptions.
     """
 
     jct_s: Floats
@@ -45,7 +45,7 @@ def job_figures(schedule: Schedule) -> JobFigures:
         jct_s=jct_s,
         queue_s=jct_s - held_s,
         gpu_s=np.array(
-            [sum(s.option.gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
+            [sum(s.option.own_gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
         ),
         preemptions=np.array([_preemptions(o, schedule.end_s) for o in outcomes], dtype=np.int64),
         restarts=np.array([_restarts(o.segments) for o in outcomes], dtype=np.int64),
@@ -145,7 +145,7 @@ def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
     own = any(job.truth is not None and job.truth.failures for job in instance.jobs)
     if instance.faults == Faults() and not own:
         return {}
-    gpus = {(o.id, s.end_s): s.option.gpus for o in schedule.jobs for s in o.segments}
+    gpus = {(o.id, s.end_s): s.option.own_gpus for o in schedule.jobs for s in o.segments}
     return {
         "failures": len(schedule.failures),
         "failed_jobs": sum(outcome.failed for outcome in schedule.jobs),
@@ -194,7 +194,7 @@ def _restarts(segments: tuple[Segment, ...]) -> int:
     """Count the segments that do not just go on where the one before ended."""
     return sum(
         a.end_s != b.start_s
-        or not a.option.same_way(b.option)
+        or (not (a.option.same_way(b.option) and a.array == b.array) and not narrower(a, b))
         or not same_nodes(a.placement, b.placement)
         for a, b in pairwise(segments)
     )

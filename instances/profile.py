@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Share
+from ronda.instances.sharing import Sharing
 
 
 class Rigid(Record, frozen=True, kw_only=True, tag_field="kind", tag="rigid"):
@@ -236,6 +237,10 @@ class Profile(Record, frozen=True, kw_only=True):
         Largest local batch that fits, or None.
     memory
         Memory need, checked against the GPU type when given.
+    sharing
+        How jobs of one fusion class share a GPU, by name of GPU type: a curve for each mode, that
+        of "exclusive" among them. Only their ratios count: a job of an array of k goes on at
+        ``T(1) / T(k)`` of its speed alone, with T(1) that of "exclusive".
     source
         Where the numbers come from.
     """
@@ -248,6 +253,7 @@ class Profile(Record, frozen=True, kw_only=True):
     min_local_batch: NonNegative = 0.0
     max_local_batch: Positive | None = None
     memory: Memory | None = None
+    sharing: dict[str, tuple[Sharing, ...]] = {}
     source: str = ""
 
 

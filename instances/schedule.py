@@ -22,6 +22,8 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
         How it ran.
     placement
         Pairs (node index, GPUs there).
+    array
+        Name of the array that it ran in, which stays as it is for the segment; None: alone.
     """
 
     start_s: float
@@ -30,6 +32,7 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
     done: float
     option: Option
     placement: tuple[tuple[int, int], ...]
+    array: str | None = None
 
 
 class JobOutcome(Record, frozen=True, kw_only=True):

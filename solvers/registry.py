@@ -47,6 +47,7 @@ POLICIES = {
     "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
     "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
+    "hfht": "ronda.solvers.policies.fused.hfht:Hfht",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
 
@@ -54,6 +55,11 @@ ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elas
 """Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
 
 POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for base in ZEUS_BASES}
+
+FUSED_BASES = ("prices", "milp", "evolve")
+"""Policies that choose among options of all jobs: each also exists as ``BASE+fused``."""
+
+POLICIES |= {f"{base}+fused": f"ronda.solvers.policies.fused.fused:{base}" for base in FUSED_BASES}
 
 OF_OBJECTIVE = "parameters"
 """Field of policies that have an objective: its parameters, which `policy` takes like others."""

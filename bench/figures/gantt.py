@@ -16,7 +16,8 @@ from ronda.bench.figures.usage import Bar, bars
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
-PAUSE, SLEEP = "#C8C8C8", "#D6E6F5"
+PAUSE, SLEEP, ARRAY = "#C8C8C8", "#D6E6F5", "#F2A900"
+HATCH = "//////"
 ROW = 0.92
 """Height of a node's row; the rest is the gap to the next one."""
 
@@ -47,11 +48,13 @@ def draw_gantt(instance: Instance, schedules: Mapping[str, Schedule], path: Path
         keys.append(Patch(color=PAUSE, label="starting or restarting"))
     if any(schedule.sleeps for schedule in schedules.values()):
         keys.append(Patch(color=SLEEP, label="node asleep"))
+    if any(bar.jobs > 1 for found in drawn.values() for bar in found):
+        keys.append(Patch(facecolor="none", edgecolor=ARRAY, hatch=HATCH, label="array of jobs"))
     columns = len(keys) if len(keys) <= 8 else -(-len(keys) // 2)
     legend_below(figure, keys, columns)
     figure.suptitle(f"{instance.name}: GPUs of each node by size of the job", fontsize=11)
     times = ("start_s", "resume_s", "end_s")
-    header = ("policy", "job", "node", "first_gpu", "gpus_here", "gpus", *times)
+    header = ("policy", "job", "jobs", "node", "first_gpu", "gpus_here", "gpus", *times)
     rows = ((label, *astuple(bar)) for label, found in drawn.items() for bar in found)
     save(figure, path, header, rows)
 
@@ -85,6 +88,10 @@ def _draw_bars(
             linewidths=_edges(found, gpus, end_s),
             rasterized=True,
         )
+    )
+    shared = [corner for corner, bar in zip(corners, found, strict=True) if bar.jobs > 1]
+    axes.add_collection(
+        PolyCollection(shared, facecolors="none", edgecolors=ARRAY, linewidths=0, hatch=HATCH)
     )
     axes.add_collection(PolyCollection(pauses, facecolors=PAUSE, linewidths=0))
 

@@ -31,13 +31,13 @@ def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     """
     topology = instance.cluster.topology
     idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
-    times, gpus, watts = [0.0, schedule.end_s], [0, 0], [topology.idle_w, 0.0]
+    times, gpus, watts = [0.0, schedule.end_s], [0.0, 0.0], [topology.idle_w, 0.0]
     for outcome in schedule.jobs:
         for segment in outcome.segments:
             option = segment.option
-            extra_w = option.power_w - option.gpus * idle_w[option.pool]
+            extra_w = option.power_w - option.own_gpus * idle_w[option.pool]
             times += [segment.start_s, segment.resume_s, segment.end_s, segment.end_s]
-            gpus += [option.gpus, 0, -option.gpus, 0]
+            gpus += [option.own_gpus, 0, -option.own_gpus, 0]
             watts += [0.0, extra_w, -extra_w, 0.0]
     saved_w = topology.awake_w - topology.sleep_w
     for node, start_s, end_s in schedule.sleeps:
@@ -63,9 +63,11 @@ class Bar:
     """Neighbouring GPUs of one node that a segment held.
 
     `lane` is the first of the `lanes` GPUs; `gpus` counts all of the segment's GPUs on all nodes.
+    Of an array there is one bar, with the name of its first job; `jobs` are its members.
     """
 
     job: str
+    jobs: int
     node: int
     lane: int
     lanes: int
@@ -88,8 +90,13 @@ def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
         ((s, outcome.id) for outcome in schedule.jobs for s in outcome.segments),
         key=lambda pair: (pair[0].start_s, pair[1]),
     )
-    found = []
+    found, arrays = [], set[object]()
     for segment, job in segments:
+        if segment.array is not None:
+            array = segment.array, segment.placement, segment.start_s, segment.end_s
+            if array in arrays:
+                continue
+            arrays.add(array)
         while held and held[0][0] <= segment.start_s:
             _, node, lanes = heapq.heappop(held)
             for lane in lanes:
@@ -98,8 +105,8 @@ def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
             lanes = [heapq.heappop(free[node]) for _ in range(min(gpus, len(free[node])))]
             heapq.heappush(held, (segment.end_s, node, lanes))
             times = (segment.start_s, segment.resume_s, segment.end_s)
-            gpus = segment.option.gpus
-            found += [Bar(job, node, *stretch, gpus, *times) for stretch in _stretches(lanes)]
+            gpus, jobs = segment.option.gpus, segment.option.width
+            found += [Bar(job, jobs, node, *stretch, gpus, *times) for stretch in _stretches(lanes)]
     return found
 
 

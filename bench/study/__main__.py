@@ -23,6 +23,7 @@ STUDIES = {
     "faults": "What nodes and jobs that fail cost each policy.",
     "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
+    "cluster-mixed": "Sweeps among ordinary jobs: alone, fused by HFHT's rule, or decided jointly.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "hermes": "Fast-converging trials first, against queues that do not look at losses.",
     "hypersched": "A good trial by a deadline: HyperSched against ASHA.",
@@ -48,6 +49,7 @@ ELSEWHERE = {
     "hermes": "ronda.bench.sweeps.hermes",
     "hypersched": "ronda.bench.sweeps.hypersched",
     "sweeps": "ronda.bench.sweeps.curves",
+    "cluster-mixed": "ronda.bench.fusion.cluster",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

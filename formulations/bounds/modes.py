@@ -12,11 +12,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.fusion.sharing import fastest_mode, widths
 from ronda.formulations.models.efficiency import efficiency, scale_at, stages
 from ronda.formulations.models.power import mixed_power_w
-from ronda.formulations.models.throughput import model_of, samples_per_s, speed_and_share
+from ronda.formulations.models.throughput import (
+    fastest_step,
+    model_of,
+    samples_per_s,
+    speed_and_share,
+)
 from ronda.instances.arrays import Floats
-from ronda.instances.cluster import Topology
+from ronda.instances.cluster import GpuType, Topology
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
@@ -36,6 +42,7 @@ class Kind(NamedTuple):
     curve: str | None
     throughput: float
     power: float
+    fusible: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,9 @@ class Modes:
     """The ways to run a kind of job, the best of all batches and numbers of nodes merged.
 
     ``ends`` (S,) is the work at which each stage of the gradient noise ends, the last one infinite.
-    Each way has a ``pool``, ``gpus`` and ``busy_w``, the watts of all its GPUs beyond their idle
-    power (N,), of several batches the least; ``rate`` (S, N) is the work per second in each stage,
-    0 where it cannot run, of several the greatest.
+    Each way has a ``pool``, ``gpus`` (in an array its share of one) and ``busy_w``, the watts of
+    all its GPUs beyond their idle power (N,), of several batches the least; ``rate`` (S, N) is the
+    work per second in each stage, 0 where it cannot run, of several the greatest.
     """
 
     ends: Floats
@@ -70,6 +77,7 @@ def kind_of(job: Job) -> Kind:
         job.truth.curve,
         job.truth.throughput,
         min(1.0, job.truth.power),  # limits are held against no more than the profile
+        job.fusible is not None,
     )
 
 
@@ -85,6 +93,8 @@ def modes(instance: Instance, job: Job) -> Modes:
         allowed = not kind.gpu_types or name in kind.gpu_types
         if pool.partition == kind.partition and name in profile.throughput and allowed:
             found.append(_in_pool(topology, p, profile, kind, curve))
+            if kind.fusible and profile.sharing.get(name):
+                found.append(_in_arrays(found[-1], profile, pool.gpu_type, kind))
     rate = np.concatenate([m.rate for m in found], axis=1) if found else np.zeros((1, 0))
     runs = (rate > 0).any(axis=0)
     if not runs.any():
@@ -137,6 +147,35 @@ def _in_pool(
         np.repeat(counts.astype(float), shape[1]),
         np.where(speed > 0, watts, np.inf).min(axis=1).ravel(),
         rate.reshape(len(ends), -1),
+    )
+
+
+def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: Kind) -> Modes:
+    """Return the ways of jobs in arrays of each width: slower, with a share of a GPU."""
+    one = np.flatnonzero(alone.gpus == 1)
+    batches = np.array([kind.batch or profile.base_batch, *profile.batches])
+    clocks = np.asarray(gpu_type.clocks)[:, None]
+    passes = fastest_step(profile, gpu_type, 1, 1, batches, clocks).passes
+    least = float((batches / np.where(passes > 0, passes, np.inf)).min())
+    paces = {
+        k: way[1]
+        for k in sorted(
+            {
+                k
+                for s in profile.sharing[gpu_type.name]
+                for k in widths(profile, gpu_type, s.mode, least)
+            }
+        )
+        if (way := fastest_mode(profile, gpu_type, k, least)) is not None
+    }
+    k, pace = (np.array(list(column), dtype=float)[:, None] for column in (paces, paces.values()))
+    rate = (alone.rate[:, None, one] * pace[None]).reshape(len(alone.ends), -1)
+    return Modes(
+        alone.ends,
+        np.tile(alone.pool[one], len(paces)),
+        (alone.gpus[one] / k).ravel(),
+        (alone.busy_w[one] / k).ravel(),
+        rate,
     )
 
 

@@ -44,13 +44,13 @@ def mixed_power_w(
 def extra_w(round: Round, option: Option) -> float:
     """Return the watts that a job adds to a cluster whose GPUs idle."""
     pool = round.cluster.topology.pools[option.pool]
-    return option.power_w - option.gpus * pool.gpu_type.idle_w
+    return option.power_w - option.own_gpus * pool.gpu_type.idle_w
 
 
 def extra_gpu_w(round: Round, option: Option) -> float:
-    """Return the watts that each GPU of a job adds."""
+    """Return the watts that a job adds on each of its GPUs."""
     pool = round.cluster.topology.pools[option.pool]
-    return option.power_w / option.gpus - pool.gpu_type.idle_w
+    return option.power_w / option.gpus - pool.gpu_type.idle_w / option.width
 
 
 def speed_and_watts(

@@ -14,7 +14,8 @@ clock              the clock is one of the GPU type's; rigid jobs run at the ful
 batch              the global batch is the job's own or one that the profile offers
 local-batch        it can be cut into passes within the profile's local batch limits
 memory             a pass fits into the GPU's memory
-width              one model, not an array of fused ones
+width              alone, or in an array on one GPU, in a mode and of a width that are known
+array              it has as many jobs as it says, of one class, run alike and in one place
 span               known, and the placement keeps within one node, or one rack
 gang               the placement adds up to the option's GPUs
 node               nodes exist
@@ -85,8 +86,9 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
 
     Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
     sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
-    there). Options claim their rate and power over the smallest number of nodes,
-    ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes really used.
+    there). The GPU of an array counts once. Options claim their rate and power over the smallest
+    number of nodes, ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes
+    really used.
     A running job that goes on as it runs keeps its claimed rate, whatever has been measured since.
     Where a job truly draws more than its profile says, limits are held against the profile.
 

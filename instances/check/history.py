@@ -11,7 +11,7 @@ from ronda.instances.check.option import Examiner
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.check.plan import same_option
 from ronda.instances.instance import Instance
-from ronda.instances.job import Costs, Job, Truth
+from ronda.instances.job import Costs, Job, Truth, narrower
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import Failure, JobOutcome, Schedule, Segment
 from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceeds
@@ -246,10 +246,17 @@ def advance(
 
 
 def same(before: Segment, after: Segment) -> bool:
-    """Tell whether a segment only continues the one before: no gap, same nodes, same option."""
+    """Tell whether a segment only continues the one before: no gap, same nodes, same option.
+
+    That of an array may be narrower.
+    """
+    if before.end_s != after.start_s:
+        return False
+    if narrower(before, after):
+        return True
     return (
-        before.end_s == after.start_s
-        and before.placement == after.placement
+        before.placement == after.placement
+        and before.array == after.array
         and same_option(before.option, after.option)
     )
 

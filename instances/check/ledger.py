@@ -1,9 +1,11 @@
 """Check of successive plans that looks only at what changed."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from itertools import chain, compress
 from operator import is_not
 
+from ronda.instances.check.arrays import place_of, plan_violations
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.plan import (
     allocation_violations,
@@ -52,6 +54,7 @@ class Ledger:
         self._masks = [[True] * len(self._gpus)] + [mask.tolist() for _, _, mask in self._racks]
         self._held: dict[str, Allocation] = {}
         self._used = [0] * len(self._gpus)
+        self._members: Counter[object] = Counter()  # of each array
         self._extra_w = [0.0] * len(self._masks)
         self._asleep: tuple[int, ...] = ()
         self._base_w = self._base(())
@@ -76,6 +79,9 @@ class Ledger:
             found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
         found += must_run_violations(states.values(), plan)
         found += discard_violations(states, plan)
+        if self._members or any(_shares(plan.allocations[i]) for i in changed):
+            jobs = {state.job.id: state.job for state in round.jobs}
+            found += plan_violations(plan.allocations, jobs)
         found += self._nodes(plan, changed, gone, asleep_after(round, plan))
         return found + self._power(round, plan, changed, gone)
 
@@ -103,8 +109,13 @@ class Ledger:
 
     def _enter(self, allocation: Allocation, sign: int) -> None:
         """Add an allocation to the sums, or take it off."""
-        for node, count in allocation.placement:
-            self._used[node] += sign * count
+        for node, change in self._taken([(allocation, sign)]).items():
+            self._used[node] += change
+        if allocation.array is not None:
+            place = place_of(allocation)
+            self._members[place] += sign
+            if not self._members[place]:
+                del self._members[place]
         self._changes += 1
         if self._changes % RESUM_AFTER == 0:
             held = self._held.values()
@@ -113,6 +124,20 @@ class Ledger:
             return
         for k, mask in enumerate(self._masks):
             self._extra_w[k] += sign * extra_w(allocation, self._idle_w, mask)
+
+    def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
+        """Return by how much the GPUs in use on nodes change; an array counts once."""
+        taken: dict[int, int] = {}
+        members: dict[object, int] = {}
+        for allocation, sign in entries:
+            if allocation.array is not None:
+                place = place_of(allocation)
+                before = members.get(place, self._members[place])
+                members[place] = before + sign
+                sign = (before + sign > 0) - (before > 0)
+            for node, count in allocation.placement:
+                taken[node] = taken.get(node, 0) + sign * count
+        return taken
 
     def _base(self, asleep: tuple[int, ...]) -> list[float]:
         """Return the watts without jobs of the cluster and of every rack with a cap."""
@@ -123,11 +148,8 @@ class Ledger:
         self, plan: Plan, changed: list[str], gone: list[str], asleep: tuple[int, ...]
     ) -> list[Violation]:
         """Return the nodes that have too few GPUs, or sleep, under the plan."""
-        used: dict[int, int] = {}
-        for allocation, sign in self._entries(plan, changed, gone):
-            for node, count in allocation.placement:
-                if 0 <= node < len(self._gpus):
-                    used[node] = used.get(node, self._used[node]) + sign * count
+        taken = self._taken(self._entries(plan, changed, gone))
+        used = {k: self._used[k] + more for k, more in taken.items() if 0 <= k < len(self._gpus)}
         found = [
             over_capacity(node, used[node], self._gpus[node])
             for node in sorted(used)
@@ -172,6 +194,10 @@ class Ledger:
         """Return what the plan takes off the books (-1) and adds (1)."""
         off = [(self._held[i], -1) for i in chain(changed, gone) if i in self._held]
         return off + [(plan.allocations[i], 1) for i in changed]
+
+
+def _shares(held: Allocation) -> bool:
+    return held.array is not None or held.option.width > 1
 
 
 def _states(round: Round, wanted: Collection[str]) -> dict[str, JobState]:

@@ -3,6 +3,9 @@
 from collections import Counter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from ronda.instances.check.arrays import memory_faults, slowdown
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Job, JobState, Option
@@ -87,12 +90,14 @@ class Examiner:
             job.batch,
             job.partition,
             job.gpu_types,
+            job.fusible is None,
             option.pool,
             option.gpus,
             option.span,
             option.clock,
             option.batch,
             option.width,
+            option.mode,
             reach,
         )
         verdict = self._verdicts.get(key)
@@ -136,18 +141,31 @@ class Examiner:
 
         Rate and power of an allocation that is `kept` were right when it began; what has been
         measured since then does not make them wrong. A job that runs the same way elsewhere may
-        claim them too.
+        claim them too, and one whose array becomes narrower the rate that follows from that.
         """
         faults = self.placement(option, placement)
         verdict = self.verdict(state.job, option, None if faults else placement)
         faults += verdict.faults
         held = None if state.allocation is None else state.allocation.option
         measured = held is not None and held.rate == option.rate and held.same_way(option)
-        if not kept and not measured:
+        if not kept and not measured and not self._narrowed(state, option):
             faults += self.rate(state, option, verdict)
         if not kept and not (measured and held is not None and held.power_w == option.power_w):
             faults += self.option_power(option, verdict)
         return [fault.at(f"job {state.job.id}") for fault in faults]
+
+    def _narrowed(self, state: JobState, option: Option) -> bool:
+        """Tell whether the rate is that of the wider array in which the job runs, by the width."""
+        held = None if state.allocation is None else state.allocation.option
+        if held is None or option.width >= held.width:
+            return False
+        if not replace(option, width=held.width, mode=held.mode).same_way(held):
+            return False
+        physics = self.physics(state.job, option)
+        wide, narrow = (slowdown(physics.profile, physics.gpu_type, o) for o in (held, option))
+        if isinstance(wide, Fault) or isinstance(narrow, Fault):
+            return False
+        return not differs(option.rate, held.rate * wide / narrow)
 
     def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:
         """Work a verdict out: first what the job may use at all, then size, then physics.
@@ -165,17 +183,24 @@ class Examiner:
         several = option.span == "cluster" and fewest > 1
         promised = fewest, self.pool_racks[option.pool] if several else 1
         claimed, actual = (
-            physics.pace(option.gpus, nodes, option.batch, option.clock, option.width, racks)
+            physics.pace(option.gpus, nodes, option.batch, option.clock, racks)
             for nodes, racks in (promised, reach or promised)
         )
         if isinstance(claimed, Fault):
             return Verdict((claimed,))
         if isinstance(actual, Fault):
             return Verdict((actual,))
+        longer = slowdown(physics.profile, physics.gpu_type, option)
+        if isinstance(longer, Fault):
+            return Verdict((longer,))
+        need, local_batch = physics.profile.memory, claimed.local_batch
+        if faults := memory_faults(need, physics.gpu_type, option, local_batch):
+            return Verdict(tuple(faults))
         power_w = physics.told_w(option.gpus, fewest, option.batch, option.clock)
         if power_w is None:
             power_w = physics.busy_w(option.gpus, option.clock, claimed.sync_share)
-        return Verdict((), claimed, actual, power_w)
+        paces = _slower(claimed, longer), _slower(actual, longer)
+        return Verdict((), *paces, power_w / option.width)
 
     def _entitlement(self, job: Job, option: Option) -> list[Fault]:
         """Return why the job may not use the option's pool at all."""
@@ -209,8 +234,13 @@ class Examiner:
         own = physics.profile.base_batch if job.batch is None else job.batch
         if option.batch != own and option.batch not in physics.profile.batches:
             faults.append(Fault("batch", f"batch {option.batch:g} is neither offered nor its own"))
-        if option.width != 1:
-            faults.append(Fault("width", f"{option.width} models fused, but it is one model"))
+        if option.width != 1 and job.fusible is None:
+            faults.append(Fault("width", f"shared by {option.width}, but the job is not fusible"))
         if option.span not in SPANS:
             faults.append(Fault("span", f"span {option.span!r}, not one of {SPANS}"))
         return faults
+
+
+def _slower(pace: Pace, factor: float) -> Pace:
+    """Return the pace of a job that takes so many times as long as alone."""
+    return pace._replace(samples_per_s=pace.samples_per_s / factor)

@@ -29,10 +29,11 @@ ROUNDING = 1e-9
 
 
 class Pace(NamedTuple):
-    """How fast an option runs: samples per second, and the share of time lost to exposed sync."""
+    """How fast an option runs: samples per second, the share of time lost to sync, local batch."""
 
     samples_per_s: float
     sync_share: float
+    local_batch: float = 0.0
 
 
 class Measured(NamedTuple):
@@ -51,7 +52,7 @@ class Physics:
         self.model = profile.throughput[gpu_type.name]
 
     def pace(
-        self, gpus: int, nodes: int, batch: float, clock: float, width: int, racks: int = 1
+        self, gpus: int, nodes: int, batch: float, clock: float, racks: int = 1
     ) -> Pace | Fault:
         """Return how fast the option runs, or why it cannot.
 
@@ -86,7 +87,7 @@ class Physics:
                 "local-batch",
                 f"batch {batch:g} on {gpus} GPUs cannot be cut into passes of {low:g} to {high:g}",
             )
-        passes = _passes(share, low, min(high, self._fits(width)))
+        passes = _passes(share, low, min(high, self._fits))
         if not passes:
             return Fault(
                 "memory",
@@ -128,15 +129,16 @@ class Physics:
         noise = _between(batch, batches, scale)
         return (noise + self.profile.base_batch) / (noise + batch)
 
-    def _fits(self, width: int) -> float:
+    @cached_property
+    def _fits(self) -> float:
         """Return the largest local batch that fits into the memory (negative: not even none)."""
         need: Memory | None = self.profile.memory
         if need is None:
             return inf
-        left = self.gpu_type.memory_gib - need.base_gib - width * need.model_gib
+        left = self.gpu_type.memory_gib - need.base_gib - need.model_gib
         if left < -ROUNDING * self.gpu_type.memory_gib:
             return -1.0
-        return left / (width * need.sample_gib) if need.sample_gib > 0 else inf
+        return left / need.sample_gib if need.sample_gib > 0 else inf
 
     @cached_property
     def _told(self) -> dict[tuple[int, int, float, float], tuple[float, float]]:
@@ -199,7 +201,7 @@ def _tabular(
     sync = np.interp(local, rows.local_batch, rows.sync_s)
     total = count * _slowdown(table.phi, clock) * (step - sync) + sync
     best = int(np.argmin(total))
-    return Pace(batch / float(total[best]), float(sync[best] / total[best]))
+    return Pace(batch / float(total[best]), float(sync[best] / total[best]), float(local[best]))
 
 
 def _parametric(
@@ -226,7 +228,7 @@ def _parametric(
     # Scaled by the longer part, so that no power underflows.
     once = longer * ((grad / longer) ** g + (sync / longer) ** g) ** (1 / g)
     total = once + (passes - 1) * grad
-    return Pace(batch / total, (once - grad) / total)
+    return Pace(batch / total, (once - grad) / total, local)
 
 
 def _curve_w(curve: PowerCurve, clock: float) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ronda.instances.check.arrays import distinct, plan_violations
 from ronda.instances.check.option import Examiner
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
@@ -24,10 +25,11 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
         found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
     found += must_run_violations(round.running, plan)
     found += discard_violations(states, plan)
+    found += plan_violations(plan.allocations, {i: s.job for i, s in states.items()})
     asleep = asleep_after(round, plan)
     nodes = len(examiner.node_pool)
     used = np.zeros(nodes, dtype=np.int64)
-    for allocation in plan.allocations.values():
+    for allocation in distinct(plan.allocations.values()):
         for node, count in allocation.placement:
             if 0 <= node < nodes:
                 used[node] += count
@@ -77,7 +79,7 @@ def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violatio
         given = plan.allocations.get(state.job.id)
         if given is None:
             message = "runs and may not be preempted, but the plan stops it"
-        elif not continues(state.allocation, given):
+        elif not continues(state.allocation, given) and not state.allocation.narrows_to(given):
             message = "runs and may not be preempted, but the plan changes it"
         else:
             continue
@@ -108,7 +110,11 @@ def continues(held: Allocation | None, given: Allocation) -> bool:
     """Tell whether a job goes on as it runs; only the expected rate may have been updated."""
     if held is None or held is given:
         return held is given
-    return held.placement == given.placement and same_option(held.option, given.option)
+    return (
+        held.placement == given.placement
+        and held.array == given.array
+        and same_option(held.option, given.option)
+    )
 
 
 def same_option(a: Option, b: Option) -> bool:
@@ -171,12 +177,13 @@ def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool
     """Return what a job adds to the power of the idle GPUs that it takes, on some of the nodes.
 
     Each of its GPUs draws the same share of ``option.power_w``; `idle_w` is (N,) of one GPU of each
-    node, and the (N,) `mask` tells the nodes to count. Nodes that do not exist are left out.
+    node, and the (N,) `mask` tells the nodes to count. Nodes that do not exist are left out. The
+    members of an array count for an even share of their GPU each.
     """
     option = allocation.option
     each_w = option.power_w / option.gpus if option.gpus else 0.0
     return sum(
-        count * (each_w - idle_w[node])
+        count * (each_w - idle_w[node] / option.width)
         for node, count in allocation.placement
         if 0 <= node < len(mask) and mask[node]
     )

@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
+from ronda.instances.check.arrays import schedule_violations
 from ronda.instances.check.history import Histories
 from ronda.instances.check.timeline import timeline_violations
 from ronda.instances.instance import Instance
@@ -24,6 +25,7 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
     for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
         own += histories.check(job, outcome)
     own += histories.unmatched()
+    own += schedule_violations(instance, schedule)
     return found + (own or timeline_violations(instance, schedule))
 
 

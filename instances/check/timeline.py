@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats, Ints
+from ronda.instances.check.arrays import place_of
 from ronda.instances.check.budget import (
     cap_violations,
     energy_violations,
@@ -22,7 +23,7 @@ from ronda.instances.check.plan import capped_racks
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
-from ronda.instances.schedule import Energy, Schedule
+from ronda.instances.schedule import Energy, Schedule, Segment
 from ronda.instances.violation import ACCOUNTING, Violation
 
 SLEEPS, OFFS = 1 << 40, 1 << 50
@@ -34,8 +35,9 @@ class Flat:
     """All S segments, P pairs of their placements and Z rests of a schedule as parallel arrays.
 
     `power_w` are the true watts of a segment; `limited_w` those that limits are held against: no
-    more than the profile says, as no plan can know better. A rest of a node is a sleep or, if
-    `off`, a time out of service.
+    more than the profile says, as no plan can know better. Members of an array have an even share
+    of their GPU's watts each, one over the `width`, and one of them `counts` for it. A rest of a
+    node is a sleep or, if `off`, a time out of service.
     """
 
     start_s: Floats
@@ -44,9 +46,11 @@ class Flat:
     power_w: Floats
     limited_w: Floats
     gpus: Floats
+    width: Floats
     segment: Ints
     node: Ints
     count: Ints
+    counts: NDArray[np.bool_]
     sleeper: Ints
     sleep_start_s: Floats
     sleep_end_s: Floats
@@ -54,8 +58,14 @@ class Flat:
 
     @property
     def held(self) -> NDArray[np.bool_]:
-        """Which placements (P,) last any time at all."""
-        return np.asarray(self.end_s[self.segment] > self.start_s[self.segment])
+        """Which placements (P,) last any time at all, of an array only one."""
+        lasts = self.end_s[self.segment] > self.start_s[self.segment]
+        return np.asarray(lasts & self.counts)
+
+    @property
+    def share(self) -> Floats:
+        """Of how many GPUs each placement (P,) bears the watts."""
+        return np.asarray(self.count / self.width[self.segment])
 
 
 def flatten(instance: Instance, schedule: Schedule) -> Flat:
@@ -76,14 +86,28 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
         power_w=claimed_w * np.array(power, dtype=float),
         limited_w=claimed_w * np.minimum(1.0, np.array(power, dtype=float)),
         gpus=np.array([s.option.gpus for s in segments], dtype=float),
+        width=np.array([s.option.width for s in segments], dtype=float),
         segment=np.repeat(np.arange(len(segments)), sizes),
         node=pairs[:, 0],
         count=pairs[:, 1],
+        counts=np.repeat(_first_of_arrays(segments), sizes),
         sleeper=sleeps[:, 0].astype(np.int64),
         sleep_start_s=sleeps[:, 1],
         sleep_end_s=sleeps[:, 2],
         off=np.zeros(len(sleeps), dtype=bool),
     )
+
+
+def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
+    """Return (S,) the segments that are in no array, or the first one of it."""
+    seen: set[tuple[object, ...]] = set()
+    found = np.ones(len(segments), dtype=bool)
+    for k, segment in enumerate(segments):
+        if segment.array is not None:
+            key = *place_of(segment), segment.start_s, segment.end_s
+            found[k] = key not in seen
+            seen.add(key)
+    return found
 
 
 def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
@@ -186,8 +210,8 @@ def power_steps(
     awake.
     """
     idle_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    each_w = flat.power_w / flat.gpus
-    gained = flat.count * (each_w[flat.segment] - topology.gpu_idle_w[flat.node])
+    each_w = flat.power_w * flat.width / flat.gpus
+    gained = flat.share * (each_w[flat.segment] - topology.gpu_idle_w[flat.node])
     extra = np.bincount(flat.segment, weights=gained * mask[flat.node], minlength=len(flat.start_s))
     rest_w = np.where(flat.off, 0.0, topology.sleep_w[flat.sleeper])
     saved = (rest_w - idle_w[flat.sleeper]) * mask[flat.sleeper]
@@ -238,7 +262,7 @@ def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
     """Return the energy of a schedule by where it went, from 0 to `end_s`, when all has ended."""
     idle_w = np.bincount(
         flat.segment,
-        weights=flat.count * topology.gpu_idle_w[flat.node],
+        weights=flat.share * topology.gpu_idle_w[flat.node],
         minlength=len(flat.start_s),
     )
     rest_s, nodes = flat.sleep_end_s - flat.sleep_start_s, len(topology.node_gpus)

@@ -1,12 +1,13 @@
 """Seeded generators of rounds, horizons, sweeps, demand series; kind and size are parameters.
 
-The same arguments give the same object, byte for byte when written. Nothing is read: applications
-are those of `ronda.instances.generate.applications`.
+The same arguments give the same object, byte for byte when written. Nothing is read but packaged
+fits; applications are those of `ronda.instances.generate.applications`.
 """
 
 from ronda.instances.generate.common import SEVERITIES, Severity
 from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.generate.horizons import horizon
+from ronda.instances.generate.mixed import mixed
 from ronda.instances.generate.rhythm import demand
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure
@@ -22,6 +23,7 @@ __all__ = [
     "broken",
     "demand",
     "horizon",
+    "mixed",
     "round",
     "sweep",
     "tiny_round",

@@ -19,12 +19,13 @@ from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
 from ronda.instances.recipes.pollux import pollux
-from ronda.instances.recipes.structured import structured
+from ronda.instances.recipes.structured import cluster_mixed, structured
 from ronda.instances.recipes.sweeps import taskset, titan
 from ronda.instances.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),
+    "cluster-mixed": lambda _: cluster_mixed(),
     "earth-2020-05": earth_may,
     "earth-2020-09": earth,
     "energy-hand": lambda _: hand.energy_hand(),
@@ -49,6 +50,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "probe-window": lambda _: probes.window(),
     "sweep-taskset": taskset,
     "sweep-titan": titan,
+    "sweep-hydro": lambda _: hand.sweep_hydro(),
     "two-jobs": lambda _: hand.two_jobs(),
     "two-tenants": lambda _: structured("two-tenants"),
     "venus-vcvgl": lambda source: venus(source, "vcvGl", 20),

@@ -1,6 +1,7 @@
 """Instances small enough to be solved on paper; the derivations are in their descriptions."""
 
 from ronda.instances.cluster import GpuType, uniform_cluster
+from ronda.instances.generate.mixed import SWEPT, swept_profile
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
@@ -10,6 +11,10 @@ from ronda.instances.round import Round
 SOURCE = "made for ronda, by hand"
 LICENCE = "Apache-2.0"
 _SRTF = "srtf(setup_s=0)"  # plain: without the extra second of the Helios artifact's SRTF
+
+_HYDRO = "Hu et al.: Hydro: Surrogate-Based Hyperparameter Tuning Service in Datacenters, OSDI 2023"
+TRIALS, EPOCHS, IMAGES = 50, 50, 50_000
+BATCHES = (128.0, 256.0, 512.0)
 
 _ONE_GPU = """\
 Three rigid jobs on one GPU: FIFO, SJF and SRTF on paper
@@ -191,4 +196,41 @@ def rigid(name: str, submit_s: float, gpus: int, seconds: float, partition: str 
         partition=partition,
         estimate=Estimate(work=seconds),
         truth=Truth(work=seconds),
+    )
+
+
+def sweep_hydro() -> Instance:
+    """Return Hydro's study: 50 trials of ResNet-18 on four RTX 3090."""
+    gpu = GpuType(name="RTX3090", memory_gib=24.0)
+    profile = swept_profile("resnet18", SWEPT["resnet18"], gpu.name)
+    work = float(EPOCHS * IMAGES)
+    jobs = tuple(
+        Job(
+            id=f"t{k:02d}",
+            submit_s=0.0,
+            profile=profile.name,
+            batch=BATCHES[k % len(BATCHES)],
+            fusible="hydro",
+            name="resnet18 on CIFAR-10",
+            estimate=Estimate(work=work),
+            truth=Truth(work=work),
+        )
+        for k in range(TRIALS)
+    )
+    return Instance(
+        name="sweep-hydro",
+        cluster=uniform_cluster(gpu, 1, 4),
+        profiles={profile.name: profile},
+        jobs=jobs,
+        description="Hydro's study: 50 trials of 50 epochs of ResNet-18 on four RTX 3090\n"
+        "A trial is one of three batch sizes, each a fusion class; the curves of 256 stand for "
+        "all. An epoch of one model takes 6.1 s whatever its batch. No watts, no pauses.",
+        source="github.com/S-Lab-System-Group/Hydro (OSDI 2023 artifact)",
+        licence="Apache-2.0",
+        citation=_HYDRO,
+        made={"recipe": "hand"},
+        reference={
+            "Ray, published": {"makespan_s": 3960.0},
+            "Hydro, narrow models and two full ones, published": {"makespan_s": 1422.0},
+        },
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from ronda.instances.generate import Structure, horizon
+from ronda.instances.generate import Structure, horizon, mixed
 from ronda.instances.instance import Instance
 from ronda.instances.recipes.made_power import ZEUS_CITATION
 from ronda.instances.traces.itp import CITATION as ELASTICFLOW_CITATION
@@ -72,6 +72,11 @@ SETUPS = {
 }
 """What is made, by name."""
 
+_HFTA = (
+    "Wang et al.: Horizontally Fused Training Array: An Effective Hardware Utilization Squeezer "
+    "for Training Novel Deep Learning Models, MLSys 2021"
+)
+
 _WORDS = (
     "GENERATED, by `ronda instances generate horizon` with the arguments in `made`: arrivals are "
     "a Poisson process, sizes lognormal, seven in ten jobs are elastic. Speed: fits to "
@@ -99,4 +104,23 @@ def structured(name: str) -> Instance:
                 ("fifo", "srtf", "clairvoyant bound"), setup.mean_jct_s, strict=True
             )
         },
+    )
+
+
+def cluster_mixed() -> Instance:
+    """Return sweeps among ordinary jobs, with the Vector study's shares of GPU-hours."""
+    made = mixed(seed=0)
+    return structs.replace(
+        made,
+        name="cluster-mixed",
+        description="147 jobs on two nodes of eight A100s: sweeps among ordinary jobs\n"
+        "GENERATED, by `ronda instances generate mixed`. Shares of GPU-hours as at the Vector "
+        "Institute (HFTA's study): 46.2 % trials of sweeps on one GPU each, 24 % jobs of several "
+        "GPUs, 26.3 % others, 3.5 % lone jobs of one. Trials of one sweep and class may share "
+        "GPUs, by the curves of PointNet (A100, HFTA's poster) and of ResNet-18 (RTX 3090, "
+        "Hydro's artifact), which stands in for an A100. Assumptions: load 1.5 of the cluster, "
+        "8 to 48 trials a sweep of 45 minutes in the median, 20 s apart, a quarter of which stop "
+        "early; watts of all sweeps are those of resnet50, with one model on a GPU as with many; "
+        "estimates of other jobs are off by 30 %; a restart takes a minute.",
+        citation=_HFTA,
     )

@@ -1,7 +1,8 @@
 """What must hold inside profiles and noise curves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from ronda.instances.check.arrays import step_s
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.profile import (
     NoiseCurve,
@@ -9,11 +10,13 @@ from ronda.instances.profile import (
     Parametric,
     Profile,
     Rated,
+    Rigid,
     Tabular,
 )
 from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.diagnose import join
 from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
 
 LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
 """Global batches beyond these are no numbers of samples; rates would under- or overflow."""
@@ -34,7 +37,7 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
             yield Problem(f"{place}.name", show(profile.name), f"its key {show(key)}")
         if not profile.throughput:
             yield Problem(f"{place}.throughput", "no GPU type", "one that can run it")
-        for field in ("throughput", "power"):
+        for field in ("throughput", "power", "sharing"):
             for name in getattr(profile, field):
                 if name not in types:
                     yield Problem(f"{place}.{field}", f"GPU type {show(name)}", one_of(types))
@@ -57,6 +60,49 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
             if isinstance(model, Parametric):
                 yield from _across_racks(model, at)
         yield from _busy_below_idle(profile, cluster, place)
+        for name, sharings in profile.sharing.items():
+            rigid = isinstance(profile.throughput.get(name), Rigid | Rated)
+            yield from _sharing(sharings, join(f"{place}.sharing", name), rigid=rigid)
+
+
+def _sharing(sharings: Sequence[Sharing], place: str, *, rigid: bool) -> Iterator[Problem]:
+    """Check that modes are distinct, "exclusive" among them, and no array faster than one job."""
+    modes = [sharing.mode for sharing in sharings]
+    if rigid:
+        yield Problem(place, "a rigid profile", "one with iterations: rigid jobs run alone")
+    if len(set(modes)) < len(modes) or "exclusive" not in modes:
+        yield Problem(place, f"modes {show(modes)}", 'each once, "exclusive" among them')
+        return
+    broken = [k for k, s in enumerate(sharings) if not _is_measured(s)]
+    for k in broken:
+        expected = "ascending numbers of models from 1 or 2 on, each with its seconds"
+        yield Problem(f"{place}[{k}].time", "columns that do not fit each other", expected)
+    if broken:
+        return
+    alone_s = step_s(sharings[modes.index("exclusive")], 1)
+    if not alone_s:
+        yield Problem(place, "no time of one exclusive model", "one above 0")
+        return
+    for k, sharing in enumerate(sharings):
+        least_s = _least_s(sharing)
+        if least_s < alone_s * (1 - 1e-9):
+            expected = f"at least {alone_s:g} s, which one model takes alone"
+            yield Problem(f"{place}[{k}].time", f"{least_s:g} s", expected)
+
+
+def _is_measured(sharing: Sharing) -> bool:
+    """Tell whether the columns of measured times are parallel, and ascend from one or two on."""
+    time = sharing.time
+    if isinstance(time, AffineTime):
+        return True
+    columns = len(time.models) == len(time.step_s) and strictly_ascending(time.models)
+    return columns and time.models[0] <= 2
+
+
+def _least_s(sharing: Sharing) -> float:
+    """Return the least seconds of a step in a mode, whatever the number of models."""
+    time = sharing.time
+    return min(time.step_s) if isinstance(time, MeasuredTime) else step_s(sharing, 1) or 0.0
 
 
 def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ronda.instances.check.arrays import distinct, plan_violations
 from ronda.instances.check.claims import claim_faults
 from ronda.instances.check.option import Examiner
 from ronda.instances.cluster import Topology
@@ -64,8 +65,12 @@ def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]
         yield from found
         if physics and not found:
             yield from _claims(examiner, state, f"{place}.option", owner)
-        for node, gpus in state.allocation.placement:
+    for held in distinct(round.held.values()):
+        for node, gpus in held.placement:
             used[node] += gpus
+    jobs = {state.job.id: state.job for state in round.running}
+    for fault in plan_violations(round.held, jobs):
+        yield Problem(f"running, {fault.where}", fault.message, "all of it, alike, on one GPU")
     for node, gpus in sorted(used.items()):
         if node < len(topology.node_gpus) and gpus > topology.node_gpus[node]:
             has = int(topology.node_gpus[node])

@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
+from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.watts import keeps_limits
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -104,7 +105,8 @@ def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> di
     started: dict[str, Allocation] = {}
     if not round.waiting:
         return started
-    staying = (replace(s, allocation=held[s.job.id]) for s in round.running if s.job.id in held)
+    each = whole(held)
+    staying = (replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each)
     room = Room(round, staying, sleeping=False)
     queue = sorted(round.waiting, key=lambda state: state.job.submit_s)
     for tried, state in enumerate(queue):

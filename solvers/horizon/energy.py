@@ -26,7 +26,7 @@ class Meter:
     def segment(self, segment: Segment, power: float = 1.0) -> None:
         """Account for a finished segment of a job that draws `power` times what is expected."""
         option = segment.option
-        idle_w = option.gpus * self._idle_w[option.pool]
+        idle_w = option.own_gpus * self._idle_w[option.pool]
         self.busy_j += power * option.power_w * (segment.end_s - segment.resume_s)
         self.paused_j += idle_w * (segment.resume_s - segment.start_s)
         self.held_idle_j += idle_w * (segment.end_s - segment.start_s)
@@ -48,7 +48,7 @@ class Meter:
 
     def extra_w(self, option: Option, power: float = 1.0) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
-        return power * option.power_w - option.gpus * self._idle_w[option.pool]
+        return power * option.power_w - option.own_gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
         """Return what a sleeping node saves."""

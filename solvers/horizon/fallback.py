@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from ronda.formulations.fusion.sharing import narrowed
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.job import Allocation, JobState, Option
@@ -92,6 +93,7 @@ class _Shed:
     def __init__(self, round: Round, ledger: Ledger, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
         self.held = round.held
+        self.jobs = {state.job.id: state.job for state in round.running}
         self.sleeping = False
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
@@ -101,6 +103,7 @@ class _Shed:
             kept[job] = msgspec.structs.replace(kept[job], option=option)
         for job in stopped:
             del kept[job]
+        kept |= narrowed(kept, self.jobs, self.round.profiles, self.round.cluster)
         return Plan(
             policy=self.rejected.policy,
             allocations=kept,
@@ -136,7 +139,7 @@ class _Shed:
 
 def _loss(round: Round, state: JobState) -> tuple[bool, float]:
     """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
-    gpus = state.allocation.option.gpus if state.allocation is not None else 0
+    gpus = state.allocation.option.own_gpus if state.allocation is not None else 0
     return not state.job.preemptible, gpus * (round.now_s - state.held_s)
 
 

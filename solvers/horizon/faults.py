@@ -7,6 +7,7 @@ measured, no more.
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from ronda.instances.check.arrays import distinct
 from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.job import Allocation
 
@@ -73,7 +74,7 @@ class World:
     ) -> tuple[tuple[int, int], ...]:
         """Return the GPUs out of service by node: all if it is off, if drained those not held."""
         left = dict.fromkeys(self.draining - self.off.keys(), 0)
-        for allocation in held if left else ():
+        for allocation in distinct(held) if left else ():
             for node, gpus in allocation.placement:
                 if node in left:
                     left[node] += gpus

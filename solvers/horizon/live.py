@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ronda.formulations.fusion.sharing import pace
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import fastest_step, samples_per_s, slowdown
@@ -79,10 +80,12 @@ class TrueRates:
         option, nodes = allocation.option, len(allocation.placement)
         racks = len({self.node_rack[node] for node, _ in allocation.placement})
         way = (option.gpus, nodes, option.batch, option.clock, racks)
-        key = (job.profile, curve, option.pool, *way, factor)
+        array = (option.mode, option.width)
+        key = (job.profile, curve, option.pool, *way, *array, factor)
         if key not in self._known:
             profile, gpu_type = self.profiles[job.profile], self.pools[option.pool].gpu_type
             speed = float(samples_per_s(profile, gpu_type, *way)) * factor
+            speed *= pace(profile, gpu_type.name, *array)
             until: tuple[float, ...] = (INFINITY,)
             rates: tuple[float, ...] = (speed,)
             if curve is not None:
@@ -178,14 +181,16 @@ class Live:
         ready_s: float,
         costs: Costs,
         speed: float = 1.0,
+        together_s: float = 0.0,
     ) -> None:
-        """Begin to hold an allocation whose nodes are awake at `ready_s`, and run at a speed."""
+        """Begin to hold an allocation whose nodes are awake at `ready_s`, and run at a speed.
+
+        The others of its array are not ready before `together_s`.
+        """
         started = self.state.started
-        moved = started and self.segments[-1].end_s == now_s
-        pause_s = costs.pause(allocation.option.gpus, started=started, running=moved)
-        pause_s += self.state.owed_at(now_s)
+        pause_s = self.pause_s(now_s, allocation, costs)
         self.start_s, self.start_done = now_s, self.done
-        self.resume_s = self.since_s = max(now_s, ready_s) + pause_s
+        self.resume_s = self.since_s = max(max(now_s, ready_s) + pause_s, together_s)
         self.past = []
         self._run_at(rates, allocation, speed)
         self.state = msgspec.structs.replace(
@@ -200,6 +205,35 @@ class Live:
             owed_s=0.0,
             pause_s=pause_s,
         )
+
+    def pause_s(self, now_s: float, allocation: Allocation, costs: Costs) -> float:
+        """Return the pause with which an allocation begins, if its nodes are awake."""
+        started = self.state.started
+        moved = started and self.segments[-1].end_s == now_s
+        pause_s = costs.pause(allocation.option.gpus, started=started, running=moved)
+        return pause_s + self.state.owed_at(now_s)
+
+    def narrow(
+        self, now_s: float, allocation: Allocation, rates: TrueRates, speed: float
+    ) -> Segment:
+        """Go on in an array that others have left; returns the segment in the wider one."""
+        in_vain = self.in_vain
+        segment = self._end_segment(now_s, self.done_at(now_s))
+        self.in_vain = min(self.in_vain, in_vain)
+        self.start_s, self.start_done = now_s, self.done
+        self.resume_s = self.since_s = max(now_s, self.resume_s)
+        self.past, self.report = [], None
+        if self.done < self.work:  # else it is torn down, and ends when it would have
+            self._run_at(rates, allocation, speed)
+        self.state = msgspec.structs.replace(
+            self.state,
+            allocation=allocation,
+            since_s=self.resume_s,
+            done=self.done,
+            held_s=now_s,
+            gpu_s=self._gpu_s(segment),
+        )
+        return segment
 
     def _run_at(self, rates: TrueRates, allocation: Allocation, speed: float) -> None:
         """Progress at a speed from `since_s` on; work out when the allocation, or stage, ends."""
@@ -277,20 +311,7 @@ class Live:
 
     def _release(self, now_s: float, done: float) -> Segment:
         """Stop holding the allocation with some work done."""
-        allocation = self.state.allocation
-        assert allocation is not None
-        self.done = done
-        self.in_vain = 0 if self.done > self.start_done else self.in_vain + 1
-        option = allocation.option
-        segment = Segment(
-            start_s=self.start_s,
-            resume_s=min(self.resume_s, now_s),
-            end_s=now_s,
-            done=self.done - self.start_done,
-            option=option,
-            placement=allocation.placement,
-        )
-        self.segments.append(segment)
+        segment = self._end_segment(now_s, done)
         self.since_s, self.stages, self.report = now_s, None, None
         self.end_s = self.next_stage_s = INFINITY
         self.state = msgspec.structs.replace(
@@ -299,12 +320,34 @@ class Live:
             allocation=None,
             since_s=now_s,
             done=self.done,
-            gpu_s=self.state.gpu_s + option.gpus * (now_s - self.start_s),
+            gpu_s=self._gpu_s(segment),
             owed_s=self.state.owed_at(now_s),
             pause_s=None,
             noise=None if self.curve is None else noise_at(self.curve, self.done),
         )
         return segment
+
+    def _end_segment(self, now_s: float, done: float) -> Segment:
+        """End the segment with some work done."""
+        allocation = self.state.allocation
+        assert allocation is not None
+        self.done = done
+        self.in_vain = 0 if self.done > self.start_done else self.in_vain + 1
+        segment = Segment(
+            start_s=self.start_s,
+            resume_s=min(self.resume_s, now_s),
+            end_s=now_s,
+            done=self.done - self.start_done,
+            option=allocation.option,
+            placement=allocation.placement,
+            array=allocation.array,
+        )
+        self.segments.append(segment)
+        return segment
+
+    def _gpu_s(self, segment: Segment) -> float:
+        """Return the GPU-seconds held until the end of a segment."""
+        return self.state.gpu_s + segment.option.own_gpus * (segment.end_s - segment.start_s)
 
     def done_at(self, now_s: float) -> float:
         """Return the true work done by `now_s`."""

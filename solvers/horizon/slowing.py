@@ -20,11 +20,12 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
     From each clock a job's next step is the one with the least loss per watt saved, so that a
     job's steps follow its lower convex hull and their order among all jobs is that of a greedy
     fractional knapsack. A later step of a job takes the place of its earlier ones; jobs that must
-    not be changed, and rigid ones, have no steps.
+    not be changed, rigid ones, and those in arrays have no steps.
     """
     found: list[tuple[float, str, Option]] = []
     for state in round.running:
-        if state.allocation is not None and state.job.preemptible:
+        alone = state.allocation is not None and state.allocation.array is None
+        if alone and state.job.preemptible:
             found += [(ratio, state.job.id, option) for ratio, option in _steps(round, state)]
     found.sort(key=lambda step: step[0])
     return [(job, option) for _, job, option in found]

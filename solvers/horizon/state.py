@@ -2,13 +2,14 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import InputError, RondaError
@@ -69,6 +70,7 @@ class ClusterState:
         self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
         self._observed: set[str] = set()
         self._out_of_order = False
+        self._left: set[str] = set()  # arrays that have lost members
         self.world = World(instance.faults)
         self.failures: list[Failure] = []
         self.sweeps: dict[str, SweepState] = {}
@@ -116,6 +118,7 @@ class ClusterState:
             self._end(heapq.heappop(self._ends)[4])
             completed += 1
         broke = sum(self._happen(event) for event in self.world.until(now_s))
+        self._reslice()
         self._settle()
         submitted = 0
         while self.next_submit_s() <= now_s:
@@ -179,6 +182,32 @@ class ClusterState:
         self.failures.append(failure)
         self._wait(live)
         self.ledger.release(live.job.id)
+
+    def _reslice(self) -> None:
+        """Let arrays that have lost members go on without them, at once and at no cost."""
+        if not self._left:
+            return
+        held = {i: a for i, a in self.held().items() if a.array in self._left}
+        jobs = {i: self.lives[i].job for i in held}
+        narrow = narrowed(held, jobs, self.instance.profiles, self.instance.cluster)
+        for job_id, allocation in narrow.items():
+            self._narrow(job_id, allocation)
+        self._left.clear()
+        self.ledger.accept(Plan(allocations=self.held()))
+
+    def _narrow(self, job_id: str, allocation: Allocation) -> None:
+        """Let a job go on in a narrower array."""
+        live = self.lives[job_id]
+        observed, pinned = job_id in self._observed, job_id in self.pinned
+        speed = self.world.speed_of(allocation)
+        self._close(live, live.narrow(self.now_s, allocation, self.rates, speed))
+        self.power_w += self.meter.extra_w(allocation.option, live.truth.power)
+        self.running[job_id] = live.state
+        if observed:
+            self._observed.add(job_id)
+        if pinned:
+            self.pinned[job_id] = None
+        self._expect(live)
 
     def _happen(self, event: Event) -> bool:
         """Carry out what happens to a node; tell whether it changes what can run."""
@@ -383,9 +412,16 @@ class ClusterState:
         """
         left: list[int] = self.cluster.topology.node_gpus.tolist()
 
+        taken: set[object] = set()
+
         def take(allocation: Allocation) -> bool:
+            array = allocation.array and (allocation.array, allocation.placement)
+            if array in taken:
+                return True
             if any(left[node] < gpus for node, gpus in allocation.placement):
                 return False
+            if array is not None:
+                taken.add(array)
             for node, gpus in allocation.placement:
                 left[node] -= gpus
             return True
@@ -402,6 +438,8 @@ class ClusterState:
                     if choice is not None and take(choice):
                         kept[job_id] = choice
                         break
+        jobs = {i: self.lives[i].job for i in kept}
+        kept |= narrowed(kept, jobs, self.instance.profiles, self.instance.cluster)
         used = {node for a in kept.values() for node, _ in a.placement}
         asleep = plan.asleep
         if asleep is not None:
@@ -421,18 +459,26 @@ class ClusterState:
         """Carry out a change; returns how many jobs started, stopped and changed."""
         for job_id in change.stopped:
             self._stop(job_id)
-        moved = [job_id for job_id in change.held if job_id in self.running]
+        now, narrow, held = self.held(), dict[str, Allocation](), dict[str, Allocation]()
+        for job_id, allocation in change.held.items():
+            narrows = job_id in now and now[job_id].narrows_to(allocation)
+            (narrow if narrows else held)[job_id] = allocation
+        moved = [job_id for job_id in held if job_id in now]
+        for job_id, allocation in narrow.items():
+            self._narrow(job_id, allocation)
         for job_id in moved:
             live = self.lives[job_id]
             self._close(live, live.release(self.now_s, complete=False))
         if change.asleep or self.asleep:
             self._set_asleep(set(change.asleep))
-        for job_id, allocation in change.held.items():
-            self._hold(job_id, allocation)
+        together_s = self._together_s(held)
+        for job_id, allocation in held.items():
+            self._hold(job_id, allocation, together_s.get(allocation.array, 0.0))
+        self._left.clear()
         if self._out_of_order:
             self._sort()
         self._settle()
-        return len(change.held) - len(moved), len(change.stopped), len(moved)
+        return len(held) - len(moved), len(change.stopped), len(moved)
 
     def _stop(self, job_id: str) -> None:
         """Stop a job in good order: it waits, and has lost nothing."""
@@ -445,14 +491,29 @@ class ClusterState:
         self.waiting[live.job.id] = live.state
         self._out_of_order = True
 
-    def _hold(self, job_id: str, allocation: Allocation) -> None:
+    def _together_s(self, held: Mapping[str, Allocation]) -> dict[str | None, float]:
+        """Return when all jobs of each array that begins are ready; no one goes on before."""
+        found: dict[str | None, float] = {}
+        for job_id, allocation in held.items():
+            if allocation.array is not None:
+                live = self.lives[job_id]
+                costs = live.job.costs or self.instance.costs
+                own_s = self._ready_s(allocation) + live.pause_s(self.now_s, allocation, costs)
+                found[allocation.array] = max(own_s, found.get(allocation.array, 0.0))
+        return found
+
+    def _ready_s(self, allocation: Allocation) -> float:
+        """Return when all nodes of an allocation are awake, now at the earliest."""
+        return max(self.now_s, *(self.ready_s[node] for node, _ in allocation.placement))
+
+    def _hold(self, job_id: str, allocation: Allocation, together_s: float) -> None:
         live = self.lives[job_id]
         if self.beliefs is not None:
             allocation = self._as_drawn(live.job, allocation)
-        ready_s = max(self.ready_s[node] for node, _ in allocation.placement)
+        ready_s = self._ready_s(allocation)
         costs = live.job.costs or self.instance.costs
         speed = self.world.speed_of(allocation)
-        live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed)
+        live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed, together_s)
         if live.pinned:
             self.pinned[job_id] = None
         if self.waiting.pop(job_id, None) is not None and self.running:
@@ -472,7 +533,7 @@ class ClusterState:
         nodes = -(-option.gpus // pool.gpus_per_node)
         way = option.gpus, nodes, option.batch, option.clock
         power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, *way)
-        option = msgspec.structs.replace(option, power_w=power_w)
+        option = msgspec.structs.replace(option, power_w=power_w / option.width)
         return msgspec.structs.replace(allocation, option=option)
 
     def _expect(self, live: Live) -> None:
@@ -482,6 +543,8 @@ class ClusterState:
 
     def _close(self, live: Live, segment: Segment) -> None:
         """Enter a job's finished segment on the meter."""
+        if segment.array is not None:
+            self._left.add(segment.array)
         self.pinned.pop(live.job.id, None)
         self.meter.segment(segment, live.truth.power)
         self.power_w -= self.meter.extra_w(segment.option, live.truth.power)

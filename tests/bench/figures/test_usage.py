@@ -5,6 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arrays import Told, array, instance
 from ronda.bench.figures.usage import bars, usage_of
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
@@ -87,3 +88,11 @@ def test_bars_never_overlap(pieces):
             for second in range(int(bar.start_s), int(bar.end_s)):
                 assert (lane, second) not in cells
                 cells.add((lane, second))
+
+
+def test_an_array_is_one_bar():
+    """Two jobs share a GPU until one ends; the other goes on alone."""
+    made = instance([4, 8], gpus=1)
+    schedule = run(made, Told(lambda r: r.held or array(r, ["j0", "j1"], "fused", 0, "a")))
+    assert [(b.jobs, b.lanes) for b in bars(made, schedule)] == [(2, 1), (1, 1)]
+    assert usage_of(made, schedule).gpus.max() == 1.0

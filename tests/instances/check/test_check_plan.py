@@ -203,6 +203,7 @@ BROKEN = {
     # 2 + 2 + 0.3 b <= 16 for b <= 40; one pass of 80 does not fit, two fall below 41.
     "memory": (profiled("heavy", min_local_batch=41.0), plan(e2=None, h1=HEAVY)),
     "width": (LOOSE, plan(e1=but(E1, width=2))),
+    "array": (LOOSE, plan(e1=replace(E1, array="alone"))),
     "span, node": (LOOSE, plan(e2=but(E2, span="node"))),
     "span, rack": (LOOSE, plan(e2=but(E2, span="rack"))),
     "span, unknown": (LOOSE, plan(e1=but(E1, span="galaxy"))),

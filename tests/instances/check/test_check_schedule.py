@@ -149,6 +149,7 @@ BROKEN = {
     "local-batch": (profile(replace(ELASTIC, min_local_batch=50.0)), SCHEDULE),
     "memory": (profile(replace(ELASTIC, memory=Memory(model_gib=17))), SCHEDULE),
     "width": (INSTANCE, of("moved", but(FIRST, width=2), SECOND)),
+    "array": (INSTANCE, of("moved", replace(FIRST, array="alone"), SECOND)),
     "span": (INSTANCE, of("moved", FIRST, but(SECOND, span="rack"))),
     "gang": (INSTANCE, of("fixed", but(FIXED, ((0, 1),)))),
     "node": (INSTANCE, of("short", but(SHORT, ((4, 1),)))),

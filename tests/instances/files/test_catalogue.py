@@ -31,6 +31,7 @@ SOURCE = ROOT / "tests" / "data"
 # name: (kind, jobs, nodes, GPUs), as the README and the issue document them.
 DOCUMENTED = {
     "clock-or-gpus": ("round", 1, 1, 2),
+    "cluster-mixed": ("instance", 147, 2, 16),
     "earth-2020-05": ("demand", 0, 77, 0),
     "earth-2020-09": ("demand", 0, 154, 0),
     "energy-hand": ("instance", 2, 2, 4),
@@ -55,6 +56,7 @@ DOCUMENTED = {
     "probe-restart": ("instance", 2, 1, 2),
     "probe-wake": ("instance", 2, 2, 2),
     "probe-window": ("instance", 2, 1, 1),
+    "sweep-hydro": ("instance", 50, 1, 4),
     "two-jobs": ("instance", 2, 1, 4),
     "two-tenants": ("instance", 80, 8, 64),
     "venus-vcvgl": ("instance", 1452, 20, 160),

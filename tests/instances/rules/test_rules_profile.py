@@ -4,6 +4,10 @@ import pytest
 
 from spoilt import INSTANCE, check_case, put
 
+ALONE = {"mode": "exclusive", "time": {"kind": "affine", "alpha_s": 1, "beta_s": 0}}
+FUSED = {"mode": "fused", "time": {"kind": "affine", "alpha_s": 0.25, "beta_s": 0.25}}
+MEASURED = {"mode": "packed", "time": {"kind": "measured", "models": [3, 4], "step_s": [1, 2]}}
+SHARING = ("profiles", "net", "sharing")
 TABLE = ("profiles", "net", "throughput", "B")
 # name: (mutation, words of the place, of what was found, of what was expected)
 INSTANCES = {
@@ -67,6 +71,31 @@ INSTANCES = {
         "net.throughput.A.beta_x_s",
         "0.4 below beta_n_s 0.5",
         "at least that",
+    ),
+    "sharing by rigid jobs": (
+        put("profiles", "rigid", "sharing", {"A": [ALONE]}),
+        "profiles.rigid.sharing.A",
+        "rigid",
+        "iterations",
+    ),
+    "sharing's type": (put(*SHARING, {"H": [ALONE]}), "net.sharing", '"H"', '"A", "B"'),
+    "sharing of none alone": (
+        put(*SHARING, {"A": [FUSED]}),
+        "profiles.net.sharing.A",
+        '"fused"',
+        '"exclusive" among them',
+    ),
+    "an array faster than one": (
+        put(*SHARING, {"A": [ALONE, FUSED]}),
+        "net.sharing.A[1].time",
+        "0.5 s",
+        "at least 1 s",
+    ),
+    "measured columns": (
+        put(*SHARING, {"A": [ALONE, MEASURED]}),
+        "net.sharing.A[1].time",
+        "columns",
+        "from 1 or 2 on",
     ),
     "columns": (put(*TABLE, "step_s", [0.5]), "throughput.B", "1 step_s", "equal length"),
     "no rows": (

@@ -25,6 +25,7 @@ from ronda.instances import generate
         "ronda instances generate sweep --trials 32 --gpus 4 --good 0.1 --out search.json",
         "ronda instances generate demand --days 28 --nodes 150 --seed 7 --out weeks.json.zst",
         "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
+        "ronda instances generate mixed --gpu-hours 240 --gpus 32 --out sweeps.json.zst",
     ),
 )
 def command() -> None:
@@ -204,6 +205,33 @@ def ones(
     refuse_existing(out, force=force)
     made = ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
     written(made, out, as_json=as_json)
+
+
+@command.command(name="mixed", cls=Taught)
+@click.option(
+    "--gpu-hours", type=float, default=120.0, show_default=True, help="Of all jobs, each alone."
+)
+@click.option(
+    "--gpus", type=click.IntRange(8), default=16, show_default=True, help="In nodes of 8."
+)
+@click.option(
+    "--load", type=float, default=1.5, show_default=True, help="GPUs that arriving jobs keep busy."
+)
+@click.option(
+    "--cap",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="Power cap: idle (0) to busy (1).",
+)
+@_seed
+@file_option
+@force_option
+@json_option
+def mixed(out: Path, force: bool, as_json: bool, **given: Any) -> None:
+    """Generate sweeps of hyper-parameters, whose trials may share GPUs, among ordinary jobs."""
+    refuse_existing(out, force=force)
+    written(generate.mixed(**given), out, as_json=as_json)
 
 
 @command.command(name="demand", cls=Taught)

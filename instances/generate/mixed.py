@@ -1,0 +1,251 @@
+"""Generated clusters on which sweeps of hyper-parameters run among ordinary jobs.
+
+The shares of GPU-hours are those of HFTA's study of the Vector Institute (Wang et al., MLSys 2021).
+A sweep is a burst of trials of one program on one GPU each; those of one batch size, or whatever
+else must be equal, are a fusion class.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ronda.instances.budget import Budget, StepSeries
+from ronda.instances.cluster import uniform_cluster
+from ronda.instances.errors import InputError
+from ronda.instances.files.fits import fitted
+from ronda.instances.generate.applications import APPLICATIONS, HOST_IDLE_W, RIGID
+from ronda.instances.generate.applications import GPU as FINE
+from ronda.instances.generate.common import check, estimate
+from ronda.instances.generate.machines import watts_at
+from ronda.instances.instance import Cadence, Instance
+from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.profile import Parametric, Profile
+from ronda.instances.sharing import MeasuredTime
+
+SHARES = {"sweeps": 0.462, "several": 0.24, "other": 0.263, "isolated": 0.035}
+"""Of all GPU-hours: repetitive jobs of one GPU, jobs of several, the rest, lone jobs of one."""
+
+GPU = msgspec.structs.replace(FINE, clocks=(0.57, 0.71, 0.86, 1.0))
+"""An A100-like GPU of which every other clock is offered."""
+
+RESTART_S, ERROR = 60.0, 0.3
+"""Pause of a restart, and relative error of estimates of ordinary jobs: assumptions."""
+
+GAP_S, STOP_SHARE = 20.0, 0.25
+"""Mean seconds between trials of a sweep; trials that are stopped early: assumptions."""
+
+
+class Swept(NamedTuple):
+    """A program of sweeps: its packaged curves, and the part of a step that the clock slows."""
+
+    fits: str
+    step_s: float  # of one unit of the curves
+    batch: float
+    phi: float
+
+
+SWEPT = {
+    "pointnet-amp": Swept("hfta-pointnet_cls-amp-A100-40GB-", 0.1, 32.0, 0.3),
+    "pointnet-fp32": Swept("hfta-pointnet_cls-fp32-A100-40GB-", 0.1, 32.0, 0.3),
+    "resnet18": Swept("hydro-resnet18-1-RTX3090-24GB-", 256 / 50_000, 256.0, 0.8),
+}
+"""PointNet as measured on an A100; ResNet-18 on an RTX 3090, which stands in for one. Step times
+of PointNet (0.1 s in fp32) and the clock's parts are assumptions; watts are those of resnet50."""
+
+
+@dataclass
+class _Draw:
+    """Random numbers, and what is drawn of a class of jobs."""
+
+    rng: np.random.Generator
+    span_s: float
+    profiles: dict[str, Profile]
+
+    def lognormal(self, median: float, sigma: float, low: float, high: float) -> float:
+        """Return a lognormal number within limits."""
+        drawn = float(self.rng.lognormal(math.log(median), sigma))
+        return min(max(drawn, low), high)
+
+    def time_s(self) -> float:
+        """Return a time of the horizon."""
+        return float(self.rng.uniform(0.0, self.span_s))
+
+
+def swept_profile(name: str, swept: Swept, gpu_type: str, source: str = "") -> Profile:
+    """Return the profile of a program of sweeps from its packaged curves of sharing."""
+    found = fitted(swept.fits)
+    sharing = tuple(fit.sharing for fit in found if fit.sharing is not None)
+    memory = next(fit.memory for fit in found if fit.memory is not None)
+    alone = next(s.time for s in sharing if s.mode == "exclusive")
+    assert isinstance(alone, MeasuredTime)
+    seconds = alone.step_s[0] * swept.step_s
+    return Profile(
+        name=name,
+        throughput={
+            gpu_type: Parametric(alpha_c_s=0.0, beta_c_s=seconds / swept.batch, phi=swept.phi)
+        },
+        base_batch=swept.batch,
+        memory=memory,
+        sharing={gpu_type: sharing},
+        source=source or found[0].source,
+    )
+
+
+def mixed(
+    gpu_hours: float = 120.0,
+    gpus: int = 16,
+    load: float = 1.5,
+    cap: float = 0.8,
+    seed: int = 0,
+) -> Instance:
+    """Return an instance of sweeps among ordinary jobs, by the study's shares of GPU-hours.
+
+    Parameters
+    ----------
+    gpu_hours
+        What all jobs need as they ask for it, each alone.
+    gpus
+        A100s, in nodes of eight.
+    load
+        GPU-seconds that the jobs bring per GPU-second of the cluster while they arrive.
+    cap
+        Power cap, as the share of the way from all GPUs idle to all busy.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range.
+    """
+    check(1, gpus, "balanced", seed)
+    for name, value in (("gpu_hours", gpu_hours), ("load", load), ("cap", cap)):
+        if not 0 < value < math.inf:
+            raise InputError(name, f"{value:g}", "a number above 0")
+    if gpus % 8:
+        raise InputError("gpus", str(gpus), "a multiple of 8: whole nodes")
+    total_s = 3600.0 * gpu_hours
+    power = APPLICATIONS[2].profile.power
+    profiles = {a.profile.name: a.profile for a in APPLICATIONS} | {RIGID.name: RIGID}
+    for name, swept in SWEPT.items():
+        plain = swept_profile(name, swept, GPU.name)
+        profiles[name] = msgspec.structs.replace(plain, power=power)
+    draw = _Draw(np.random.default_rng([seed, 5]), total_s / (load * gpus), profiles)
+    kinds: dict[str, Callable[[_Draw, float], Iterator[Job]]] = {
+        "sweeps": _sweeps,
+        "several": _several,
+        "other": _other,
+        "isolated": _isolated,
+    }
+    made = [job for name, kind in kinds.items() for job in kind(draw, SHARES[name] * total_s)]
+    made.sort(key=lambda job: (job.submit_s, job.id))
+    cluster = uniform_cluster(GPU, gpus // 8, 8, host_idle_w=HOST_IDLE_W)
+    cap_w = watts_at(cluster, profiles, cap)
+    return Instance(
+        name=f"mixed-{gpus}-{seed}",
+        cluster=cluster,
+        profiles=profiles,
+        jobs=tuple(made),
+        curves={a.profile.name: a.curve() for a in APPLICATIONS},
+        budget=Budget(power_cap_w=StepSeries(times_s=(0.0,), values=(cap_w,))),
+        costs=Costs(start_s=10.0, restart_s=RESTART_S),
+        cadence=Cadence(period_s=300.0),
+        description=f"{len(made)} jobs on {gpus} GPUs, of which sweeps are 46.2 % of GPU-hours",
+        source="generated by ronda; sharing: HFTA's poster, Hydro's artifact (fits)",
+        licence="Apache-2.0",
+        made={
+            "generator": "mixed",
+            "gpu_hours": gpu_hours,
+            "gpus": gpus,
+            "load": load,
+            "cap": cap,
+            "seed": seed,
+        },
+    )
+
+
+def _sweeps(draw: _Draw, total_s: float) -> Iterator[Job]:
+    """Yield the trials of sweeps: 8 to 48 of up to three classes, alike in length but stopped."""
+    left_s, number = total_s, 0
+    while left_s > 60.0:
+        name = list(SWEPT)[draw.rng.integers(len(SWEPT))]
+        swept, profile = SWEPT[name], draw.profiles[name]
+        length_s = draw.lognormal(2700.0, 0.5, 900.0, 10_800.0)
+        trials = int(draw.rng.integers(8, 49))
+        if trials * length_s > left_s:
+            length_s = max(left_s / trials, 60.0)
+        classes = int(draw.rng.integers(1, 4))
+        gaps_s = np.cumsum(draw.rng.exponential(GAP_S, trials))
+        start_s, model = draw.time_s(), profile.throughput[GPU.name]
+        assert isinstance(model, Parametric)
+        for k in range(trials):
+            work = length_s / model.beta_c_s * float(draw.rng.lognormal(0.0, 0.03))
+            stopped = draw.rng.random() < STOP_SHARE
+            share = float(draw.rng.uniform(0.2, 0.9)) if stopped else 1.0
+            yield Job(
+                id=f"s{number:02d}-{k:02d}",
+                submit_s=round(start_s + float(gaps_s[k]), 3),
+                profile=name,
+                batch=swept.batch,
+                name=f"sweep {number}",
+                user=f"u{number % 7}",
+                fusible=f"sweep {number} class {k % classes}",
+                estimate=Estimate(work=round(work, 3), sd=round(0.15 * work, 3)),
+                truth=Truth(work=round(share * work, 3)),
+            )
+        left_s -= trials * length_s
+        number += 1
+
+
+def _several(draw: _Draw, total_s: float) -> Iterator[Job]:
+    """Yield elastic jobs that ask for 2, 4 or 8 GPUs."""
+    for k, size_s in enumerate(_sizes(draw, total_s, 9000.0, 1.0)):
+        gpus = int(draw.rng.choice((2, 4, 8), p=(0.4, 0.35, 0.25)))
+        yield _elastic(draw, f"m{k:03d}", size_s, gpus, least=1, most=2 * gpus)
+
+
+def _isolated(draw: _Draw, total_s: float) -> Iterator[Job]:
+    """Yield jobs of one GPU that are like no other."""
+    for k, size_s in enumerate(_sizes(draw, total_s, 3600.0, 0.8)):
+        yield _elastic(draw, f"i{k:03d}", size_s, 1, least=1, most=1)
+
+
+def _elastic(draw: _Draw, name: str, size_s: float, gpus: int, *, least: int, most: int) -> Job:
+    """Return a job of an application; `size_s` are GPU-seconds at the speed of one GPU."""
+    app = APPLICATIONS[draw.rng.integers(len(APPLICATIONS))]
+    work = size_s * app.samples_per_gpu_s()
+    return Job(
+        id=name,
+        submit_s=round(draw.time_s(), 3),
+        profile=app.profile.name,
+        gpus=gpus,
+        min_gpus=least,
+        max_gpus=most,
+        estimate=estimate(draw.rng, work, ERROR),
+        truth=Truth(work=round(work, 3), curve=app.profile.name),
+    )
+
+
+def _other(draw: _Draw, total_s: float) -> Iterator[Job]:
+    """Yield jobs that run only as they ask: on 1, 2 or 4 GPUs."""
+    for k, size_s in enumerate(_sizes(draw, total_s, 5400.0, 1.0)):
+        gpus = int(draw.rng.choice((1, 2, 4), p=(0.7, 0.2, 0.1)))
+        yield Job(
+            id=f"o{k:03d}",
+            submit_s=round(draw.time_s(), 3),
+            profile=RIGID.name,
+            gpus=gpus,
+            estimate=estimate(draw.rng, size_s / gpus, ERROR),
+            truth=Truth(work=round(size_s / gpus, 3)),
+        )
+
+
+def _sizes(draw: _Draw, total_s: float, median_s: float, sigma: float) -> Iterator[float]:
+    """Yield GPU-seconds of jobs that add up to a total."""
+    left_s = total_s
+    while left_s > 60.0:
+        size_s = min(draw.lognormal(median_s, sigma, 300.0, 8 * median_s), left_s)
+        yield size_s
+        left_s -= size_s

@@ -1,0 +1,137 @@
+"""The live jobs of a round that may share GPUs, by class, and how they are cut into arrays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from ronda.formulations.fusion.sharing import member, pace, widths
+from ronda.formulations.models.throughput import fastest_step
+from ronda.formulations.options.application import Application, applications
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.round import Round
+from ronda.instances.sharing import Mode
+from ronda.solvers.policies.fused.regroup import fastest_cut
+
+
+@dataclass(frozen=True)
+class Home:
+    """A class of jobs in a pool: in which mode, how fast and how many of them share a GPU."""
+
+    of: Application
+    batch: float
+    cuts: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def local_batch(self) -> float:
+        """The samples of a job's pass on its GPU, at full clock."""
+        gpu_type = self.of.shape.pool.gpu_type
+        step = fastest_step(self.of.profile, gpu_type, 1, 1, self.batch)
+        return self.batch / max(float(step.passes), 1.0)
+
+    @cached_property
+    def ways(self) -> tuple[tuple[Mode, float], ...]:
+        """The fastest mode and the pace of 1, 2, … jobs on a GPU."""
+        profile, gpu_type = self.of.profile, self.of.shape.pool.gpu_type
+        modes = {
+            sharing.mode: widths(profile, gpu_type, sharing.mode, self.local_batch)
+            for sharing in profile.sharing[gpu_type.name]
+        }
+        found: list[tuple[Mode, float]] = [("exclusive", 1.0)]
+        while able := [mode for mode, fits in modes.items() if len(found) + 1 in fits]:
+            paces = ((mode, self.pace(mode, len(found) + 1)) for mode in able)
+            found.append(max(paces, key=lambda way: way[1]))
+        return tuple(found)
+
+    @cached_property
+    def best(self) -> int:
+        """The number of jobs on a GPU that together are fastest; of several the smallest."""
+        together = [round(k * pace, 12) for k, (_, pace) in enumerate(self.ways, 1)]
+        return 1 + together.index(max(together))
+
+    def sizes(self, jobs: int, gpus: int) -> tuple[int, ...]:
+        """Return how many jobs share each GPU if all together are to be fastest."""
+        known = self.cuts.get((jobs, gpus))
+        if known is None:
+            speed = [self.speed(k) for k in range(1, self.best + 1)]
+            known = self.cuts[jobs, gpus] = fastest_cut(speed, jobs, gpus)
+        return known
+
+    def most(self, mode: Mode) -> int:
+        """Return how many jobs fit a GPU in a mode; 1 if no two do."""
+        gpu_type = self.of.shape.pool.gpu_type
+        return max(widths(self.of.profile, gpu_type, mode, self.local_batch), default=1)
+
+    def speed(self, width: int) -> float:
+        """Return how many times as fast as one alone so many jobs are together."""
+        return width * self.ways[width - 1][1]
+
+    def pace(self, mode: Mode, width: int) -> float:
+        """Return the speed of each of so many jobs in a mode, against that alone."""
+        return pace(self.of.profile, self.of.shape.pool.gpu_type.name, mode, width)
+
+    def alone(self, state: JobState, clock: float = 1.0) -> Option | None:
+        """Return how a job runs alone on one GPU; None if it cannot."""
+        return self.of.option(1, self.batch, state.noise, clock=clock)
+
+    def option(self, alone: Option, width: int, mode: Mode | None = None) -> Option:
+        """Return the option of a job in an array, by default in its fastest mode."""
+        name = self.of.shape.pool.gpu_type.name
+        return member(alone, self.of.profile, name, mode or self.ways[width - 1][0], width)
+
+
+@lru_cache(maxsize=1024)
+def home(of: Application, batch: float) -> Home:
+    """Return the home of jobs of a profile and batch in a pool, worked out once."""
+    return Home(of, batch)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Live jobs of a round that may share a GPU, in order of submission; by pool where."""
+
+    key: str
+    members: tuple[JobState, ...]
+    homes: dict[int, Home]
+
+    @cached_property
+    def arrays(self) -> tuple[tuple[Allocation, tuple[JobState, ...]], ...]:
+        """The GPUs that members hold, with those on them; an allocation of the first of them."""
+        found: dict[object, list[JobState]] = {}
+        for state in self.members:
+            held = state.allocation
+            if held is not None:
+                alone = state.job.id if held.array is None else None
+                found.setdefault((alone, held.array, held.placement), []).append(state)
+        pairs = ((those[0].allocation, tuple(those)) for those in found.values())
+        return tuple((held, those) for held, those in pairs if held is not None)
+
+    @property
+    def waiting(self) -> tuple[JobState, ...]:
+        """The members that hold nothing."""
+        return tuple(state for state in self.members if state.allocation is None)
+
+
+def groups(round: Round) -> Iterator[Group]:
+    """Yield the classes of a round: jobs of one GPU, of equal class, profile, batch and pools."""
+    found: dict[tuple[object, ...], list[JobState]] = {}
+    for state in sorted(round.jobs, key=lambda state: state.job.submit_s):
+        job = state.job
+        if job.fusible is not None and job.gpus == 1 and (job.max_gpus or 1) == 1:
+            key = (job.fusible, job.profile, job.batch, job.partition, job.gpu_types)
+            found.setdefault(key, []).append(state)
+    for same, members in found.items():
+        homes = {
+            of.shape.index: home(of, of.batch(members[0].job))
+            for of in applications(round, members[0].job)
+            if not of.rigid and of.profile.sharing.get(of.shape.pool.gpu_type.name)
+        }
+        if homes:
+            yield Group(" ".join(map(str, ("class", *same))), tuple(members), homes)
+
+
+def named(ids: list[str], taken: set[str]) -> str:
+    """Return a name for an array of these jobs that no other has, and take it."""
+    names = (*ids, *(f"{ids[0]}.{k}" for k in range(len(taken) + 1)))
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return name

@@ -1,0 +1,119 @@
+"""HFHT's rule beside other jobs: full arrays in order of submission, which run to their end.
+
+HFTA's tuner (Wang et al., MLSys 2021, ``hfta/hfht``) cuts the trials of a class into arrays of as
+many as fit a GPU and one with the rest, and runs them one after another.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.fusion.chunks import first_fit
+from ronda.formulations.fusion.sharing import whole
+from ronda.formulations.sleeping.standby import rest
+from ronda.instances.job import Allocation, Estimate, JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.sharing import Mode
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Room
+from ronda.solvers.policies.fused.groups import Group, Home, groups, named
+
+FUSED: Mode = "fused"
+
+
+@dataclass(frozen=True)
+class Hfht:
+    """Start jobs in order of submission, those of a class as arrays of as many as fit a GPU.
+
+    An array starts when its first job is the first of the queue, with those of its class that have
+    been submitted by then. Nothing that runs is stopped, and nobody joins an array.
+    """
+
+    name: ClassVar[str] = "hfht"
+    capabilities: ClassVar[Capability] = Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, oldest first."""
+        held = dict(round.held)
+        room = Room(round, _staying(round))
+        taken = {a.array for a in held.values() if a.array is not None}
+        blocked = set[str]()
+        for chunk, home in _queue(round):
+            checkpoint()
+            first = chunk[0]
+            if first.job.partition in blocked:
+                continue
+            given = room.fit(_longest(round, chunk, home))
+            if given is None:
+                blocked.add(first.job.partition)
+                continue
+            held |= _together(chunk, home, given, taken)
+        return rest(round, Plan(policy=self.name, allocations=held), initial)
+
+
+def _staying(round: Round) -> list[JobState]:
+    """Return what runs, each array as one job: the one that is expected to end last."""
+    left_s = {
+        s.job.id: (s.remaining_at(round.now_s) or 0.0) / s.allocation.option.rate
+        for s in round.running
+        if s.allocation is not None
+    }
+    last_first = sorted(round.held.items(), key=lambda pair: -left_s[pair[0]])
+    each = whole(dict(last_first))
+    return [replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each]
+
+
+def _longest(round: Round, chunk: tuple[JobState, ...], home: Home | None) -> JobState:
+    """Return a job that needs its GPU, alone, for as long as all jobs of an array together."""
+    first = chunk[0]
+    left = [state.remaining_at(round.now_s) for state in chunk]
+    known = [work for work in left if work is not None]
+    if home is None or len(chunk) == 1 or len(known) < len(chunk):
+        return first
+    work = max(known) / home.pace(FUSED, len(chunk))
+    return replace(first, done=0.0, job=replace(first.job, estimate=Estimate(work=work)))
+
+
+def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
+    """Return the waiting jobs in order, those of a class by arrays, with where these are at home.
+
+    Arrays are as wide as fit a GPU of the first pool in which the jobs may be fused.
+    """
+    found: list[tuple[tuple[JobState, ...], Home | None]] = []
+    fusible = set[str]()
+    for group in groups(round):
+        home = _home(group)
+        if home is not None:
+            fusible.update(state.job.id for state in group.waiting)
+            chunks = first_fit(group.waiting, home.most(FUSED))
+            found += [(tuple(chunk), home) for chunk in chunks]
+    found += [((state,), None) for state in round.waiting if state.job.id not in fusible]
+    place = {state.job.id: k for k, state in enumerate(round.waiting)}
+    return sorted(found, key=lambda pair: place[pair[0][0].job.id])
+
+
+def _home(group: Group) -> Home | None:
+    return next((home for home in group.homes.values() if home.most(FUSED) > 1), None)
+
+
+def _together(
+    chunk: tuple[JobState, ...], home: Home | None, given: Allocation, taken: set[str]
+) -> dict[str, Allocation]:
+    """Return the jobs of a chunk on the GPU that its first one is given; it alone if need be."""
+    if home is None or len(chunk) == 1 or given.option.pool != home.of.shape.index:
+        return {chunk[0].job.id: given}
+    array = named([state.job.id for state in chunk], taken)
+    found = {}
+    for state in chunk:
+        alone = home.alone(state, given.option.clock)
+        assert alone is not None
+        option = home.option(alone, len(chunk), FUSED)
+        found[state.job.id] = replace(given, option=option, array=array)
+    return found

@@ -1,0 +1,247 @@
+"""A round in which each fusion class is one elastic job, and its plan told to the members.
+
+The members of a class that run or wait are one job that may have 1, 2, … GPUs. On n of them it has
+the rate and watts of the arrays that its members would then be in (`regroup`), its work is what all
+have left, its weight that of all, and a change pauses all of it: fewer members may pause in truth,
+but told of these alone a policy changes too much (docs/fusion.md).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from math import sqrt
+
+from msgspec.structs import replace
+
+from ronda.formulations.fusion.sharing import narrowed
+from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Profile
+from ronda.instances.round import Round
+from ronda.solvers.policies.fused.application import application, curve
+from ronda.solvers.policies.fused.groups import Group, Home, groups, named
+from ronda.solvers.policies.fused.regroup import Cut, regroup
+
+Array = tuple[Allocation, tuple[JobState, ...]]
+
+
+class Jointly:
+    """A round with its classes as single jobs.
+
+    Parameters
+    ----------
+    gather
+        Seconds that jobs wait, all together, for each second that others would pause if they
+        joined these.
+    """
+
+    def __init__(self, round: Round, gather: float) -> None:
+        self.classes: dict[str, _Class] = {}
+        for group in groups(round):
+            if len(group.members) > 1:
+                self.classes[group.key] = _Class(round, group, gather)
+        gone = {s.job.id for found in self.classes.values() for s in found.members}
+        running = [s for s in round.running if s.job.id not in gone]
+        waiting = [s for s in round.waiting if s.job.id not in gone]
+        for found in self.classes.values():
+            (waiting if found.state.allocation is None else running).append(found.state)
+        profiles = {key: found.profile for key, found in self.classes.items()}
+        self.round = replace(
+            round,
+            running=tuple(sorted(running, key=lambda s: s.job.submit_s)),
+            waiting=tuple(sorted(waiting, key=lambda s: s.job.submit_s)),
+            profiles={**round.profiles, **profiles},
+        )
+
+    def told(self, plan: Plan) -> Plan:
+        """Return a plan for the round of classes as one for their members."""
+        allocations = {i: a for i, a in plan.allocations.items() if i not in self.classes}
+        taken = {a.array for a in allocations.values() if a.array is not None}
+        for key, found in self.classes.items():
+            given = plan.allocations.get(key)
+            if given is not None:
+                allocations |= found.told(given, taken)
+        return replace(plan, allocations=allocations)
+
+
+class _Class:
+    """One class of a round."""
+
+    def __init__(self, round: Round, group: Group, gather: float) -> None:
+        self.round, self.group, self.gather = round, group, gather
+        self.home = group.homes[self._pool]
+        self.members = group.members
+        self.pause_s = (self.members[0].job.costs or round.costs).pause(1, running=True)
+
+    @property
+    def _pool(self) -> int:
+        """The pool in which most of its arrays are; of a class that waits its first one."""
+        pools = Counter(held.option.pool for held, _ in self.group.arrays)
+        known = [pool for pool, _ in pools.most_common() if pool in self.group.homes]
+        return known[0] if known else next(iter(self.group.homes))
+
+    def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[Cut[JobState]]:
+        """Return the members on each of some GPUs, on the first of which `kept` arrays are.
+
+        Jobs that wait join an array only if they have waited long enough for its pause.
+        """
+        stays = {state.job.id for members in kept for state in members}
+        free = [state for state in self.members if state.job.id not in stays]
+        sizes = home.sizes(len(self.members), gpus)
+        cuts, _ = regroup(kept, free, sizes, home.best)
+        joined = [cut for cut in cuts if cut.stay and cut.join]
+        paused_s = self.pause_s * sum(len(cut.stay) for cut in joined)
+        since = self.round.now_s
+        waiting = [s for cut in joined for s in cut.join if s.allocation is None]
+        waited_s = sum(since - state.since_s for state in waiting)
+        if not waiting or waited_s >= self.gather * paused_s:
+            return cuts
+        gone = {state.job.id for state in waiting}
+        free = [state for state in free if state.job.id not in gone]
+        sizes = home.sizes(sum(map(len, kept)) + len(free), gpus)
+        return regroup(kept, free, sizes, home.best)[0]
+
+    @cached_property
+    def arrays(self) -> list[Array]:
+        """What runs in the pool at the clock of most arrays there, the widest first."""
+        here = [a for a in self.group.arrays if a[0].option.pool == self.home.of.shape.index]
+        clocks = Counter(held.option.clock for held, _ in here)
+        clock = clocks.most_common(1)[0][0] if clocks else 1.0
+        same = [array for array in here if array[0].option.clock == clock]
+        return sorted(same, key=lambda array: -len(array[1]))
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The class as an application: its speed and watts on n GPUs, in each of its pools."""
+        curves = []
+        for pool, home in self.group.homes.items():
+            alone = home.alone(self.members[0])
+            if alone is not None:
+                rates = ((n, speed * alone.rate) for n, speed in self._speeds(pool))
+                curves.append(curve(home, rates))
+        return application(self.group.key, tuple(curves))
+
+    def _speeds(self, pool: int) -> list[tuple[int, float]]:
+        """Return the numbers of GPUs that are offered in a pool, and the speed over one alone."""
+        home = self.group.homes[pool]
+        arrays = self.arrays if pool == self.home.of.shape.index else []
+        kept = [list(members) for _, members in arrays]
+        found = []
+        for gpus in self._counts(home):
+            cuts = self._cut(home, kept[:gpus], gpus)
+            found.append((gpus, sum(home.speed(cut.width) for cut in cuts)))
+        return found
+
+    def _counts(self, home: Home) -> list[int]:
+        """Return the numbers of GPUs that are offered: the pool's ladder, what it needs and has."""
+        most = min(len(self.members), home.of.shape.pool.gpus)
+        full = -(-len(self.members) // home.best)
+        extra = {full, most, len(self.arrays)} & {*range(1, most + 1)}
+        return sorted({n for n in home.of.shape.ladder if n <= most} | extra)
+
+    @cached_property
+    def state(self) -> JobState:
+        """The class as a job."""
+        states, now_s = self.members, self.round.now_s
+        left = [state.remaining_at(now_s) for state in states]
+        known = [work for work in left if work is not None]
+        work = sum(known) if self.round.energy_j is None else len(known) * max(known, default=0.0)
+        sd = sqrt(sum(s.job.estimate.sd**2 for s in states if s.job.estimate is not None))
+        due = [s.job.deadline_s for s in states if s.job.deadline_s is not None]
+        first, most = states[0].job, self._counts(self.home)[-1]
+        job = Job(
+            id=self.group.key,
+            submit_s=min(state.job.submit_s for state in states),
+            profile=self.group.key,
+            gpus=min(-(-len(states) // self.home.best), most),
+            min_gpus=1,
+            max_gpus=most,
+            partition=first.partition,
+            gpu_types=first.gpu_types,
+            preemptible=all(s.job.preemptible or s.allocation is None for s in states),
+            weight=sum(state.job.weight for state in states),
+            deadline_s=min(due, default=None),
+            estimate=Estimate(work=work, sd=sd) if len(known) == len(states) else None,
+            costs=self._costs(first),
+        )
+        held = self._held()
+        running = [state for state in states if state.allocation is not None]
+        first_s = min(state.since_s for state in states)
+        return JobState(
+            job=job,
+            since_s=max(now_s, min(s.since_s for s in running)) if held else first_s,
+            done=0.0,
+            gpu_s=sum(state.gpu_s for state in states),
+            held_s=max((state.held_s for state in running), default=0.0),
+            restarts=max(state.restarts for state in states),
+            started=any(state.started for state in states),
+            allocation=held,
+        )
+
+    def _costs(self, job: Job) -> Costs:
+        """Return what pauses cost the class: those of arrays, which are of one GPU each."""
+        own = job.costs or self.round.costs
+        return replace(own, restart_s=self.pause_s, restart_by_gpus=(), scale_s=None)
+
+    def _held(self) -> Allocation | None:
+        """Return the GPUs that its arrays hold as one allocation."""
+        if not self.arrays:
+            return None
+        nodes = Counter(node for held, _ in self.arrays for node, _ in held.placement)
+        first, count = self.arrays[0][0].option, len(self.arrays)
+        states = [state for _, members in self.arrays for state in members]
+        options = [state.allocation.option for state in states if state.allocation is not None]
+        option = Option(
+            pool=first.pool,
+            gpus=count,
+            span="node" if len(nodes) == 1 else "cluster",
+            clock=first.clock,
+            rate=sum(option.rate for option in options),
+            power_w=sum(option.power_w for option in options),
+        )
+        return Allocation(option=option, placement=tuple(sorted(nodes.items())))
+
+    def told(self, given: Allocation, taken: set[str]) -> dict[str, Allocation]:
+        """Return what its members hold if the class holds this."""
+        going = {s.job.id: s.allocation for s in self.members if s.allocation is not None}
+        if not self.state.job.preemptible:
+            return going
+        home, clock = self.group.homes[given.option.pool], given.option.clock
+        slots = dict(given.placement)
+        kept: list[Array] = []
+        for held, members in self.arrays:
+            (node, _), *_ = held.placement
+            same = held.option.pool == given.option.pool and held.option.clock == clock
+            if same and slots.get(node):
+                slots[node] -= 1
+                kept.append((held, members))
+        cuts = self._cut(home, [list(members) for _, members in kept], given.option.gpus)
+        nodes = [held.placement[0][0] for held, _ in kept]
+        nodes += [node for node, gpus in slots.items() for _ in range(gpus)]
+        found: dict[str, Allocation] = {}
+        on = [cut for cut in cuts if not cut.join]
+        still = {s.job.id: going[s.job.id] for cut in on for s in cut.stay}
+        jobs = {state.job.id: state.job for state in self.members}
+        found |= still | narrowed(still, jobs, self.round.profiles, self.round.cluster)
+        taken |= {a.array for a in found.values() if a.array is not None}
+        for cut, node in zip(cuts, nodes, strict=False):
+            if cut.join:
+                found |= _array(home, [*cut.stay, *cut.join], node, clock, taken)
+        return found
+
+
+def _array(
+    home: Home, members: Sequence[JobState], node: int, clock: float, taken: set[str]
+) -> dict[str, Allocation]:
+    """Return the allocations of a new array on a GPU of a node."""
+    alone = {state.job.id: home.alone(state, clock) for state in members}
+    if any(option is None for option in alone.values()):
+        return {}
+    array = named(list(alone), taken) if len(alone) > 1 else None
+    return {
+        job_id: Allocation(
+            option=home.option(option, len(alone)), placement=((node, 1),), array=array
+        )
+        for job_id, option in alone.items()
+        if option is not None
+    }

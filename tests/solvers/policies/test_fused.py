@@ -1,0 +1,237 @@
+"""Policies that let jobs share GPUs: HFHT's rule, and classes planned as elastic jobs."""
+
+from itertools import combinations_with_replacement, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from arrays import NET, array, instance
+from ronda.formulations.clock import Deadline
+from ronda.formulations.fusion.sharing import fastest_mode
+from ronda.instances.budget import Budget, StepSeries
+from ronda.instances.check.answer import check
+from ronda.instances.cluster import GpuType
+from ronda.instances.errors import InputError
+from ronda.instances.job import Costs
+from ronda.instances.metrics import job_figures, summarise
+from ronda.solvers.horizon import run
+from ronda.solvers.horizon.state import ClusterState
+from ronda.solvers.policies.fused.jointly import Jointly
+from ronda.solvers.policies.fused.regroup import fastest_cut, regroup
+from ronda.solvers.registry import policy
+
+GPU = GpuType(name="A", memory_gib=16, idle_w=50)
+BASES = ("prices", "evolve")
+
+
+def opening(made):
+    """Return the first round of an instance in which all jobs are there."""
+    state = ClusterState(made)
+    state.advance(0.0)
+    return state.snapshot(60.0)
+
+
+def planned(round, spec, seed=0):
+    """Return a policy's plan, which is in order."""
+    plan = policy(spec).plan(round, deadline=Deadline(None), seed=seed)
+    assert check(round, plan) == []
+    return plan
+
+
+def widths(plan):
+    """Return the widths of a plan's arrays, the widest first."""
+    found = {}
+    for job_id, held in plan.allocations.items():
+        found.setdefault(held.array or job_id, []).append(held.option.mode)
+    return sorted((len(modes) for modes in found.values()), reverse=True)
+
+
+def test_hfht_cuts_full_arrays_in_order():
+    """Of nine jobs of a class seven fit the GPU; the rest is the array of the next one."""
+    plan = planned(opening(instance([5.0] * 9, gpus=2)), "hfht")
+    assert widths(plan) == [7, 2]
+    assert {a.option.mode for a in plan.allocations.values()} == {"fused"}
+    first = {i for i, a in plan.allocations.items() if a.option.width == 7}
+    assert first == {f"j{k}" for k in range(7)}
+
+
+def test_hfht_is_first_in_first_out_beside_other_jobs():
+    """On one GPU the job of no class that came first goes first, and blocks."""
+    made = instance([5.0] * 4, gpus=1, classes=[None, "c", "c", "c"])
+    assert list(planned(opening(made), "hfht").allocations) == ["j0"]
+
+
+def test_hfht_leaves_arrays_alone():
+    """Nobody joins what runs: the third job waits until both of the first array are through."""
+    made = instance([10, 10, 10], gpus=1, submit_s=[0, 0, 1], costs=Costs())
+    schedule = run(made, "hfht")
+    assert check(made, schedule) == []
+    assert [o.end_s for o in schedule.jobs] == pytest.approx([15, 15, 25])
+
+
+def best_speed(jobs, gpus):
+    """Return the greatest total speed of so many jobs on at most so many GPUs, by all cuts."""
+    speed = {0: 0.0}
+    for k in range(1, 8):
+        way = fastest_mode(NET, GPU, k, 1.0)
+        speed[k] = k * way[1]
+    return max(
+        sum(speed[k] for k in cut)
+        for cut in combinations_with_replacement(range(min(jobs, 7) + 1), gpus)
+        if sum(cut) <= jobs
+    )
+
+
+@pytest.mark.parametrize("base", ["prices", "milp"])
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+@pytest.mark.parametrize("jobs", [2, 5, 8, 11])
+def test_a_class_runs_as_fast_as_any_cut_could(base, gpus, jobs):
+    """The expansion reaches the fastest of all cuts of a class into arrays on the GPUs it gets."""
+    made = instance([1000.0] * jobs, gpus=gpus)
+    plan = planned(opening(made), f"{base}+fused")
+    used = len(widths(plan))
+    total = sum(a.option.rate for a in plan.allocations.values())
+    assert used == min(gpus, jobs)
+    assert total == pytest.approx(best_speed(jobs, used))
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_classes_compete_with_other_jobs(base):
+    """On three GPUs a short lone job goes first; arrays of the rest hold jobs of one class each."""
+    made = instance([2.0, *[20.0] * 8], gpus=3, classes=[None, *"cccc", *"dddd"])
+    plan = planned(opening(made), f"{base}+fused")
+    class_of = {job.id: job.fusible for job in made.jobs}
+    arrays = {}
+    for job_id, held in plan.allocations.items():
+        arrays.setdefault(held.array or job_id, set()).add(class_of[job_id])
+    assert "j0" in arrays
+    assert len(arrays) == 3
+    assert all(len(classes) == 1 for classes in arrays.values())
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_power_is_decided_jointly(base):
+    """A cap that one full clock breaks lets the array run slower, as any elastic job."""
+    made = instance([20.0] * 6, gpus=1)
+    capped = replace(made, budget=Budget(power_cap_w=StepSeries(times_s=(0.0,), values=(250.0,))))
+    plan = planned(opening(capped), f"{base}+fused")
+    assert widths(plan) == [6]
+    assert {a.option.clock for a in plan.allocations.values()} == {0.5}
+
+
+def test_newcomers_join_once_they_have_waited_for_the_pause():
+    """Four wait for one newcomer no less than 4 x 3 s of pause: it joins at the next event."""
+    made = instance([60.0] * 4 + [60.0, 1.0], gpus=1, submit_s=[0, 0, 0, 0, 5, 20])
+    for gather, joined in ((0.0, [0, 5, 20]), (1.0, [0, 20]), (1000.0, [0])):
+        schedule = run(made, f"prices+fused(gather={gather})")
+        assert check(made, schedule) == []
+        first = schedule.jobs[0].segments
+        widened = [b.start_s for a, b in pairwise(first) if b.option.width > a.option.width]
+        assert [t for t in [0, *widened] if t < 30] == joined
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_without_classes_the_base_decides(base):
+    """Jobs that may not share are planned as by the base alone, to the last digit."""
+    made = instance([7.0, 3.0, 9.0], classes=[None, None, "c"], gpus=2)
+    seen = Jointly(opening(made), 1.0)
+    assert seen.classes == {}
+    plain, fused = run(made, base), run(made, f"{base}+fused")
+    assert fused.jobs == plain.jobs
+
+
+def test_unknown_bases_are_refused():
+    """Only optimising policies take classes as elastic jobs."""
+    with pytest.raises(InputError, match="fifo\\+fused"):
+        policy("fifo+fused")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kept=st.lists(st.integers(1, 6), max_size=4),
+    free=st.integers(0, 12),
+    more=st.integers(0, 4),
+    most=st.integers(1, 7),
+)
+def test_regrouping_loses_nobody_and_disturbs_few(kept, free, more, most):
+    """Everybody is somewhere once; arrays that nobody joins only lose members."""
+    names, total, gpus = iter(range(1000)), sum(kept) + free, len(kept) + more
+    arrays = [[next(names) for _ in range(size)] for size in sorted(kept, reverse=True)]
+    loose = [next(names) for _ in range(free)]
+    sizes = fastest_cut([k**0.5 for k in range(1, most + 1)], total, gpus)
+    cuts, left = regroup(arrays, loose, sizes, most)
+    assert sorted([*left, *(m for cut in cuts for m in (*cut.stay, *cut.join))]) == [*range(total)]
+    assert len(cuts) <= gpus
+    assert all(cut.width <= max(most, *kept, 1) for cut in cuts)
+    for cut, before in zip(cuts, arrays, strict=False):
+        assert cut.stay == before[: len(cut.stay)]
+        assert cut.stay
+    if not free and not more:
+        assert not any(cut.join for cut in cuts)
+    if left:
+        assert all(cut.width >= most for cut in cuts)
+
+
+@given(
+    speed=st.lists(st.floats(0.1, 9.0), min_size=1, max_size=4),
+    jobs=st.integers(0, 9),
+    gpus=st.integers(1, 4),
+)
+def test_the_fastest_cut_is_that_of_all(speed, jobs, gpus):
+    """By dynamic programming, as by trying every cut of as many jobs as the GPUs hold."""
+    total, own = min(jobs, gpus * len(speed)), [0.0, *speed]
+    cuts = combinations_with_replacement(range(len(own)), gpus)
+    best = max(sum(own[k] for k in cut) for cut in cuts if sum(cut) == total)
+    found = fastest_cut(speed, jobs, gpus)
+    assert sum(found) == total
+    assert sum(own[k] for k in found) == pytest.approx(best)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    works=st.lists(st.sampled_from([3.0, 8.0, 20.0]), min_size=2, max_size=8),
+    seed=st.integers(0, 1000),
+    spec=st.sampled_from(["hfht", "prices+fused", "milp+fused", "prices+fused(gather=0)"]),
+)
+def test_runs_are_in_order(works, seed, spec):
+    """Whatever arrives when: no plan is refused, the schedule is sound, all work is done."""
+    times = [float((seed * (k + 3)) % 17) for k in range(len(works))]
+    classes = ["cd"[(seed >> k) % 2] for k in range(len(works))]
+    made = instance(works, gpus=2, classes=classes, submit_s=sorted(times))
+    schedule = run(made, spec)
+    assert [r.violations for r in schedule.rounds if r.violations] == []
+    assert check(made, schedule) == []
+
+
+def test_fusing_frees_gpus():
+    """Seven jobs on one GPU take less of it fused than one after another."""
+    made = instance([50.0] * 7, gpus=1)
+    plain, fused = run(made, "prices"), run(made, "prices+fused")
+    spent = [job_figures(schedule).gpu_s.sum() for schedule in (plain, fused)]
+    assert spent[1] < 0.5 * spent[0]
+    assert summarise(made, fused)["mean_jct_s"] < summarise(made, plain)["mean_jct_s"]
+
+
+def test_an_array_is_kept_as_it_runs():
+    """A plan for a round in which nothing changed leaves the arrays the very objects they are."""
+    made = instance([50.0] * 4, gpus=1)
+    round = opening(made)
+    held = array(round, ["j0", "j1", "j2", "j3"], "fused", 0, "a")
+    running = tuple(replace(s, allocation=held[s.job.id], started=True) for s in round.waiting)
+    again = replace(round, running=running, waiting=(), now_s=10.0)
+    plan = planned(again, "prices+fused")
+    assert all(plan.allocations[i] is held[i] for i in held)
+
+
+def test_a_run_goes_on_from_its_journal(tmp_path):
+    """Half of the decisions replayed, re-slices between them included, the rest made anew."""
+    made = instance([9.0, 12.0, 15.0, 7.0, 20.0], gpus=1, submit_s=[0, 0, 3, 9, 20])
+    path = tmp_path / "journal.jsonl"
+    whole = run(made, "prices+fused", journal=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2 + 1]))
+    again = run(made, "prices+fused", journal=path)
+    assert again.jobs == whole.jobs
+    assert again.energy == whole.energy
