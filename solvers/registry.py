@@ -34,6 +34,8 @@ POLICIES = {
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
+    "ces": "ronda.solvers.policies.energy.ces:Ces",
+    "wake-or-wait": "ronda.solvers.policies.energy.wake_or_wait:WakeOrWait",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
 

@@ -24,6 +24,7 @@ STUDIES = {
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
+    "sleep-queues": "Nodes asleep and wake-ups against what jobs wait for them.",
     "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
@@ -40,6 +41,7 @@ ELSEWHERE = {
     "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
+    "sleep-queues": "ronda.bench.sleeping.queues",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }
