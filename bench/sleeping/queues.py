@@ -1,6 +1,6 @@
 """Sleep beside a queue: nodes asleep and wake-ups against what jobs wait for them.
 
-Days of Venus from June on, on as many nodes as make a load, are driven with no sleep, with nodes
+Days of Venus from 10 June on, on as many nodes as make a load, are driven with no sleep, with nodes
 that sleep as soon as no job uses them, with CES, and with a queue that waits where that costs less
 than waking a node. All are told sizes by a predictor that was trained on April and May, and how
 needs go on by the hour of the day from the two weeks before. The bound knows what was needed
@@ -30,8 +30,9 @@ from ronda.solvers.horizon.driver import run
 from ronda.solvers.sleeping.history import STEP_S
 
 POLICIES = (
-    "qssf,race-to-idle(queue=qssf),ces(cluster=venus),"
-    "wake-or-wait(delay=10),wake-or-wait,wake-or-wait(delay=100),wake-or-wait(delay=300)"
+    "qssf,race-to-idle(queue=qssf),ces(cluster=venus),ces(cluster=earth),"
+    "wake-or-wait(delay=3),wake-or-wait,wake-or-wait(delay=100),"
+    "wake-or-wait(price=50),wake-or-wait(price=200)"
 )
 BEFORE = 14
 """Days before, from which it is known how needs go on."""
@@ -43,12 +44,12 @@ DRAW = NodeDraw()
 
 
 @lru_cache(maxsize=4)
-def drowsy(path: str, days: int, load: float, *, before: bool = False) -> Instance:
+def drowsy(path: str, first: int, days: int, load: float, *, before: bool = False) -> Instance:
     """Return days of Venus on the nodes that make a load, which may sleep; or those before."""
-    found = weeks(path, FIRST_DAY, days, load)
+    found = weeks(path, first, days, load)
     if before:
         nodes = found.cluster.topology.node_gpus.size
-        found = weeks(path, FIRST_DAY - BEFORE, BEFORE, load, nodes)
+        found = weeks(path, first - BEFORE, BEFORE, load, nodes)
     awake_w = max(0.0, DRAW.wake_w - DRAW.idle_w)
     groups = tuple(
         replace(
@@ -64,24 +65,26 @@ def drowsy(path: str, days: int, load: float, *, before: bool = False) -> Instan
     return replace(found, cluster=cluster, cadence=Cadence(period_s=STEP_S))
 
 
-def history(path: str, days: int, load: float, folder: str) -> str:
+def history(path: str, first: int, days: int, load: float, folder: str) -> str:
     """Return the file of what was needed in the days before, without sleep."""
     file = Path(folder) / f"before-{load:g}.json"
     if not file.exists():
-        before = drowsy(path, days, load, before=True)
+        before = drowsy(path, first, days, load, before=True)
         made = demand_of(before, run(before, "qssf", knowledge="oracle", time_limit_s=None))
         steps = round(BEFORE * DAY_S / STEP_S)
         write(replace(made, needed=made.needed[:steps], total=made.total[:steps]), file)
     return str(file)
 
 
-def measure(path: str, load: float, policy: str, days: int, folder: str) -> dict[str, Any]:
+def measure(
+    path: str, load: float, policy: str, first: int, days: int, folder: str
+) -> dict[str, Any]:
     """Drive one policy over the days, or solve the bound on what they need without sleep."""
-    given = drowsy(path, days, load)
+    given = drowsy(path, first, days, load)
     spec = "qssf" if policy == BOUND else policy
     if policy.startswith(("ces", "wake-or-wait")):
         name, _, inside = policy.rstrip(")").partition("(")
-        told = f"history={history(path, days, load, folder)}"
+        told = f"history={history(path, first, days, load, folder)}"
         spec = f"{name}({', '.join(filter(None, (inside, told)))})"
     schedule = run(given, spec, knowledge="history", predictor=trained(path), time_limit_s=None)
     found: dict[str, Any] = {
@@ -183,12 +186,17 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
 
 
 def compare(
-    folder: Folder, trace: Path, policies: Sequence[str], loads: Sequence[float], days: int
+    folder: Folder,
+    trace: Path,
+    policies: Sequence[str],
+    loads: Sequence[float],
+    first: int,
+    days: int,
 ) -> int:
     """Measure all cases; return 1 if a decision broke a rule."""
     cases = [
-        {"path": str(trace), "load": load, "policy": policy, "days": days}
-        | {"folder": str(folder.path)}
+        {"path": str(trace), "load": load, "policy": policy}
+        | {"first": first, "days": days, "folder": str(folder.path)}
         for load, policy in product(loads, (*policies, BOUND))
     ]
     runs = folder.measure(cases, measure)
@@ -205,6 +213,7 @@ command = study(
         option("--venus", "trace", type=Path, required=True, help="Venus' jobs."),
         policies(POLICIES),
         numbers("--loads", "0.6,0.75", "Of Venus."),
+        option("--first", type=int, default=FIRST_DAY + 7, help="Day, from 1 April on."),
         option("--days", type=int, default=21, help="Of Venus that are driven."),
     ],
 )

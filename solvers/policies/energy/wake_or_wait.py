@@ -58,8 +58,8 @@ class WakeOrWait:
     """
 
     queue: Queue = "qssf"
-    price: Annotated[float, msgspec.Meta(ge=0)] = 50.0
-    delay: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
+    delay: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     keep: Annotated[int, msgspec.Meta(ge=1, le=144)] = 9
     history: str = ""
 

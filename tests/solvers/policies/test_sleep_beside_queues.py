@@ -74,7 +74,7 @@ def queue_of(make_instance, believed_s=6000.0):
 @pytest.mark.parametrize(
     ("delay", "end_s"),
     [
-        (30, 3200.0),  # 30 x 3,000 s of waiting cost more than 600 x (50 + 1) for a wake-up
+        (30, 3200.0),  # 30 x 3,000 s of waiting cost more than 600 x (100 + 1) for a wake-up
         (1, 6100.0),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_job_waits_where_that_costs_less_than_a_wake_up(make_instance, delay, 
 def test_who_has_waited_is_expected_to_wait_on(make_instance):
     """B outlives what is believed of it: c does not wait for it until it ends."""
     instance = queue_of(make_instance, believed_s=3100.0)
-    schedule = run(instance, "wake-or-wait(keep=1)", cadence=TICKS)
+    schedule = run(instance, "wake-or-wait(keep=1, price=50, delay=30)", cadence=TICKS)
     assert 4000.0 < ends(schedule)["c"] < 5000.0
 
 
