@@ -107,6 +107,41 @@ def daily(series: Demand, target: Target) -> DemandForecast:
     return ordered(target, LEVELS, steps_ahead(series), rise, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual by step of the day, and how fast a need that is not returns to it.
+
+    Attributes
+    ----------
+    need
+        (D,) mean need of the hour and the two around it.
+    stays
+        (K,) how much of the distance from what is usual is left after 1 .. K steps.
+    """
+
+    need: Floats
+    stays: Floats
+
+    def foretell(self, step: int, needed: float) -> Floats:
+        """Return (K,) the need that is expected of the next steps, where `needed` is needed now."""
+        day = len(self.need)
+        later = self.need[(step + 1 + np.arange(len(self.stays))) % day]
+        return np.asarray(later + self.stays * (needed - self.need[step % day]))
+
+
+def usual(series: Demand, steps: int) -> Usual:
+    """Learn what is usual from a series of some days: first-order regression of the distances."""
+    day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
+    time, needed = np.arange(len(series.needed)) % day, series.needed_nodes
+    need = np.empty(day)
+    for at in range(0, day, hour):
+        need[at : at + hour] = needed[(time - at + hour) % day < 3 * hour].mean()
+    off = needed - need[time]
+    square = max(float(off @ off), 1e-12)
+    kept = [float(off[:-k] @ off[k:]) / square for k in range(1, steps + 1)]
+    return Usual(need, np.clip(kept, 0.0, 1.0))
+
+
 def _of_day(series: Demand, target: Target, now: int) -> Floats:
     """Return (D, H, L) quantiles of the rise, by step of the day, of what is known by step `now`.
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ronda.formulations.prediction.demand import DemandForecast, Target, daily
+from ronda.formulations.prediction.demand import Usual, daily, usual
 from ronda.instances.arrays import Floats
 from ronda.instances.demand import DAY_S, Demand
 from ronda.instances.errors import InputError
@@ -16,28 +16,36 @@ STEP_S = 600.0
 HOURS = 18
 """How far ahead they look."""
 
+AHEAD = HOURS * round(3600 / STEP_S)
+"""The same in steps."""
+
+
+def foretold(history: str, step: int, needed: int, nodes: int) -> Floats:
+    """Return (K,) the need that is expected in the next steps of a pool of `nodes`.
+
+    The series is scaled to the pool's nodes. Without one all stays as it is.
+    """
+    learnt = _usual(history)
+    if learnt is None:
+        return np.full(AHEAD, float(needed))
+    known, most = learnt
+    return known.foretell(step, needed * most / nodes) * (nodes / most)
+
 
 @lru_cache(maxsize=8)
-def daily_rise(history: str, target: Target, level: float, nodes: int) -> Floats:
-    """Return (D, K) the rise of 1 .. K steps ahead, by step of the day, for a pool of `nodes`.
-
-    It is scaled by the nodes of the series. Without a series nothing rises.
-    """
-    made = _daily(history, target)
-    if made is None:
-        return np.zeros((1, HOURS * round(3600 / STEP_S)))
-    forecast, most = made
-    return forecast.quantile(level, HOURS * round(3600 / STEP_S)) * (nodes / most)
+def _usual(history: str) -> tuple[Usual, int] | None:
+    series = past(history)
+    return None if series is None else (usual(series, AHEAD), max(series.total))
 
 
 @lru_cache(maxsize=8)
 def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
-    """Return (L, D, K) quantile paths of the peak, likewise, and their levels."""
-    made = _daily(history, "peak")
-    if made is None:
-        return np.zeros((1, 1, HOURS * round(3600 / STEP_S))), (0.5,)
-    forecast, most = made
-    return forecast.paths(HOURS * round(3600 / STEP_S)) * (nodes / most), forecast.levels
+    """Return (L, D, K) quantile paths of the peak by step of the day, likewise; their levels."""
+    series = past(history)
+    if series is None:
+        return np.zeros((1, 1, AHEAD)), (0.5,)
+    forecast = daily(series, "peak")
+    return forecast.paths(AHEAD) * (nodes / max(series.total)), forecast.levels
 
 
 @lru_cache(maxsize=8)
@@ -56,8 +64,3 @@ def past(history: str) -> Demand | None:
         found = f"{len(series.needed)} steps of {series.step_s:g} s"
         raise InputError(f"history={history}", found, f"two days or more of {STEP_S:g} s each")
     return series
-
-
-def _daily(history: str, target: Target) -> tuple[DemandForecast, int] | None:
-    series = past(history)
-    return None if series is None else (daily(series, target), max(series.total))

@@ -17,7 +17,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.order import Queue, in_order
 from ronda.solvers.greedy.room import Room, start_in_order
-from ronda.solvers.sleeping.history import STEP_S, daily_rise, past
+from ronda.solvers.sleeping.history import STEP_S, foretold, past
 
 MEMORY = "ces"
 """Key, in a plan's details: what the controller knows of each pool."""
@@ -30,8 +30,8 @@ class Ces:
     Hu et al. (SC'21), the controller of Helios: every ten minutes it looks whether the nodes that
     jobs use have become fewer and will become fewer still, and then leaves awake what is used and
     a buffer. A job that finds no room on awake nodes wakes what it needs and a buffer, and waits
-    for it. Each pool has a controller. The published forecast has seen the future; here it is the
-    median, by the hour of the day, of how needs went on in an earlier series.
+    for it. Each pool has a controller. The published forecast has seen the future; here a need that
+    is not usual at its hour, by an earlier series, is expected to become so again.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class Ces:
         before = {} if initial is None else initial.details.get(MEMORY, {})
         rule, awake, memory = RULES[self.cluster], [], {}
         for used, total, pool in used_by_pool(round, room.used):
-            known = _Pool(rule, daily_rise(self.history, "level", 0.5, total), before.get(pool))
-            awake.append(known.look(round.now_s, used, total))
+            known = _Pool(rule, self.history, total, before.get(pool))
+            awake.append(known.look(round.now_s, used))
             memory[pool] = known.kept()
         plan = Plan(policy=self.name, allocations=held, details={MEMORY: memory})
         return with_awake(round, plan, awake)
@@ -76,8 +76,10 @@ class Ces:
 class _Pool:
     """The controller of a pool: what was needed in the steps before, and when it may act."""
 
-    def __init__(self, rule: CesRule, rise: Floats, before: dict[str, Any] | None) -> None:
-        self.rule, self.rise = rule, rise
+    def __init__(
+        self, rule: CesRule, history: str, total: int, before: dict[str, Any] | None
+    ) -> None:
+        self.rule, self.history, self.total = rule, history, total
         known = before or {}
         self.step: int | None = known.get("step")
         self.past: list[int] = [*known.get("past", ())]
@@ -91,12 +93,12 @@ class _Pool:
         names = ("step", "past", "peak", "last", "awake", "guard")
         return {name: getattr(self, name) for name in names}
 
-    def look(self, now_s: float, used: int, total: int) -> int:
+    def look(self, now_s: float, used: int) -> int:
         """Return the nodes that are awake, with so many used from now on."""
         step = int(now_s // STEP_S)
         if self.step is None:
             self.step, self.guard, self.peak = step, step + self.rule.calm, used
-            self.awake = total
+            self.awake = self.total
         for done in range(max(self.step, step - self.rule.past - 1), step):
             self._end(done)
         begins = step > self.step and now_s == step * STEP_S
@@ -104,7 +106,7 @@ class _Pool:
         self.peak = used if begins else max(self.peak, used)
         if self.awake < used:
             self.awake, self.guard = used + self.rule.buffer, step + self.rule.keep
-        self.awake = min(self.awake, total)
+        self.awake = min(self.awake, self.total)
         return self.awake
 
     def _end(self, step: int) -> None:
@@ -112,10 +114,10 @@ class _Pool:
         needed = np.array([*self.past, self.peak])
         t = len(needed) - 1
         if t >= max(WARM_UP, self.rule.past) and step >= self.guard:
-            foretold: Floats = self.peak + self.rise[step % len(self.rise)]
+            later = foretold(self.history, step, self.peak, self.total)
 
             def forecast(_: int, steps: int) -> Floats:
-                return foretold[:steps]
+                return later[:steps]
 
             if sinks(needed, t, forecast, self.rule):
                 self.guard = step

@@ -39,20 +39,20 @@ def mornings(tmp_path):
 
 
 def test_ces_sleeps_when_the_need_falls_and_wakes_with_a_buffer(make_instance, mornings):
-    """Ten jobs end at 11:00: of 12 nodes 1 and a buffer of 5 stay. At 12:30 eight are needed.
+    """Ten jobs end at noon: of 14 nodes 3 and a buffer of 5 stay. At 13:30 eight are needed.
 
-    That wakes all: 9 and the buffer are more than there are. The jobs wait for six nodes.
+    That wakes all: 11 and the buffer are more than there are. The jobs wait for three nodes.
     """
-    jobs = [("long", 0.0, 4, 20 * HOUR_S)]
-    jobs += [(f"j{k}", 0.0, 4, 11 * HOUR_S) for k in range(10)]
-    jobs += [(f"late{k}", 12.5 * HOUR_S, 4, HOUR_S) for k in range(8)]
-    instance = make_instance(jobs, nodes=12)
+    jobs = [(f"long{k}", 0.0, 4, 20 * HOUR_S) for k in range(3)]
+    jobs += [(f"j{k}", 0.0, 4, 12 * HOUR_S) for k in range(10)]
+    jobs += [(f"late{k}", 13.5 * HOUR_S, 4, HOUR_S) for k in range(8)]
+    instance = make_instance(jobs, nodes=14)
     schedule = run(instance, f"ces(history={mornings})", cadence=TICKS)
-    slept = sorted(span for span in schedule.sleeps if span[1] < 12 * HOUR_S)
+    slept = sorted(span for span in schedule.sleeps if span[1] < 13 * HOUR_S)
     assert len(slept) == 6
-    assert {(start, end) for _, start, end in slept} == {(11 * HOUR_S + 600, 12.5 * HOUR_S)}
+    assert {(start, end) for _, start, end in slept} == {(12 * HOUR_S + 600, 13.5 * HOUR_S)}
     late = sorted(end for job, end in ends(schedule).items() if job.startswith("late"))
-    assert late == [13.5 * HOUR_S] * 5 + [13.5 * HOUR_S + 100.0] * 3
+    assert late == [14.5 * HOUR_S] * 5 + [14.5 * HOUR_S + 100.0] * 3
     assert check(instance, schedule) == []
 
 
