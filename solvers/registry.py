@@ -48,6 +48,8 @@ POLICIES = {
     "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
     "hfht": "ronda.solvers.policies.fused.hfht:Hfht",
+    "ces": "ronda.solvers.policies.energy.ces:Ces",
+    "wake-or-wait": "ronda.solvers.policies.energy.wake_or_wait:WakeOrWait",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
 

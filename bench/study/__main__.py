@@ -29,6 +29,7 @@ STUDIES = {
     "hypersched": "A good trial by a deadline: HyperSched against ASHA.",
     "sweeps": "Policies for searches on measured learning curves: regret, and time to the best.",
     "probes": "Every policy on instances whose best schedule is known on paper.",
+    "sleep-queues": "Nodes asleep and wake-ups against what jobs wait for them.",
     "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
@@ -50,6 +51,7 @@ ELSEWHERE = {
     "hypersched": "ronda.bench.sweeps.hypersched",
     "sweeps": "ronda.bench.sweeps.curves",
     "cluster-mixed": "ronda.bench.fusion.cluster",
+    "sleep-queues": "ronda.bench.sleeping.queues",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

@@ -81,12 +81,13 @@ def cluster_of(path: str, vc: str, load: float = 0.0) -> Instance:
 
 
 @lru_cache(maxsize=4)
-def weeks(path: str, days: int, load: float) -> Instance:
-    """Return days of Venus on the nodes that make a load."""
-    window = Filters(start_s=FIRST_DAY * DAY_S, end_s=(FIRST_DAY + days) * DAY_S, min_duration_s=1)
-    jobs = read_helios(path, nodes=1000, filters=window).jobs
-    busy = sum(job.gpus * job.truth.work for job in jobs if job.truth is not None)
-    nodes = round(busy / (8 * days * DAY_S * load))
+def weeks(path: str, first: int, days: int, load: float, nodes: int = 0) -> Instance:
+    """Return days of Venus from the `first` on, on the nodes that make a load, or so many."""
+    window = Filters(start_s=first * DAY_S, end_s=(first + days) * DAY_S, min_duration_s=1)
+    if not nodes:
+        jobs = read_helios(path, nodes=1000, filters=window).jobs
+        busy = sum(job.gpus * job.truth.work for job in jobs if job.truth is not None)
+        nodes = round(busy / (8 * days * DAY_S * load))
     fitting = Filters(
         start_s=window.start_s, end_s=window.end_s, min_duration_s=1, max_gpus=8.0 * nodes
     )
@@ -117,7 +118,7 @@ def measure(
         if knowledge == "errors":
             given = with_errors(given, seed)
     else:
-        given = weeks(path, days, load)
+        given = weeks(path, FIRST_DAY, days, load)
         predictor = trained(path) if knowledge == "history" else None
     began = time.process_time()
     level: Any = "history" if predictor is not None else "declared"

@@ -92,19 +92,72 @@ def seasonal(series: Demand, target: Target) -> DemandForecast:
 
     It learns once a day, from the third day on.
     """
-    day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
-    ahead, steps = steps_ahead(series), len(series.needed)
+    day, steps = steps_of_day(series), len(series.needed)
+    ahead = steps_ahead(series)
     rise = np.zeros((steps, len(ahead), len(LEVELS)))
-    time = np.arange(steps) % day
-    for k, h in enumerate(ahead.tolist()):
-        came = rises(series.needed_nodes, h, target)
-        for now in range(2 * day, steps, day):
-            known, of_day = came[: now - h], time[: now - h]
-            for at in range(0, min(day, steps - now), hour):
-                rows = (of_day - at + hour) % day < 3 * hour
-                found = np.quantile(known[rows], LEVELS) if rows.any() else 0.0
-                rise[now + at : now + min(at + hour, day), k] = found
+    for now in range(2 * day, steps, day):
+        until = min(now + day, steps)
+        rise[now:until] = _of_day(series, target, now)[: until - now]
     return ordered(target, LEVELS, ahead, rise, 2 * day)
+
+
+def daily(series: Demand, target: Target) -> DemandForecast:
+    """Foretell, for each step of any later day, what came at that hour in the whole series."""
+    rise = _of_day(series, target, len(series.needed))
+    return ordered(target, LEVELS, steps_ahead(series), rise, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual by step of the day, and how fast a need that is not returns to it.
+
+    Attributes
+    ----------
+    need
+        (D,) mean need of the hour and the two around it.
+    stays
+        (K,) how much of the distance from what is usual is left after 1 .. K steps.
+    """
+
+    need: Floats
+    stays: Floats
+
+    def foretell(self, step: int, needed: float) -> Floats:
+        """Return (K,) the need that is expected of the next steps, where `needed` is needed now."""
+        day = len(self.need)
+        later = self.need[(step + 1 + np.arange(len(self.stays))) % day]
+        return np.asarray(later + self.stays * (needed - self.need[step % day]))
+
+
+def usual(series: Demand, steps: int) -> Usual:
+    """Learn what is usual from a series of some days: first-order regression of the distances."""
+    day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
+    time, needed = np.arange(len(series.needed)) % day, series.needed_nodes
+    need = np.empty(day)
+    for at in range(0, day, hour):
+        need[at : at + hour] = needed[(time - at + hour) % day < 3 * hour].mean()
+    off = needed - need[time]
+    square = max(float(off @ off), 1e-12)
+    kept = [float(off[:-k] @ off[k:]) / square for k in range(1, steps + 1)]
+    return Usual(need, np.clip(kept, 0.0, 1.0))
+
+
+def _of_day(series: Demand, target: Target, now: int) -> Floats:
+    """Return (D, H, L) quantiles of the rise, by step of the day, of what is known by step `now`.
+
+    Each hour has those of itself and the two around it.
+    """
+    day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
+    ahead = steps_ahead(series)
+    rise = np.zeros((day, len(ahead), len(LEVELS)))
+    time = np.arange(now) % day
+    for k, h in enumerate(ahead.tolist()):
+        known = rises(series.needed_nodes, h, target)[: max(0, now - h)]
+        for at in range(0, day, hour):
+            rows = (time[: len(known)] - at + hour) % day < 3 * hour
+            if rows.any():
+                rise[at : at + hour, k] = np.quantile(known[rows], LEVELS)
+    return rise
 
 
 def steps_of_day(series: Demand) -> int:

@@ -92,17 +92,21 @@ def ces(needed: Ints, total: Ints, forecast: Forecast, rule: CesRule) -> Ints:
         elif now < need:
             now, guard = need + rule.buffer, t + rule.keep
         now = min(now, int(total[t]))
-        if t >= WARM_UP and t >= guard and _sinks(needed, t, forecast, rule):
+        if t >= WARM_UP and t >= guard and sinks(needed, t, forecast, rule):
             guard = t
-            later = forecast(t, 2 * rule.ahead).mean()
-            rests = forecast(t, rule.ahead).mean() >= later
-            if rests and now - min(now, need + rule.buffer) >= rule.least:
-                now = need + rule.buffer
+            now = fewer(need, now, t, forecast, rule)
         active[t] = now
     return active
 
 
-def _sinks(needed: Ints, t: int, forecast: Forecast, rule: CesRule) -> bool:
+def fewer(need: int, now: int, t: int, forecast: Forecast, rule: CesRule) -> int:
+    """Return the nodes that stay awake of `now` when the demand sinks: all, if it is to rise."""
+    rests = forecast(t, rule.ahead).mean() >= forecast(t, 2 * rule.ahead).mean()
+    least = need + rule.buffer
+    return least if rests and now - min(now, least) >= rule.least else now
+
+
+def sinks(needed: Ints, t: int, forecast: Forecast, rule: CesRule) -> bool:
     """Tell whether the demand lies below its recent mean, and is believed to fall further."""
     fallen = needed[t - rule.past : t].mean() - needed[t]
     falls = needed[t] - forecast(t, rule.ahead).mean()

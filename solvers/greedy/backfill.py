@@ -44,7 +44,7 @@ def beside(
     return round.held | _Promises(room, most).start(order)
 
 
-class _Future:
+class Future:
     """Free GPUs of a pool's nodes from now on, by what is believed.
 
     From `times_s[k]` seconds from now until the next of them `free[k]` (N,) are free; `least[k]`
@@ -144,7 +144,7 @@ class _Promises:
     def __init__(self, room: Room, most: int) -> None:
         self.room, self.most = room, most
         self._requested = Requested(room.round)
-        self._futures: dict[int, _Future] = {}
+        self._futures: dict[int, Future] = {}
         self._promised = Counter[str]()
         self._blocked = set[str]()
 
@@ -208,23 +208,38 @@ class _Promises:
         self._futures[best[1]].take(best[0], lasts_s, best[2])
         self._promised[state.job.partition] += 1
 
-    def _future(self, pool: int, held: Sequence[tuple[JobState, Allocation]]) -> _Future:
+    def _future(self, pool: int, held: Sequence[tuple[JobState, Allocation]]) -> Future:
         """Return the future of a pool, with all that runs and has been started there."""
         if pool not in self._futures:
-            round_ = self.room.round
-            ends = [
-                (
-                    seconds_left(round_, s, s.allocation.option) + s.rest_at(round_.now_s),
-                    s.allocation.placement,
-                )
-                for s in round_.running
-                if s.allocation is not None and s.allocation.option.pool == pool
-            ]
-            ends += [
-                (self._requested.remaining_s(s), given.placement)
-                for s, given in held
-                if given.option.pool == pool
-            ]
-            nodes = self.room.nodes(pool)
-            self._futures[pool] = _Future(nodes, ends, nodes.whole)
+            self._futures[pool] = future_of(self.room, pool, held, self._requested)
         return self._futures[pool]
+
+
+def future_of(
+    room: Room,
+    pool: int,
+    held: Sequence[tuple[JobState, Allocation]],
+    requested: Requested,
+    woken: Sequence[int] = (),
+) -> Future:
+    """Return the future of a pool beside what runs, has been started (`held`), and is woken now."""
+    round_ = room.round
+    ends = [
+        (
+            seconds_left(round_, s, s.allocation.option) + s.rest_at(round_.now_s),
+            s.allocation.placement,
+        )
+        for s in round_.running
+        if s.allocation is not None and s.allocation.option.pool == pool
+    ]
+    ends += [
+        (requested.remaining_s(s), given.placement)
+        for s, given in held
+        if given.option.pool == pool
+    ]
+    topology = round_.cluster.topology
+    ends += [
+        (float(topology.wake_s[node]), ((node, int(topology.node_gpus[node])),)) for node in woken
+    ]
+    nodes = room.nodes(pool)
+    return Future(nodes, ends, nodes.whole)

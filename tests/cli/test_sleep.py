@@ -6,6 +6,7 @@ import pytest
 
 from ronda.instances import generate
 from ronda.instances.files.json import write
+from ronda.solvers.horizon.driver import run
 
 FIELDS = {
     *("mean_sleeping_nodes", "wakeups_per_day", "nodes_per_wakeup", "lack_intervals"),
@@ -80,3 +81,18 @@ def test_a_file_is_no_folder_for_results(tmp_path, ronda):
     done = ronda("sleep", "earth-2020-09", "--out", tmp_path / "out", "--force")
     assert done.exit_code == 2
     assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_schedule_tells_what_was_needed(tmp_path, ronda):
+    """A run's schedule becomes a series that `ronda sleep` and policies take as their history."""
+    given = generate.horizon(6, 8, seed=0)
+    write(given, tmp_path / "given.json")
+    write(run(given, "fifo"), tmp_path / "schedule.json")
+    words = ["instances", "demand", tmp_path / "given.json"]
+    done = ronda(*words, tmp_path / "schedule.json", "--out", tmp_path / "before.json", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert 0 < told["mean"] <= told["most"] <= 1
+    assert ronda("sleep", tmp_path / "before.json", "--policy", "vanilla").exit_code == 0
+    other = ronda(*words[:2], "pollux-1", tmp_path / "schedule.json", "--out", tmp_path / "x.json")
+    assert (other.exit_code, other.stderr.count("\n")) == (2, 1)

@@ -4,24 +4,31 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import Requested
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.order import Queue, in_order
 from ronda.solvers.greedy.room import Room, start_in_order
 
 
 @dataclass(frozen=True)
 class RaceToIdle:
-    """Run jobs as requested at full clock, shortest first, and let nodes without a job sleep.
+    """Run jobs as requested at full clock, in order, and let nodes without a job sleep.
 
     The opposite of slowing jobs down: what a job draws beyond idle power is not looked at, but no
     node is awake without one. A node sleeps as soon as its last job ends and is woken, with its
     delay, by the next one that finds no room on awake nodes. A job for which there is no room
     does not block those behind it. As sleeping nodes leave more watts, more jobs may run under a
     power limit than with `sjf`.
+
+    Parameters
+    ----------
+    queue
+        The order of waiting jobs: by default shortest first.
     """
+
+    queue: Queue = "sjf"
 
     name: ClassVar[str] = "race-to-idle"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
@@ -30,10 +37,9 @@ class RaceToIdle:
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
-        """Start what fits, shortest first; what is not used sleeps."""
+        """Start what fits, in order; what is not used sleeps."""
         room = Room(round, round.running, sleeping=True)
-        waiting = sorted(round.waiting, key=Requested(round).remaining_s)
-        started = start_in_order(room, waiting)
+        started = start_in_order(room, in_order(round, self.queue))
         topology = round.cluster.topology
         saves = topology.awake_w > topology.sleep_w
         asleep = tuple(n for n in range(len(saves)) if n not in room.used and saves[n])

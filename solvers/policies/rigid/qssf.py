@@ -1,20 +1,18 @@
 """Quasi-shortest service first: the least expected GPU time first, without preemption."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping.standby import rest
-from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.order import Service, service
 from ronda.solvers.greedy.room import Clocked
 
 
@@ -38,7 +36,7 @@ class Qssf(Clocked):
         as a third, and so on: nobody starves. None: never, as published.
     """
 
-    by: Literal["gpu-time", "time", "gpus"] = "gpu-time"
+    by: Service = "gpu-time"
     backfill: Backfill = "none"
     ageing_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
@@ -50,22 +48,7 @@ class Qssf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, least service first."""
-        waiting = sorted(round.waiting, key=self._rank(round))
+        waiting = sorted(round.waiting, key=service(round, self.by, self.ageing_s))
         held = beside(round, waiting, self.backfill, self.clocks(round))
         plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
-
-    def _rank(self, round: Round) -> Callable[[JobState], tuple[float, int]]:
-        """Return what jobs are ranked by."""
-        requested = Requested(round)
-
-        def rank(state: JobState) -> tuple[float, int]:
-            gpus = state.job.gpus
-            size = 1.0 if self.by == "gpus" else requested.remaining_s(state)
-            if self.by != "time":
-                size *= gpus
-            if self.ageing_s is not None:
-                size /= 1.0 + (round.now_s - state.job.submit_s) / self.ageing_s
-            return size, gpus
-
-        return rank

@@ -9,8 +9,9 @@ from msgspec import structs
 
 from ronda.formulations.prediction import calibration, last_value, seasonal
 from ronda.formulations.prediction.boosted import boosted, leaking
-from ronda.formulations.prediction.demand import DemandForecast, rises, steps_ahead
+from ronda.formulations.prediction.demand import DemandForecast, rises, steps_ahead, usual
 from ronda.instances import generate
+from ronda.instances.demand import Demand
 from ronda.instances.files import load_demand
 
 SERIES = generate.demand(8, 40, 1, step_s=1800.0)
@@ -117,3 +118,23 @@ def test_lightgbm_is_loaded_when_it_is_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_need_returns_to_what_is_usual():
+    """Eight nodes by day, two by night; a day with four more loses them as the past tells."""
+    profile = np.repeat([2, 8], 72)
+    week = np.concatenate([profile, profile + 4] * 3)
+    series = Demand(
+        name="x",
+        start="2020-01-01T00:00:00",
+        step_s=600.0,
+        needed=tuple(week.tolist()),
+        total=(20,) * len(week),
+    )
+    known = usual(series, 36)
+    assert known.need[36] == 4.0
+    assert known.need[100] == 10.0
+    assert known.foretell(100, 10.0)[:6] == pytest.approx([10.0] * 6)
+    above = known.foretell(100, 16.0)[:12] - 10.0
+    assert (np.diff(above) <= 0).all()
+    assert 0 < above[-1] < above[0] < 6

@@ -13,6 +13,7 @@ COMMANDS = {
         "ronda.cli.commands.instances.detect_sweeps",
         "Find repetitive jobs in a trace.",
     ),
+    "demand": ("ronda.cli.commands.instances.demand", "Tell how many nodes a schedule used."),
     "generate": ("ronda.cli.commands.instances.generate", "Generate a round or a horizon."),
 }
 
