@@ -12,12 +12,11 @@ from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
 from ronda.instances.recipes import hand, probes
-from ronda.instances.recipes.batches import philly_batches
 from ronda.instances.recipes.earth import earth, earth_may
 from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
-from ronda.instances.recipes.faults import philly_faults
 from ronda.instances.recipes.item import Item
 from ronda.instances.recipes.ones import history, ones
+from ronda.instances.recipes.philly import philly_batches, philly_faults
 from ronda.instances.recipes.pollux import pollux
 from ronda.instances.recipes.structured import cluster_mixed, structured
 from ronda.instances.recipes.sweeps import taskset, titan

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -78,14 +77,16 @@ class Hermes(Clocked):
         for node, gpus in enumerate(topology.node_gpus.tolist()):
             slots += [node] * gpus + [-1] * out.get(node, 0)
 
-        @cache
-        def pools(name: str) -> set[int]:
-            return {option.pool for option in requested_options(round, states[name])}
+        known: dict[str, set[int]] = {}
 
-        states = {t.name: t.state for t in trials}
+        def able(trial: Trial, node: int) -> bool:
+            if trial.name not in known:
+                options = requested_options(round, trial.state)
+                known[trial.name] = {option.pool for option in options}
+            return pool_of[node] in known[trial.name]
+
         before = {} if initial is None else initial.details.get("queues", {})
-        found = queues(trials, slots, lambda t, node: pool_of[node] in pools(t.name), before)
-        return slots, found
+        return slots, queues(trials, slots, able, before)
 
     def head(self, queue: Sequence[Trial]) -> Trial:
         """Return the trial of a queue that runs next."""

@@ -57,6 +57,8 @@ DOCUMENTED = {
     "probe-wake": ("instance", 2, 2, 2),
     "probe-window": ("instance", 2, 1, 1),
     "sweep-hydro": ("instance", 50, 1, 4),
+    "sweep-taskset": ("instance", 400, 2, 8),
+    "sweep-titan": ("instance", 168, 2, 8),
     "two-jobs": ("instance", 2, 1, 4),
     "two-tenants": ("instance", 80, 8, 64),
     "venus-vcvgl": ("instance", 1452, 20, 160),
