@@ -78,7 +78,7 @@ CASES = {
         "time: the first (total_s), and one more (again_s).",
     ),
     "embedding": SpeedCase(
-        "embedding",
+        "hosts.embedding",
         "14,112,448",
         ("policy", "seed"),
         "Inside another scheduler: a round of 14 jobs with measured tables of 20 rows on 64 GPUs, "
@@ -86,14 +86,14 @@ CASES = {
         "more after 5 % of them have changed (again_s); in processor time.",
     ),
     "pollux": SpeedCase(
-        "pollux",
+        "hosts.pollux",
         "32,128",
         ("nodes", "gpus_per_node", "rounds", "seed"),
         "The adapter for AdaptDL, and AdaptDL's own policy as the baseline, on the same rounds: "
         "processor time of a decision, and AdaptDL's objective of either (value, baseline_value).",
     ),
     "serve": SpeedCase(
-        "serve",
+        "hosts.serve",
         "16",
         ("requests", "clients", "workers", "policy", "seed"),
         "ronda serve under load from another process: rounds per second, p50 and p99 of a request, "

@@ -73,9 +73,10 @@ class Lanes:
             self._free.put_nowait(lane)
 
     def stop(self) -> None:
-        """End all processes."""
+        """End all processes, and wait for that."""
         for lane in list(self._all):
             self._end(lane)
+            lane.shutdown(wait=True)
 
     @property
     def pids(self) -> list[int]:

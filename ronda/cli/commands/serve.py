@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import policy_option, time_limit_option
-from ronda.cli.output import note
+from ronda.cli.options import json_option, policy_option, time_limit_option
+from ronda.cli.output import emit, note
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
 from ronda.solvers.serving.limits import Limits
@@ -19,7 +19,6 @@ from ronda.solvers.serving.serve import serve
     "serve",
     "ronda serve --workers 2",
     "ronda serve --host 0.0.0.0 --token-file token.txt --time-limit 2",
-    "curl --data-binary @round.json 'http://127.0.0.1:8383/plan?policy=prices'",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65_535), default=8383, show_default=True)
@@ -34,6 +33,7 @@ from ronda.solvers.serving.serve import serve
 @click.option("--max-mib", type=click.FloatRange(1e-3), default=32.0, show_default=True)
 @policy_option
 @time_limit_option(10.0, "For one round, its wait included; requests may ask for less.")
+@json_option
 def command(
     host: str,
     port: int,
@@ -42,11 +42,13 @@ def command(
     max_mib: float,
     policy: str,
     time_limit: float,
+    as_json: bool,
 ) -> None:
     """Decide the rounds that are posted to /plan, in warm processes, until interrupted.
 
-    /healthz tells whether it is there, /metrics counts for Prometheus, /openapi.json says what may
-    be asked. A round that nobody decides in time is answered with what runs.
+    With --json it says where it listens, once it does. /healthz tells whether it is there, /metrics
+    counts for Prometheus, /openapi.json says what may be asked. A round that nobody decides in time
+    is answered with what runs.
     """
     limits = Limits(
         host=host,
@@ -59,7 +61,11 @@ def command(
     )
 
     def ready() -> None:
-        note(f"http://{host}:{port}/plan, {limits.workers} processes")
+        url = f"http://{host}:{port}/plan"
+        if as_json:
+            emit({"url": url, "workers": limits.workers})
+        else:
+            note(f"{url}, {limits.workers} processes")
 
     asyncio.run(serve(limits, ready=ready))
 
