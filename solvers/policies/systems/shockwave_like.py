@@ -72,7 +72,8 @@ class ShockwaveLike(Leasing):
 
 def most_rounds(of: TimeShares, market: ShockwaveLike) -> Floats:
     """Return (J,) how many rounds of the window each job can use at its best rate."""
-    return np.minimum(np.ceil(of.left / of.rate.max(axis=1) / market.lease_s), market.rounds)
+    rounds = np.ceil(of.left / of.rate.max(axis=1) / market.lease_s)
+    return np.asarray(np.minimum(rounds, market.rounds))
 
 
 def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Floats:
