@@ -5,7 +5,7 @@ models get the whole model at once and nothing to start from, so their time is t
 model, its arrays, and solving. `prices` builds its own arrays; `evolve` starts from the choice that
 prices fill greedily. One thread each, one after the other in one process, to a gap of 1e-4 or the
 limit. Seconds are of a processor: those of the clock times the share of one that the run had, so
-that other work on the machine counts little; by the clock a run may take three times the limit.
+that other work on the machine counts little; by the clock a run may take eight times the limit.
 What counts is when a choice was found that is within 1e-2, 1e-3 and 1e-4 of the least bound
 that any of them proved for the round; choices count as options, before they are placed on nodes.
 
@@ -46,7 +46,7 @@ COMPARED = ("highs", "scip", "cbc", "cp-sat", *OWN)
 SEVERITIES = ("loose", "balanced", "tight")
 FIELDS = ("incumbents", "objective", "bound", "stop", "total_s", "cpu_s", "options")
 
-PATIENCE = 3.0
+PATIENCE = 8.0
 """Seconds by the clock for one of a processor."""
 
 

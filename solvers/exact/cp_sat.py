@@ -15,6 +15,7 @@ Variables that need not be whole are taken on a grid of `GRID` steps; rows may b
 step of each, and the bound is that much farther.
 """
 
+import importlib
 import os
 import sys
 from math import ceil, log2
@@ -41,7 +42,9 @@ def _cp_model() -> ModuleType:
 
     Both wheels bring a library ``libhighs.so.1``, of different versions; a process has one of them.
     CP-SAT calls nothing of it: symbols that are looked up when they are called are not missed.
+    HiGHS does, so its own comes first.
     """
+    importlib.import_module("highspy")
     flags = sys.getdlopenflags()
     sys.setdlopenflags(flags & ~os.RTLD_NOW | os.RTLD_LAZY)
     try:

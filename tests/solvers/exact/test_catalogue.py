@@ -234,3 +234,20 @@ def test_a_solver_is_loaded_when_it_is_needed():
         text=True,
     )
     assert said.stdout.split() == []
+
+
+def test_highs_can_be_loaded_after_cp_sat():
+    """In a process in which CP-SAT is asked first, too."""
+    import subprocess
+
+    lines = (
+        "from ronda.solvers.exact import cp_sat",
+        "import pyomo.environ as pyo",
+        "m = pyo.ConcreteModel()",
+        "m.x = pyo.Var(domain=pyo.Binary)",
+        "m.o = pyo.Objective(expr=m.x)",
+        "cp_sat.solve(m)",
+        "import highspy",
+        "highspy.Highs()",
+    )
+    subprocess.run([sys.executable, "-c", "; ".join(lines)], capture_output=True, check=True)
