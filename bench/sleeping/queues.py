@@ -41,6 +41,7 @@ BOUND, PRICE = "bound", 50.0
 """The row of foresight, and what a wake-up costs there, in nodes awake for a step."""
 
 DRAW = NodeDraw()
+GREY = "#888888"
 
 
 @lru_cache(maxsize=4)
@@ -163,6 +164,7 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
     figure = new_figure(9.0, 4.0)
     panels, rows = figure.subplots(1, 2, sharey=True), []
     kinds = list(dict.fromkeys(policy.partition("(")[0] for policy in runs.policy))
+    marks = dict(zip(runs.load.unique(), "o^sDv", strict=False))
     for row in runs.to_dict("records"):
         kind = row["policy"].partition("(")[0]
         rows.append((row["load"], row["policy"], *(row.get(name, "") for name in HEADS)))
@@ -171,7 +173,7 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
                 axes.plot(
                     row[name],
                     row["sleeping_nodes"] / row["nodes"],
-                    "o^sD"[list(runs.load.unique()).index(row["load"]) % 4],
+                    marks.get(row["load"], "x"),
                     color=colour(kinds.index(kind)),
                 )
     for axes, words in zip(panels, ("wake-ups a day", "mean queueing (s)"), strict=True):
@@ -180,6 +182,9 @@ def draw(runs: pd.DataFrame, folder: Folder) -> None:
     handles = [
         panels[0].plot([], [], "o", color=colour(index), label=kind)[0]
         for index, kind in enumerate(kinds)
+    ] + [
+        panels[0].plot([], [], mark, color=GREY, label=f"load {load:g}")[0]
+        for load, mark in marks.items()
     ]
     legend_below(figure, handles)
     save(figure, folder.path / "sleep-queues", ("load", "policy", *HEADS), rows)
