@@ -1,6 +1,6 @@
 """Sweeps among ordinary jobs on a cluster: alone, fused by HFHT's rule, or decided jointly.
 
-`cluster-mixed` of every seed (`ronda.instances.generate.mixed.mixed`), under no fusion (fifo,
+`cluster-mixed` of every seed (`ronda.instances.generate.mixtures.mixed`), under no fusion (fifo,
 srtf, prices), HFHT's full arrays in order of submission, and prices over classes as elastic jobs.
 GPU-hours count an array once. The low energy is that if a GPU with one model of a
 sweep drew only half of its watts above idle: such a model leaves its GPU mostly idle, and nobody
@@ -22,7 +22,7 @@ from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.statistics import half_width
 from ronda.bench.study.harness import Folder, markdown, policies, seeds, study, words
 from ronda.instances.files.catalogue import load
-from ronda.instances.generate.mixed import SWEPT, Swept, mixed, swept_profile
+from ronda.instances.generate.mixtures import SWEPT, Swept, mixed, swept_profile
 from ronda.instances.instance import Instance
 from ronda.instances.metrics import job_figures, summarise
 from ronda.instances.schedule import Schedule

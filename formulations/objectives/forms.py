@@ -194,7 +194,8 @@ def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Flo
 
     ``w (waiting - (f g / min g)^power)`` for power < 0, ``w (f g / min g)^power`` for power > 0,
     over the options of all GPU types at full clock; f is the `restart_factor` of what differs from
-    what the job runs on. Other clocks are worth nothing, unless they are what the job runs on.
+    what the job runs on. Other clocks, and what is worse than waiting, are worth nothing, unless
+    the job runs on such a clock.
     """
     t = o.table
     full = t.clock >= 1.0
@@ -202,7 +203,7 @@ def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Flo
     least = np.where(np.isfinite(least), least, o.over_jobs(np.minimum, t.rate))
     factor = np.array([restart_factor(o.round, state, delay_s) for state in t.jobs], dtype=float)
     s = t.rate / o.by_row(least) * np.where(t.current, 1.0, o.by_row(factor))
-    worth = s**power if power > 0 else waiting - s**power
+    worth = s**power if power > 0 else np.maximum(waiting - s**power, 0.0)
     return np.where(full | t.current, o.by_row(o.weight) * worth, 0.0)
 
 

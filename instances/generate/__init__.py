@@ -7,7 +7,7 @@ fits; applications are those of `ronda.instances.generate.applications`.
 from ronda.instances.generate.common import SEVERITIES, Severity
 from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.generate.horizons import horizon
-from ronda.instances.generate.mixed import mixed
+from ronda.instances.generate.mixtures import mixed
 from ronda.instances.generate.rhythm import demand
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure

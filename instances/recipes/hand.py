@@ -1,7 +1,7 @@
 """Instances small enough to be solved on paper; the derivations are in their descriptions."""
 
 from ronda.instances.cluster import GpuType, uniform_cluster
-from ronda.instances.generate.mixed import SWEPT, swept_profile
+from ronda.instances.generate.mixtures import SWEPT, swept_profile
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular

@@ -68,7 +68,7 @@ def test_policy_without_prices_is_refused(folder, ronda):
     assert done.exit_code == 2
     assert len(done.stderr.splitlines()) == 1
     assert "fifo" in done.stderr
-    assert "milp, prices" in done.stderr
+    assert "prices, genetic" in done.stderr
     assert not (folder / "p.json").exists()
 
 

@@ -134,7 +134,7 @@ class Wrong:
         if self.way == "name":
             return plan
         allocations = dict(plan.allocations)
-        if self.way == "forgets" and self.asked % 2:
+        if self.way == "forgets" and self.asked <= 3:
             allocations = {}
         if self.way == "twice" and len(allocations) > 1:
             first, second = list(allocations)[:2]

@@ -6,7 +6,7 @@ import pytest
 
 from ronda.instances.errors import InputError
 from ronda.instances.generate import mixed
-from ronda.instances.generate.mixed import GPU, SHARES
+from ronda.instances.generate.mixtures import GPU, SHARES
 from ronda.instances.rules.validate import validate
 
 KINDS = {"s": "sweeps", "m": "several", "o": "other", "i": "isolated"}
