@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,10 @@ MARK = "ronda.json"
 """The file that says what a folder is for."""
 
 LOCK = ".lock"
+
+LET_GO_S = 1.0
+"""Seconds in which a command that was killed lets go of its folder: a process that it was about to
+start holds the lock as well, until it runs."""
 
 
 Record = TypeVar("Record")
@@ -54,17 +59,25 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
             label(path), (error.strerror or str(error)).lower(), "a folder that can be written"
         ) from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                label(path), "another ronda process at work in it", "another folder, or patience"
-            ) from None
+        _lock(lock, path)
         if old is None:
             store(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
         yield old is not None
     finally:
         os.close(lock)
+
+
+def _lock(lock: int, path: Path) -> None:
+    """Lock an open file, or refuse the folder that another process holds."""
+    until_s = time.monotonic() + LET_GO_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                found = "another ronda process at work in it"
+                raise InputError(label(path), found, "another folder, or patience") from None
+            time.sleep(0.05)
 
 
 def store_record(path: Path, fields: dict[str, Any]) -> None:

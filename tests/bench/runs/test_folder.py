@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ronda.bench.runs.folder import MARK, claim, load_record, store_record
+from ronda.bench.runs.folder import LOCK, MARK, claim, load_record, store_record
 from ronda.instances.errors import InputError
 
 
@@ -88,3 +88,17 @@ def test_a_mark_of_another_shape_is_damaged(about, tmp_path):
     (tmp_path / "ronda.json").write_text(f'{{"format": "ronda/run/1", "about": {about}}}')
     with pytest.raises(InputError, match="damaged"), claim(tmp_path, "run"):
         pass
+
+
+def test_a_folder_that_is_let_go_soon_is_waited_for(tmp_path):
+    """As after a kill, while a process that was just being started still holds the lock."""
+    (tmp_path / "out").mkdir()
+    hold = (
+        "import fcntl, os, sys, time; lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT);"
+        "fcntl.flock(lock, fcntl.LOCK_EX); print('held', flush=True); time.sleep(0.3)"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path / "out" / LOCK)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with claim(tmp_path / "out", "run") as again:
+            assert not again
