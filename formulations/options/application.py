@@ -153,7 +153,7 @@ class Application:
         return speed * self.worth(noise, option.batch)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _measured(
     of: Application, gpus: int, nodes: int, batch: float, clock: float, racks: int
 ) -> tuple[float, float]:
