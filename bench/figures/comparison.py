@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import isnan
 from statistics import fmean, stdev
 
 from ronda.bench.figures.table import (
@@ -45,6 +46,14 @@ COLUMNS = (
     Column("mean_round_gap", "round gap (%)", fine_percent, best=True),
     Column("proven_rounds", "rounds proven (%)", percent),
 )
+
+SEARCHES = (
+    Column("mean_best_s", "time to the best (s)", seconds, best=True),
+    Column("mean_best_gpu_s", "GPU-seconds to it", seconds, best=True),
+    Column("missed_sweeps", "sweeps without it", count),
+    Column("discarded_jobs", "trials given up", count),
+)
+"""Of instances with sweeps: until a loss within 1 % of the least was reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +139,17 @@ class Block:
 
     def table(self) -> Table:
         """Return its table; only policies that ended well on every seed can be best."""
-        columns = [self._column(column) for column in COLUMNS]
+        searches = any("missed_sweeps" in row.means for row in self.rows)
+        shown = COLUMNS + SEARCHES * searches
+        columns = [self._column(column) for column in shown]
         names = [row.title for row in self.rows]
         known = [row.knowledge for row in self.rows]
-        header = ("policy", "sizes", *(column.title for column in COLUMNS))
+        header = ("policy", "sizes", *(column.title for column in shown))
         return Table(self.title, header, tuple(zip(names, known, *columns, strict=True)))
 
     def _column(self, column: Column) -> list[str]:
         fair = [row.means.get(column.key) if not row.note else None for row in self.rows]
-        values = [value for value in fair if value is not None]
+        values = [value for value in fair if value is not None and not isnan(value)]
         least = min(values) if column.best and values and min(values) < max(values) else None
         texts = [row.text(column) for row in self.rows]
         return [

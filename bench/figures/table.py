@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,9 @@ def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] =
 
 
 def seconds(value: float) -> str:
-    """Write seconds: whole from a hundred on, four significant digits below."""
+    """Write seconds: whole from a hundred on, four significant digits below; NaN as a dash."""
+    if isnan(value):
+        return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 

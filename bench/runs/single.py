@@ -46,16 +46,18 @@ def measure(
     """Summarise, check and bound a schedule of a run that took `wall_s`, at a `level` of knowledge.
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
-    bound; it is left out where there is no bound.
+    bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
+    up.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
     least = bounds(instance)
     metrics["knowledge"] = knowledge(instance, schedule.policy, level)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
-    metrics |= {f"bound_{name}": getattr(least, name) for name in BOUNDED}
+    whole = not any(outcome.discarded for outcome in schedule.jobs)
+    metrics |= {f"bound_{name}": whole * getattr(least, name) for name in BOUNDED}
     metrics |= believed(schedule)
-    if least.mean_jct_s > 0:
+    if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
     metrics["wall_s"] = wall_s

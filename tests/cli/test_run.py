@@ -219,3 +219,20 @@ def test_interrupted_compare_leaves_no_process_and_goes_on(folder, ronda):
     assert process.returncode == 130
     assert "1 of 2 runs ended; the same command goes on from compare-out" in errors
     assert len(results.read_text().splitlines()) == 1
+
+
+def test_searches_are_told_apart(tmp_path, ronda):
+    """A run that gives trials up has no bound to be compared with; what it found is told."""
+    given = generate.sweep(6, 2, 1, generate.Trials(reports=6))
+    files.write(given, tmp_path / "search.json")
+    metrics = json.loads(ronda("run", tmp_path / "search.json", "--policy", "asha", "--json").stdout)
+    assert metrics["discarded_jobs"] > 0
+    assert metrics["bound_mean_jct_s"] == 0
+    assert "gap_mean_jct" not in metrics
+    told = ronda("run", tmp_path / "search.json", "--policy", "asha").stdout
+    assert "trials given up" in told
+    assert "gap to bound" not in told
+    words = ["compare", tmp_path / "search.json", "--policies", "fifo,asha", "--no-figures"]
+    done = ronda(*words, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "trials given up" in (tmp_path / "out" / "table.md").read_text()

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.comparison import COLUMNS
+from ronda.bench.figures.comparison import COLUMNS, SEARCHES
 from ronda.bench.runs import Case, cases
 from ronda.bench.runs.single import Measured, drive, drive_in_folder
 from ronda.cli.command import taught
@@ -109,7 +109,8 @@ def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
 def _show(metrics: dict[str, Any]) -> None:
     names = ("instance", "policy", "seed", "jobs")
     rows = [(name, v if isinstance(v := metrics[name], str) else f"{v:,}") for name in names]
-    rows += [(c.title, c.write(metrics[c.key])) for c in COLUMNS if c.key in metrics]
+    shown = (*COLUMNS, *SEARCHES)
+    rows += [(c.title, c.write(metrics[c.key])) for c in shown if c.key in metrics]
     titles = {
         "size_error": "error of believed sizes (%)",
         "size_coverage": "sizes within 10-90 % as believed (%)",
@@ -118,7 +119,8 @@ def _show(metrics: dict[str, Any]) -> None:
     rows += [
         (title, f"{100 * metrics[key]:.1f}") for key, title in titles.items() if key in metrics
     ]
-    rows.append(("bound on mean JCT (s)", f"{metrics['bound_mean_jct_s']:,.1f}"))
+    if metrics["bound_mean_jct_s"]:
+        rows.append(("bound on mean JCT (s)", f"{metrics['bound_mean_jct_s']:,.1f}"))
     rows.append(("violations", str(metrics["violations"])))
     rows.append(("wall time (s)", f"{metrics['wall_s']:.2f}"))
     display(facts(rows, right=True))
