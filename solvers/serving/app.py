@@ -149,27 +149,33 @@ class App:
         return self.limits.policy if named is None else served(named[-1]), seed, limit_s
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read a body within its time and size."""
+        """Read a body within its time and size.
+
+        One that is too large is read on to twice the limit: who is still sending would not see the
+        answer.
+        """
         most = int(self.limits.body_mib * 2**20)
         too_large = RefusedError(413, f"more than {self.limits.body_mib:g} MiB")
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
+        if not length.isdigit() or int(length) > 2 * most:
             raise too_large
-        parts, size = [], 0
+        parts, size, more = [], 0, True
         try:
             async with asyncio.timeout(self.limits.body_s):
-                while True:
+                while more and size <= 2 * most:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise GoneError
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > most:
-                        raise too_large
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
+                        parts.clear()
+                    more = message.get("more_body", False)
         except TimeoutError:
             raise RefusedError(408, f"the body took more than {self.limits.body_s:g} s") from None
+        if size > most:
+            raise too_large
+        return b"".join(parts)
 
 
 def kept(body: bytes, policy: str, why: str) -> Answer:

@@ -225,11 +225,12 @@ def test_searches_are_told_apart(tmp_path, ronda):
     """A run that gives trials up has no bound to be compared with; what it found is told."""
     given = generate.sweep(6, 2, 1, generate.Trials(reports=6))
     files.write(given, tmp_path / "search.json")
-    metrics = json.loads(ronda("run", tmp_path / "search.json", "--policy", "asha", "--json").stdout)
+    words = ["run", tmp_path / "search.json", "--policy", "asha"]
+    metrics = json.loads(ronda(*words, "--json").stdout)
     assert metrics["discarded_jobs"] > 0
     assert metrics["bound_mean_jct_s"] == 0
     assert "gap_mean_jct" not in metrics
-    told = ronda("run", tmp_path / "search.json", "--policy", "asha").stdout
+    told = ronda(*words).stdout
     assert "trials given up" in told
     assert "gap to bound" not in told
     words = ["compare", tmp_path / "search.json", "--policies", "fifo,asha", "--no-figures"]
