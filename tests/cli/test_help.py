@@ -49,12 +49,12 @@ def test_every_example_can_be_parsed():
             line = example.split("   ")[0].split(" > ")[0].split(" < ")[0].split(" >> ")[0]
             line = line.replace("'", "")
             words = line.split()[1:]
-            group = cli
+            group, ctx = cli, cli.make_context("ronda", ["--help"], resilient_parsing=True)
             while isinstance(group, click.Group):
-                ctx = click.Context(group, info_name="ronda")
                 group = group.get_command(ctx, words.pop(0))
-            assert group is not None, example
-            group.make_context("x", words)
+                assert group is not None, example
+                ctx = click.Context(group, parent=ctx, info_name=group.name)
+            group.make_context("x", words, parent=ctx.parent)
 
 
 def test_every_command_with_a_result_has_json():
