@@ -14,8 +14,8 @@ import pyomo.environ as pyo
 from pyomo.opt import TerminationCondition
 
 from ronda.formulations.clock import Deadline
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import PROOF_GAP, LinearForm, Outcome, linear_form, nothing
+from ronda.instances.plan import StopReason
+from ronda.solvers.exact.form import LinearForm, Outcome, found, linear_form, nothing, proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +71,28 @@ def solve(
         solver.options[named.threads] = 1
     if isfinite(left_s):
         solver.options[named.limit] = left_s
-    found = solver.solve(model, load_solutions=False)
-    message = f"{found.solver.termination_condition} (Pyomo's {through})"
-    stop = _STOP.get(found.solver.termination_condition, StopReason.ERROR)
+    told = solver.solve(model, load_solutions=False)
+    message = f"{told.solver.termination_condition} (Pyomo's {through})"
+    stop = _STOP.get(told.solver.termination_condition, StopReason.ERROR)
     if stop in (StopReason.INFEASIBLE, StopReason.ERROR):
         return nothing(form, stop, message, deadline.elapsed() - began)
-    x = _loaded(model, form, found)
-    return _outcome(form, x, _bound(form, found), stop, message, deadline.elapsed() - began)
+    x, bound = _loaded(model, form, told), _bound(form, told)
+    if stop is StopReason.COMPLETE and x is not None and bound is not None:
+        bound, stop = proof(form, form.objective(x), bound)
+    return found(form, stop, x, bound, message=message, solve_s=deadline.elapsed() - began)
 
 
-def _loaded(model: Any, form: LinearForm, found: Any) -> Any:
+def _loaded(model: Any, form: LinearForm, told: Any) -> Any:
     """Load a solution into the model and return it as (n,); None, and nothing loaded, if none."""
     before = [each.value for each in form.columns]
     warnings, level = logging.getLogger("pyomo.core"), logging.getLogger("pyomo.core").level
     warnings.setLevel(logging.ERROR)  # it warns of a solution that is not optimal
     try:
-        if len(found.solution):
-            model.solutions.load_from(found)
+        if len(told.solution):
+            model.solutions.load_from(told)
     finally:
         warnings.setLevel(level)
-    values = [each.value for each in form.columns] if len(found.solution) else [None]
+    values = [each.value for each in form.columns] if len(told.solution) else [None]
     complete = not any(value is None for value in values)
     x = np.array(values, dtype=float) if complete else None
     if x is not None:
@@ -100,32 +102,7 @@ def _loaded(model: Any, form: LinearForm, found: Any) -> Any:
     return x
 
 
-def _bound(form: LinearForm, found: Any) -> float | None:
+def _bound(form: LinearForm, told: Any) -> float | None:
     """Return the bound that the solver told; None if it told none."""
-    told = found.problem.upper_bound if form.maximize else found.problem.lower_bound
-    return float(told) if isinstance(told, float | int) and isfinite(told) else None
-
-
-def _outcome(
-    form: LinearForm, x: Any, bound: float | None, stop: StopReason, message: str, solve_s: float
-) -> Outcome:
-    objective = None if x is None else form.objective(x)
-    complete = stop is StopReason.COMPLETE
-    if complete and objective is not None and bound is not None:
-        bound = max(bound, objective) if form.maximize else min(bound, objective)
-        if abs(bound - objective) > PROOF_GAP * max(abs(bound), 1.0):
-            stop = StopReason.GAP
-    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
-    return Outcome(
-        stop=stop,
-        status=SolutionStatus.OPTIMAL if complete and x is not None else known,
-        x=x,
-        objective=objective,
-        bound=bound,
-        variables=len(form.columns),
-        constraints=len(form.rows),
-        nodes=0,
-        incumbents=(),
-        message=message,
-        solve_s=solve_s,
-    )
+    bound = told.problem.upper_bound if form.maximize else told.problem.lower_bound
+    return float(bound) if isinstance(bound, float | int) and isfinite(bound) else None

@@ -17,12 +17,13 @@ from typing import Any
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import PROOF_GAP, LinearForm, Outcome, nothing, solved
+from ronda.instances.plan import StopReason
+from ronda.solvers.exact.form import LinearForm, Outcome, found, known_start, nothing, proof, solved
 from ronda.solvers.exact.highs import highs_of
 
 UNITS = 2.0**10
@@ -47,12 +48,12 @@ _VERSION = re.compile(r"^Version: (\S+)", re.MULTILINE)
 @cache
 def executable() -> str | None:
     """Return the path of the program; None if there is none."""
-    found = shutil.which("cbc")
-    if found is None and find_spec("pulp") is not None:
+    program = shutil.which("cbc")
+    if program is None and find_spec("pulp") is not None:
         from pulp.apis.coin_api import pulp_cbc_path
 
-        found = shutil.which(pulp_cbc_path)
-    return found
+        program = shutil.which(pulp_cbc_path)
+    return program
 
 
 def solve_form(
@@ -79,8 +80,9 @@ def solve_form(
         words += ["-ratioGap", repr(gap), "-randomCbcSeed", str(seed % 2**31)]
         if gap < 1e-6:
             words += ["-primalTolerance", "1e-9", "-integerTolerance", "1e-9"]
-        if start is not None and np.isfinite(start[form.integer]).all():
-            words += ["-mips", str(_write_start(folder / "start.txt", start))]
+        known = known_start(form, start)
+        if start is not None and known is not None:
+            words += ["-mips", str(_write_start(folder / "start.txt", known, start))]
         left_s = deadline.left() - reserve_s - LATE_S
         if left_s <= 0:
             return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
@@ -112,10 +114,9 @@ def _least(form: LinearForm) -> LinearForm:
     return replace(form, maximize=False, cost=sign * form.cost, offset=0.0)
 
 
-def _write_start(path: Path, start: Floats) -> Path:
+def _write_start(path: Path, known: NDArray[np.int64], start: Floats) -> Path:
     """Write the values to start from, as CBC writes its solutions."""
-    known = np.flatnonzero(np.isfinite(start)).tolist()
-    lines = [f"{k} c{k} {float(start[k])!r} 0\n" for k in known]
+    lines = [f"{k} c{k} {float(start[k])!r} 0\n" for k in known.tolist()]
     path.write_text("".join(["Stopped on time - objective value 0\n", *lines]))
     return path
 
@@ -145,25 +146,18 @@ def _read(
     if bound is None and complete:
         bound = objective
     if objective is not None and bound is not None and complete:
-        better = max(bound, objective) if form.maximize else min(bound, objective)
-        bound = better
-        if abs(bound - objective) > PROOF_GAP * max(abs(bound), 1.0):
-            stop = StopReason.GAP
+        bound, stop = proof(form, objective, bound)
     nodes = _NODES.search(log)
-    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
-    found = [(called_s + float(when), ours(float(worth))) for worth, when in _FOUND.findall(log)]
-    return Outcome(
-        stop=stop,
-        status=SolutionStatus.OPTIMAL if complete and x is not None else known,
-        x=x,
-        objective=objective,
-        bound=bound,
-        variables=len(form.columns),
-        constraints=len(form.rows),
-        nodes=int(nodes[1]) if nodes else 0,
-        incumbents=tuple(found),
+    better = [(called_s + float(when), ours(float(worth))) for worth, when in _FOUND.findall(log)]
+    return found(
+        form,
+        stop,
+        x,
+        bound,
         message=message,
         solve_s=solve_s,
+        nodes=int(nodes[1]) if nodes else 0,
+        incumbents=tuple(better),
     )
 
 
@@ -179,11 +173,11 @@ def _values(form: LinearForm, lines: list[str]) -> Floats:
 
 def _bound(form: LinearForm, log: str, ours: Any) -> float | None:
     """Return the bound that CBC wrote, on the safe side of its rounding; None if it wrote none."""
-    found = _BOUND.findall(log)
-    if not found:
+    written = _BOUND.findall(log)
+    if not written:
         return None
     side = 1.0 if form.maximize else -1.0
-    return float(ours(float(found[-1]))) + side * ROUNDING
+    return float(ours(float(written[-1]))) + side * ROUNDING
 
 
 def solve(model: Any, **search: Any) -> Outcome:

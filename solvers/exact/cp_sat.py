@@ -27,8 +27,8 @@ import numpy as np
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import PROOF_GAP, LinearForm, Outcome, nothing, solved
+from ronda.instances.plan import StopReason
+from ronda.solvers.exact.form import LinearForm, Outcome, found, known_start, nothing, proof, solved
 
 BITS, MOST = 40, 52
 """Bits of the largest number of a row, and of the largest sum: exact in CP-SAT and in Python."""
@@ -74,8 +74,8 @@ def solve_form(
     began = clock.elapsed()
     whole = _Whole(form)
     model, factor, error = whole.model(cp_model)
-    if start is not None and np.isfinite(start[form.integer]).all():
-        known = np.flatnonzero(np.isfinite(start))
+    known = known_start(form, start)
+    if start is not None and known is not None:
         model.proto.solution_hint.vars.extend(known.tolist())
         model.proto.solution_hint.values.extend(whole.steps(start)[known].tolist())
     solver = cp_model.CpSolver()
@@ -105,19 +105,22 @@ def solve_form(
         stop = StopReason.ERROR if invalid else StopReason.INFEASIBLE
         return nothing(form, stop, message, solve_s)
     x = bound = None
+    stop = StopReason.COMPLETE if status == cp_model.OPTIMAL else StopReason.TIME_LIMIT
     if status != cp_model.UNKNOWN:  # otherwise its bound may be 0, whatever the model
         x = whole.point(np.array(solver.response_proto.solution, dtype=float))
         side = 1.0 if form.maximize else -1.0
         bound = (solver.best_objective_bound + side * error) / factor + whole.offset
-    return _outcome(
+        bound, met = proof(form, form.objective(x), bound)
+        stop = met if stop is StopReason.COMPLETE else stop
+    return found(
         form,
+        stop,
         x,
         bound,
-        complete=status == cp_model.OPTIMAL,
-        nodes=int(solver.num_branches),
-        incumbents=tuple(incumbents),
         message=message,
         solve_s=solve_s,
+        nodes=int(solver.num_branches),
+        incumbents=tuple(incumbents),
     )
 
 
@@ -190,41 +193,6 @@ class _Whole:
         error = float(np.abs(rounded - exact * factor) @ self.size[columns])
         error += float(np.abs(exact[loose]).sum()) * factor
         return rounded.astype(np.int64), factor, error
-
-
-def _outcome(
-    form: LinearForm,
-    x: Floats | None,
-    bound: float | None,
-    *,
-    complete: bool,
-    nodes: int,
-    incumbents: tuple[tuple[float, float], ...],
-    message: str,
-    solve_s: float,
-) -> Outcome:
-    """Say what CP-SAT has in the model's units."""
-    objective = None if x is None else form.objective(x)
-    if objective is not None and bound is not None:
-        bound = max(bound, objective) if form.maximize else min(bound, objective)
-    stop = StopReason.COMPLETE if complete else StopReason.TIME_LIMIT
-    if complete and objective is not None and bound is not None:
-        proven = abs(bound - objective) <= PROOF_GAP * max(abs(bound), 1.0)
-        stop = StopReason.COMPLETE if proven else StopReason.GAP
-    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
-    return Outcome(
-        stop=stop,
-        status=SolutionStatus.OPTIMAL if complete and x is not None else known,
-        x=x,
-        objective=objective,
-        bound=bound,
-        variables=len(form.columns),
-        constraints=len(form.rows),
-        nodes=nodes,
-        incumbents=incumbents,
-        message=message,
-        solve_s=solve_s,
-    )
 
 
 def solve(model: Any, **search: Any) -> Outcome:

@@ -130,6 +130,54 @@ def nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) ->
     return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)
 
 
+def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | None:
+    """Return the columns whose values (n,) a search may start from; None if an integer has none.
+
+    A start without all integers a solver would complete by a MILP that may take all the time.
+    """
+    if start is None or not np.isfinite(start[form.integer]).all():
+        return None
+    return np.flatnonzero(np.isfinite(start))
+
+
+def proof(form: LinearForm, objective: float, bound: float) -> tuple[float, StopReason]:
+    """Return the bound, no tighter than the solution, and whether a search that is over met it."""
+    bound = max(bound, objective) if form.maximize else min(bound, objective)
+    met = abs(bound - objective) <= PROOF_GAP * max(abs(bound), 1.0)
+    return bound, StopReason.COMPLETE if met else StopReason.GAP
+
+
+def found(
+    form: LinearForm,
+    stop: StopReason,
+    x: Floats | None,
+    bound: float | None,
+    *,
+    message: str,
+    solve_s: float,
+    nodes: int = 0,
+    incumbents: tuple[tuple[float, float], ...] = (),
+) -> Outcome:
+    """Return the outcome of a search that stopped for a reason with, or without, a solution."""
+    status = SolutionStatus.NONE
+    if x is not None:
+        over = stop in (StopReason.COMPLETE, StopReason.GAP)
+        status = SolutionStatus.OPTIMAL if over else SolutionStatus.FEASIBLE
+    return Outcome(
+        stop=stop,
+        status=status,
+        x=x,
+        objective=None if x is None else form.objective(x),
+        bound=bound,
+        variables=len(form.columns),
+        constraints=len(form.rows),
+        nodes=nodes,
+        incumbents=incumbents,
+        message=message,
+        solve_s=solve_s,
+    )
+
+
 def solved(model: Any, solve_form: Callable[..., Outcome], **search: Any) -> Outcome:
     """Solve a Pyomo model by a solver of arrays, and load the solution into its variables."""
     form = linear_form(model)

@@ -13,11 +13,13 @@ import numpy as np
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import StopReason
 from ronda.solvers.exact.form import (
     PROOF_GAP,
     LinearForm,
     Outcome,
+    found,
+    known_start,
     nothing,
     solved,
 )
@@ -48,9 +50,8 @@ def solve_form(
         _set(highs, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9)
     if np.isfinite(left_s):
         _set(highs, time_limit=left_s)
-    # A start without all integers HiGHS would complete by a MILP that may take all the time.
-    if start is not None and np.isfinite(start[form.integer]).all():
-        known = np.flatnonzero(np.isfinite(start))
+    known = known_start(form, start)
+    if start is not None and known is not None:
         highs.setSolution(len(known), known.astype(np.int32), start[known])
     incumbents: list[tuple[float, float]] = []
 
@@ -132,22 +133,17 @@ def _read(
         bound = float(info.mip_dual_bound)
     elif stop is StopReason.COMPLETE:
         bound = objective
-    proven = stop is StopReason.COMPLETE
-    if proven and is_mip and info.mip_gap > PROOF_GAP:
+    if stop is StopReason.COMPLETE and is_mip and info.mip_gap > PROOF_GAP:
         stop = StopReason.GAP
-    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
-    return Outcome(
-        stop=stop,
-        status=SolutionStatus.OPTIMAL if proven and x is not None else known,
-        x=x,
-        objective=objective,
-        bound=bound,
-        variables=len(form.columns),
-        constraints=len(form.rows),
-        nodes=max(0, int(info.mip_node_count)),
-        incumbents=incumbents,
+    return found(
+        form,
+        stop,
+        x,
+        bound,
         message=message,
         solve_s=solve_s,
+        nodes=max(0, int(info.mip_node_count)),
+        incumbents=incumbents,
     )
 
 

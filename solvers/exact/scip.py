@@ -12,11 +12,13 @@ from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_PARAMSETTING
 
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import StopReason
 from ronda.solvers.exact.form import (
     PROOF_GAP,
     LinearForm,
     Outcome,
+    found,
+    known_start,
     nothing,
     solved,
 )
@@ -69,9 +71,10 @@ def solve_form(
     )
     if gap < 1e-6:
         scip.setParam("numerics/feastol", 1e-9)
-    if start is not None and np.isfinite(start[form.integer]).all():
+    known = known_start(form, start)
+    if start is not None and known is not None:
         first = scip.createPartialSol()
-        for k in np.flatnonzero(np.isfinite(start)).tolist():
+        for k in known.tolist():
             scip.setSolVal(first, variables[k], start[k])
         scip.addSol(first)
     seen = _Incumbents(deadline)
@@ -131,30 +134,24 @@ def _read(
     stop = _STOP.get(scip.getStatus(), StopReason.ERROR)
     if stop in (StopReason.INFEASIBLE, StopReason.ERROR):
         return nothing(form, stop, message, solve_s)
-    x = objective = bound = None
+    x = bound = None
     if scip.getNSols() > 0:
         best = scip.getBestSol()
         x = np.array([scip.getSolVal(best, each) for each in variables], dtype=float)
         x[form.integer] = np.round(x[form.integer])
-        objective = form.objective(x)
     if not scip.isInfinity(abs(scip.getDualbound())):
         bound = float(scip.getDualbound())
-    complete = stop is StopReason.COMPLETE
-    if complete and form.integer.any() and scip.getGap() > PROOF_GAP:
+    if stop is StopReason.COMPLETE and form.integer.any() and scip.getGap() > PROOF_GAP:
         stop = StopReason.GAP
-    known = SolutionStatus.NONE if x is None else SolutionStatus.FEASIBLE
-    return Outcome(
-        stop=stop,
-        status=SolutionStatus.OPTIMAL if complete and x is not None else known,
-        x=x,
-        objective=objective,
-        bound=bound,
-        variables=len(form.columns),
-        constraints=len(form.rows),
-        nodes=int(scip.getNTotalNodes()),
-        incumbents=incumbents,
+    return found(
+        form,
+        stop,
+        x,
+        bound,
         message=message,
         solve_s=solve_s,
+        nodes=int(scip.getNTotalNodes()),
+        incumbents=incumbents,
     )
 
 

@@ -3,7 +3,6 @@
 import sys
 from importlib.util import find_spec
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
@@ -23,27 +22,14 @@ from ronda.solvers.decision.by_milp import UNTOLD
 from ronda.solvers.exact import by_pyomo, catalogue, cbc
 from ronda.solvers.exact.catalogue import CP_SAT, MIP, SOLVERS, Feature, find
 from ronda.solvers.registry import policy
+from tests.helpers import knapsacks
 
 HERE = ("highs", "scip", "cbc", CP_SAT)
 
 
-def knapsack(items=30, rows=4, seed=1):
-    """Return a multidimensional knapsack, hard enough that a search of it has several steps."""
-    rng = np.random.default_rng(seed)
-    size = rng.integers(1, 1000, (rows, items))
-    worth = size.mean(axis=0) + 500 * rng.random(items)
-    model = pyo.ConcreteModel("knapsack")
-    model.take = pyo.Var(range(items), domain=pyo.Binary)
-    model.room = pyo.Constraint(
-        range(rows),
-        rule=lambda m, r: (
-            sum(int(size[r, i]) * m.take[i] for i in range(items)) <= int(size[r].sum() // 2)
-        ),
-    )
-    model.worth = pyo.Objective(
-        expr=3 + sum(float(worth[i]) * model.take[i] for i in range(items)), sense=pyo.maximize
-    )
-    return model
+def knapsack():
+    """Return a model whose search has several steps, and whose objective has a constant."""
+    return knapsacks.knapsack(offset=3.0)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import time
 from itertools import product
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
@@ -15,6 +14,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact.form import linear_form
 from ronda.solvers.exact.highs import solve, solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
+from tests.helpers import knapsacks
 
 
 def knapsack(values, sizes, room):
@@ -29,23 +29,9 @@ def knapsack(values, sizes, room):
     return model
 
 
-def hard(items=150, rows=12, seed=0):
-    """Return a multidimensional knapsack that HiGHS does not solve in seconds."""
-    rng = np.random.default_rng(seed)
-    size = rng.integers(1, 1000, (rows, items))
-    worth = size.mean(axis=0) + 500 * rng.random(items)
-    model = pyo.ConcreteModel("hard")
-    model.take = pyo.Var(range(items), domain=pyo.Binary)
-    model.room = pyo.Constraint(
-        range(rows),
-        rule=lambda m, r: (
-            sum(int(size[r, i]) * m.take[i] for i in range(items)) <= int(size[r].sum() // 2)
-        ),
-    )
-    model.worth = pyo.Objective(
-        expr=sum(float(worth[i]) * model.take[i] for i in range(items)), sense=pyo.maximize
-    )
-    return model
+def hard(items=150, rows=12):
+    """Return a model that HiGHS does not solve in seconds."""
+    return knapsacks.knapsack(items, rows, seed=0)
 
 
 def test_solution_is_loaded_into_the_model():
