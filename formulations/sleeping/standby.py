@@ -152,16 +152,29 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     """
     if not may_sleep(round):
         return plan
-    topology = round.cluster.topology
-    used = {node for held in plan.allocations.values() for node, _ in held.placement}
-    saves = topology.awake_w > topology.sleep_w
-    able = {*np.flatnonzero(saves).tolist(), *round.asleep}
-    unused = tuple(sorted(able - used))
-    resting, since = replace(plan, asleep=unused), idle_since(initial)
-    none = [0] * len(topology.pools)
+    resting, since = replace(plan, asleep=unused(round, plan)), idle_since(initial)
+    none = [0] * len(round.cluster.topology.pools)
     asleep = stand_by(round, resting, none, since, break_even_s(round))
     idle = still_idle(round, plan, asleep or (), initial)
     return replace(plan, asleep=asleep, details=plan.details | {IDLE: idle})
+
+
+def unused(round: Round, plan: Plan) -> tuple[int, ...]:
+    """Return the nodes without a job that sleep now, or would save watts asleep."""
+    topology = round.cluster.topology
+    used = {node for held in plan.allocations.values() for node, _ in held.placement}
+    able = {*np.flatnonzero(topology.awake_w > topology.sleep_w).tolist(), *round.asleep}
+    return tuple(sorted(able - used))
+
+
+def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
+    """Return the plan with so many nodes of each pool awake, those with jobs and others.
+
+    Of the others those that are awake now stay so first. Power limits are held.
+    """
+    resting = replace(plan, asleep=unused(round, plan))
+    never = np.zeros(len(round.cluster.topology.node_gpus))
+    return replace(plan, asleep=stand_by(round, resting, awake, {}, never))
 
 
 def idle_since(initial: Plan | None) -> dict[int, float]:

@@ -83,18 +83,16 @@ def trend(losses: tuple[float, ...]) -> float:
 @lru_cache(maxsize=65536)
 def evidence(losses: tuple[float, ...]) -> Evidence:
     """Return what at least three losses show of rho; nothing after a trial has diverged."""
-    if len(losses) < 3:
-        return Evidence()
-    before = evidence(losses[:-1])
-    last, loss = losses[-2], losses[-1]
-    if loss == inf or not last > 0:
-        return before
-    step = log1p(len(losses) - 1) - log1p(len(losses) - 2)
-    x = trend(losses[:-1]) * step / last
-    y = (last - loss) / last
-    return Evidence(
-        before.xx + x * x / step,
-        before.xy + x * y / step,
-        before.yy + y * y / step,
-        before.steps + 1,
-    )
+    xx = xy = yy = 0.0
+    steps = 0
+    for k in range(2, len(losses)):
+        last, loss = losses[k - 1], losses[k]
+        if loss == inf or not last > 0:
+            continue
+        step = log1p(k) - log1p(k - 1)
+        x, y = trend(losses[:k]) * step / last, (last - loss) / last
+        xx += x * x / step
+        xy += x * y / step
+        yy += y * y / step
+        steps += 1
+    return Evidence(xx, xy, yy, steps)

@@ -14,11 +14,15 @@ Service = Literal["gpu-time", "time", "gpus"]
 """What a job's service is: expected GPU time, expected time, or just GPUs."""
 
 
-def in_order(round: Round, queue: Queue) -> list[JobState]:
+def queued(round: Round, queue: Queue) -> list[JobState]:
     """Return the waiting jobs in the order of a queue."""
-    if queue == "fifo":
-        return list(round.waiting)
-    return sorted(round.waiting, key=service(round, "time" if queue == "sjf" else "gpu-time"))
+    match queue:
+        case "fifo":
+            return list(round.waiting)
+        case "sjf":
+            return sorted(round.waiting, key=Requested(round).remaining_s)
+        case "qssf":
+            return sorted(round.waiting, key=service(round, "gpu-time"))
 
 
 def service(

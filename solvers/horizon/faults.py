@@ -4,10 +4,10 @@ The driver's alone: rounds show the GPUs that are out of service (`Cluster.out`)
 measured, no more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ronda.instances.check.arrays import distinct
+from ronda.formulations.fusion.sharing import whole
 from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.job import Allocation
 
@@ -70,11 +70,11 @@ class World:
         return min(self.speed.get(node, 1.0) for node, _ in allocation.placement)
 
     def out(
-        self, node_gpus: Sequence[int], held: Iterable[Allocation]
+        self, node_gpus: Sequence[int], held: Mapping[str, Allocation]
     ) -> tuple[tuple[int, int], ...]:
         """Return the GPUs out of service by node: all if it is off, if drained those not held."""
         left = dict.fromkeys(self.draining - self.off.keys(), 0)
-        for allocation in distinct(held) if left else ():
+        for allocation in whole(held).values() if left else ():
             for node, gpus in allocation.placement:
                 if node in left:
                     left[node] += gpus

@@ -267,7 +267,7 @@ class ClusterState:
         used = {node for a in self.held().values() for node, _ in a.placement}
         for node in sorted(world.draining - world.off.keys() - used):
             self._go_off(node)
-        out = world.out(self.topology.node_gpus.tolist(), self.held().values())
+        out = world.out(self.topology.node_gpus.tolist(), self.held())
         if out == self.cluster.out:
             return
         whole = self.instance.cluster

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping.ces import RULES, WARM_UP, CesRule, fewer, sinks
-from ronda.formulations.sleeping.standby import stand_by
+from ronda.formulations.sleeping.standby import with_awake
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, in_order
+from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.sleeping.history import STEP_S, foretold, past
 
@@ -61,7 +60,7 @@ class Ces:
     ) -> Plan:
         """Start what fits, on awake nodes first; let the others sleep by the rule."""
         room = Room(round, round.running, sleeping=True)
-        started = start_in_order(room, in_order(round, self.queue))
+        started = start_in_order(room, queued(round, self.queue))
         held = round.held | started
         before = {} if initial is None else initial.details.get(MEMORY, {})
         rule, awake, memory = RULES[self.cluster], [], {}
@@ -135,16 +134,3 @@ def used_by_pool(round: Round, used: Sequence[int] | Any) -> list[tuple[int, int
     total = np.bincount(topology.node_pool[there], minlength=pools)
     names = [pool.name for pool in topology.pools]
     return list(zip(busy.tolist(), total.tolist(), names, strict=True))
-
-
-def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
-    """Return the plan with so many nodes of each pool awake, those with jobs and others.
-
-    Of the others those that are awake now stay so first. Power limits are held.
-    """
-    topology = round.cluster.topology
-    used = {node for held in plan.allocations.values() for node, _ in held.placement}
-    able = {*np.flatnonzero(topology.awake_w > topology.sleep_w).tolist(), *round.asleep}
-    unused = replace(plan, asleep=tuple(sorted(able - used)))
-    never = np.zeros(len(topology.node_gpus))
-    return replace(plan, asleep=stand_by(round, unused, awake, {}, never))

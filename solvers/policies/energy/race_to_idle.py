@@ -8,7 +8,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, in_order
+from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
 
 
@@ -39,7 +39,7 @@ class RaceToIdle:
     ) -> Plan:
         """Start what fits, in order; what is not used sleeps."""
         room = Room(round, round.running, sleeping=True)
-        started = start_in_order(room, in_order(round, self.queue))
+        started = start_in_order(room, queued(round, self.queue))
         topology = round.cluster.topology
         saves = topology.awake_w > topology.sleep_w
         asleep = tuple(n for n in range(len(saves)) if n not in room.used and saves[n])

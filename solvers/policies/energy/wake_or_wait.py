@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.sleeping.standby import with_awake
 from ronda.formulations.sleeping.two_stage import costs, weights, whole
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats
@@ -18,10 +19,10 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, in_order
+from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.greedy.waiting import Waiting, widening
-from ronda.solvers.policies.energy.ces import used_by_pool, with_awake
+from ronda.solvers.policies.energy.ces import used_by_pool
 from ronda.solvers.sleeping.history import HOURS, STEP_S, daily_paths, past
 
 MEMORY = "wake_or_wait"
@@ -75,7 +76,7 @@ class WakeOrWait:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits on awake nodes; wake nodes for others, or let them wait."""
-        order = in_order(round, self.queue)
+        order = queued(round, self.queue)
         limited = may_sleep(round)  # then sleep keeps a limit, and jobs wake what they need
         room = Room(round, round.running, sleeping=limited)
         started = start_in_order(room, order)

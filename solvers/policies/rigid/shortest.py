@@ -13,6 +13,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.order import queued
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
 
 
@@ -39,8 +40,7 @@ class Sjf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, shortest first."""
-        waiting = sorted(round.waiting, key=Requested(round).remaining_s)
-        held = beside(round, waiting, self.backfill, self.clocks(round))
+        held = beside(round, queued(round, "sjf"), self.backfill, self.clocks(round))
         plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
 
