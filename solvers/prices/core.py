@@ -31,9 +31,9 @@ ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
 
 FIRST_CORE = 150
-"""Alternatives in the first core, for each resource."""
+"""Alternatives in the first core. Few are enough to close what greedy fills leave open."""
 
-WIDER = 4
+WIDER = 2
 """Factor from one core to the next."""
 
 CORE_NODES = 200
@@ -96,7 +96,7 @@ class CoreSearch:
             # Few jobs are decided exactly even so: plans of later rounds are better for it.
             if self.problem.jobs <= FEW_JOBS and self._near():
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE
-        most = FIRST_CORE * max(1, len(self.problem.capacity))
+        most = FIRST_CORE
         while not self._certified():
             if self.search.deadline.over():
                 return StopReason.TIME_LIMIT
