@@ -32,7 +32,7 @@ Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a conse
 is needed, and GPUs of the pool suffice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,10 +46,6 @@ from ronda.instances.arrays import Floats, Rows
 
 PowerAt = tuple[str, str]
 """Names of a pool and of a rack."""
-
-
-Weight = Callable[[Rows], Floats]
-"""φ of (n,) numbers of GPUs on one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +163,16 @@ def whole_nodes(case: Case) -> Iterator[Row]:
     and only those f_i that say more than the count of GPUs does (none for powers of two). No buddy
     level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m steps at i G/(m + 1) ≤ i 2^l.
     """
-    pools, asked = case.pool, case.gpus
     for p, pool in enumerate(case.table.pools):
         size = pool.gpus_per_node
         if any(c.pool == p and c.gpus_per_node != size for c in case.classes):
             continue
-        own = pools == p
-        rest = asked[own] % size
+        rest = case.gpus[case.pool == p] % size
         nodes = tuple(-float(c.pool == p) for c in case.classes)
-        for i in tightening(rest[rest > 0].tolist(), size):
-
-            def share(gpus: Rows, size: int = size, i: int = i) -> Floats:
-                return node_shares(gpus, size, i)
-
-            yield Row(f"whole_nodes[{pool.name},{i}]", _use(case, p, share), 0.0, nodes)
+        which = tightening(rest[rest > 0].tolist(), size)
+        shares = [node_shares(np.arange(size + 1), size, i) for i in which]
+        for i, use in zip(which, _uses(case, p, shares), strict=True):
+            yield Row(f"whole_nodes[{pool.name},{i}]", use, 0.0, nodes)
 
 
 def buddy(case: Case) -> Iterator[Row]:
@@ -194,23 +186,23 @@ def buddy(case: Case) -> Iterator[Row]:
         if len(sizes) == 1 or not (case.pool == p).any():
             continue
         most = pool.gpus_per_node
-        for unit in sorted({most, *(1 << level for level in range(1, most.bit_length()))}):
-            if all(size % unit == 0 for size in sizes):
-                continue
-
-            def blocks(gpus: Rows, unit: int = unit) -> Floats:
-                return np.asarray(gpus // unit, dtype=float)
-
+        units = sorted({most, *(1 << level for level in range(1, most.bit_length()))})
+        units = [unit for unit in units if any(size % unit for size in sizes)]
+        blocks = [np.arange(most + 1) // unit for unit in units]
+        for unit, use in zip(units, _uses(case, p, blocks), strict=True):
             nodes = tuple(-float(c.gpus_per_node // unit) * (c.pool == p) for c in case.classes)
-            yield Row(f"buddy[{pool.name},{unit}]", _use(case, p, blocks), 0.0, nodes)
+            yield Row(f"buddy[{pool.name},{unit}]", use, 0.0, nodes)
 
 
-def _use(case: Case, p: int, weight: Weight) -> Floats:
-    """Return (n,) what every option takes of the nodes of pool p by a function φ of pieces.
+def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
+    """Return (n,) what every option takes of the nodes of pool p, by each function φ of pieces.
 
-    The least that it may take: a job may stay on other pieces than those that it would be given
-    now. Nothing for options that the largest nodes cannot hold, which take some others.
+    φ is given as its values (M + 1,) of 0 to M GPUs. The least that an option may take: a job may
+    stay on other pieces than those that it would be given now. Nothing for options that the largest
+    nodes cannot hold, which take some others.
     """
+    if not weights:
+        return []
     most = case.table.pools[p].gpus_per_node
     sizes = [c for c in case.classes if c.pool == p]
     largest = sum(c.count for c in sizes if c.gpus_per_node == most)
@@ -218,13 +210,14 @@ def _use(case: Case, p: int, weight: Weight) -> Floats:
     whole, rest = np.divmod(case.gpus, most)
     own = (case.pool == p) & (whole <= largest)
     own &= (rest == 0) | (whole < largest) | (rest <= second)
-    use = np.where(own, whole * weight(np.array([most]))[0] + weight(rest), 0.0)
-    for i in np.flatnonzero(own & case.table.current[case.rows]).tolist():
-        held = case.table.jobs[int(case.job[i])].allocation
+    uses = [np.where(own, whole * weight[most] + weight[rest], 0.0) for weight in weights]
+    for k in np.flatnonzero(own & case.table.current[case.rows]).tolist():
+        held = case.table.jobs[int(case.job[k])].allocation
         if held is not None and len(held.placement) > 1:
-            kept = weight(np.array([gpus for _, gpus in held.placement])).sum()
-            use[i] = min(use[i], kept)
-    return use
+            pieces = [gpus for _, gpus in held.placement]
+            for use, weight in zip(uses, weights, strict=True):
+                use[k] = min(use[k], weight[pieces].sum())
+    return uses
 
 
 FAMILIES = (gpus, whole_nodes, buddy, gpus_in_racks, ready_gpus, power, rack_share, rack_power)

@@ -230,9 +230,35 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
         own = order[begin:end]
         own = own[np.lexsort((costs[0, own], group[own]))]
         goods = np.concatenate([costs[:, own], -value[None, own]])
-        kept[own] = _unbeaten(group[own], goods)
+        kept[own] = (_unbeaten if len(costs) > 1 else _worth_more)(group[own], goods)
         begin = end
     return kept
+
+
+def _levels(key: Rows, cost: Floats) -> Rows:
+    """Return (K,) the number of the run of options of the same group and cost."""
+    return np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(cost) != 0)))
+
+
+def _worth_more(key: Rows, goods: Floats) -> Mask:
+    """Tell (K,) which options are worth more than all that cost no more.
+
+    As `_unbeaten` of a cost and a value: of options before, and of later ones at the same cost.
+    """
+    cost, value = goods[0], -goods[1]
+    later = _most_before(_levels(key, cost)[::-1], value[::-1])[::-1]
+    return np.asarray((value > _most_before(key, value)) & (value >= later))
+
+
+def _most_before(key: Rows, value: Floats) -> Floats:
+    """Return (K,) the greatest value before each one of the same key, in doubling steps."""
+    most = np.full(len(value), -np.inf)
+    most[1:] = np.where(key[1:] == key[:-1], value[:-1], -np.inf)
+    step = 1
+    while step < len(key) and (alike := key[step:] == key[:-step]).any():
+        most[step:] = np.where(alike, np.maximum(most[step:], most[:-step]), most[step:])
+        step *= 2
+    return most
 
 
 def _unbeaten(key: Rows, goods: Floats) -> Mask:
@@ -245,7 +271,7 @@ def _unbeaten(key: Rows, goods: Floats) -> Mask:
     """
     kept = np.zeros(len(key), dtype=bool)
     left, beaten, before = np.arange(len(key)), kept.copy(), 1
-    level, ties = np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(goods[0]) != 0))), True
+    level, ties = _levels(key, goods[0]), True
     while before < len(left):
         alike = key[before:] == key[:-before]
         if not alike.any():

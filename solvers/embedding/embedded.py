@@ -125,6 +125,7 @@ class Embedded:
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
         self._state = State()
         self._profiles: dict[str, Profile] = {}
+        self._ledger: Ledger | None = None  # what runs, if all of it was decided here
         self._lock, self._cancelled = RLock(), Event()
 
     def _alike(self, job: Job) -> str:
@@ -186,6 +187,11 @@ class Embedded:
             self._learn(ended, works, state.now_s)
             for where, way, step in steps:
                 self._beliefs.measure(where, way, step.compute_s, step.sync_s)
+            if running:
+                self._ledger = None
+            for of in ended:
+                if self._ledger is not None and of.state.allocation is not None:
+                    self._ledger.release(of.state.job.id)
             self._state, self._profiles = state, self._profiles_of(state)
 
     def decide(self, deadline_s: float | None = None) -> Changes:
@@ -198,6 +204,7 @@ class Embedded:
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
         with self._lock, _turn(deadline) as mine:
             round, before = self._round(), self._state
+            ledger = self._ledger or Ledger(round.cluster)
             if not mine:
                 return Changes(plan=_kept(round, StopReason.TIME_LIMIT))
             limit_s = deadline.limit_s or 0.0
@@ -207,7 +214,7 @@ class Embedded:
                     plan = answer(
                         self._policy,
                         self._beliefs.believe(round),
-                        Ledger(round.cluster),
+                        ledger,
                         deadline=deadline.sooner(check_s),
                         seed=self._settings.seed,
                         initial=before.plan,
@@ -220,6 +227,10 @@ class Embedded:
             names = self._settings.node_names
             found = changes(round.cluster, names, round.held, plan)
             self._state = self._carried_out(plan)
+            self._ledger = None
+            if plan.status is not SolutionStatus.NONE:  # or else it may break a rule
+                ledger.accept(plan)
+                self._ledger = ledger
             return found
 
     def cancel(self) -> None:

@@ -10,7 +10,7 @@ from ronda.formulations.clock import Deadline, checkpoint
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import Parametric
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.rigid.fifo import Fifo
@@ -242,6 +242,38 @@ def test_whatever_a_policy_does_there_is_an_answer():
     assert set(changes.start) == {"b"}
     assert "out of luck" in changes.plan.record.message
     assert changes.plan.status is SolutionStatus.FALLBACK
+
+
+class Stubborn:
+    """Puts every job where the first one was put."""
+
+    name, capabilities = "stubborn", Capability.NONE
+    first = None
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Remember what the first job got."""
+        if self.first is None:
+            made = Fifo().plan(round, deadline=deadline, seed=seed, initial=initial)
+            (self.first,) = made.allocations.values()
+        jobs = [state.job.id for state in round.jobs]
+        return Plan(policy=self.name, allocations=dict.fromkeys(jobs, self.first))
+
+
+def test_only_plans_that_can_be_carried_out_are():
+    """No second job on GPUs in use, and no move of a job that may not, whoever put it there."""
+    found = host(Stubborn())
+    found.update(added=[{"id": "a", "gpus": 8, "rates": LINEAR, "preemptible": False}])
+    assert found.decide().start["a"].nodes == {"nodes-0": 8}
+    found.update(now_s=60.0, added=[{"id": "b", "gpus": 8, "rates": LINEAR}])
+    second = found.decide()
+    assert "capacity" in second.plan.record.message
+    assert second.start["b"].nodes == {"nodes-1": 8}
+    found.update(now_s=120.0, removed=["b"], running={"a": {2: 8}})
+    third = found.decide()
+    assert "must-run" in third.plan.record.message
+    assert found.running["a"].placement == ((2, 8),)
+    found.update(now_s=180.0, removed=["a"], added=[{"id": "c", "gpus": 8, "rates": LINEAR}])
+    assert found.decide().plan.status is SolutionStatus.FEASIBLE
 
 
 class Endless:
