@@ -32,7 +32,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def mutants(
     only: tuple[str, ...], out: Path | None, as_json: bool, listed: Path, root: Path, limit: float
 ) -> int:
-    r"""Break ronda in small ways, one at a time, and see whether the tests notice.
+    """Break ronda in small ways, one at a time, and see whether the tests notice.
 
     A mutation changes one text of one file in a copy of the tree, and runs the tests that should
     fail. One that no test notices has survived: a rule is wired up, and nothing would tell if it
@@ -43,7 +43,7 @@ def mutants(
       python -m ronda.bench.mutants
       python -m ronda.bench.mutants --only ones --only powerflow
       python -m ronda.bench.mutants --out mutants.jsonl      again: goes on from there
-    """
+    """  # noqa: D301 (click reads the \b)
     kept = _kept(out)
     chosen = read(listed, only)
     todo = [m for m in chosen if not (m.name in kept and kept[m.name].killed)]
