@@ -56,14 +56,14 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
     told = sorted(each for job, outcome in trials for each in reports(job, outcome))
     table = np.array(told, dtype=float).reshape(-1, 2)
     held = [s for _, outcome in trials for s in outcome.segments]
-    spans = np.array([(s.start_s, s.end_s, s.option.gpus) for s in held]).reshape(-1, 3)
+    spans = np.array([(s.start_s, s.end_s, s.option.own_gpus) for s in held]).reshape(-1, 3)
     return Searched(
         time_s=table[:, 0] - first_s,
         gpu_s=_since(table[:, 0], spans[:, 0], spans[:, 2])
         - _since(table[:, 0], spans[:, 1], spans[:, 2]),
         best=np.minimum.accumulate(table[:, 1]),
         least=min(final_loss(job) for job, _ in trials),
-        paused_gpu_s=sum(s.option.gpus * (s.resume_s - s.start_s) for s in held),
+        paused_gpu_s=sum(s.option.own_gpus * (s.resume_s - s.start_s) for s in held),
     )
 
 

@@ -49,7 +49,13 @@ def search(given: Instance, sweep: str, seed: int, trials: int) -> Instance:
 
 def measure(instance: str, sweep: str, policy: str, seed: int) -> dict[str, Any]:
     """Return time and GPU time to the best, and regret over shares of the whole GPU time."""
-    given, everything = drawn(instance, sweep, seed)
+    return found_by(policy, *drawn(instance, sweep, seed), sweep, seed)
+
+
+def found_by(
+    policy: str, given: Instance, everything: float, sweep: str, seed: int
+) -> dict[str, Any]:
+    """Return these figures of a policy; to train all trials takes `everything`, in GPU-seconds."""
     schedule = run(given, policy, seed=seed)
     found, figures = searched(given, schedule, sweep), summarise(given, schedule)
     best_s, best_gpu_s = found.within()

@@ -11,17 +11,19 @@ from ronda.instances.generate.mixtures import mixed
 from ronda.instances.generate.rhythm import demand
 from ronda.instances.generate.rounds import round
 from ronda.instances.generate.structure import Structure
-from ronda.instances.generate.sweeps import Trials, sweep
+from ronda.instances.generate.sweeps import SHARED, Trials, fusible, sweep
 from ronda.instances.generate.tiny import tiny_round
 
 __all__ = [
     "SEVERITIES",
+    "SHARED",
     "Breakage",
     "Severity",
     "Structure",
     "Trials",
     "broken",
     "demand",
+    "fusible",
     "horizon",
     "mixed",
     "round",

@@ -216,8 +216,11 @@ class Live:
     def narrow(
         self, now_s: float, allocation: Allocation, rates: TrueRates, speed: float
     ) -> Segment:
-        """Go on in an array that others have left; returns the segment in the wider one."""
-        in_vain = self.in_vain
+        """Go on in an array that others have left; returns the segment in the wider one.
+
+        What is to be reported now, or is on its way, is measured anew.
+        """
+        in_vain, due = self.in_vain, self.report is not None or self.next_stage_s <= now_s
         segment = self._end_segment(now_s, self.done_at(now_s))
         self.in_vain = min(self.in_vain, in_vain)
         self.start_s, self.start_done = now_s, self.done
@@ -225,6 +228,7 @@ class Live:
         self.past, self.report = [], None
         if self.done < self.work:  # else it is torn down, and ends when it would have
             self._run_at(rates, allocation, speed)
+            self.next_stage_s = now_s if due else self.next_stage_s
         self.state = msgspec.structs.replace(
             self.state,
             allocation=allocation,

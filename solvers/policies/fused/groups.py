@@ -1,13 +1,15 @@
 """The live jobs of a round that may share GPUs, by class, and how they are cut into arrays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+
+from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import member, pace, widths
 from ronda.formulations.models.throughput import fastest_step
 from ronda.formulations.options.application import Application, applications
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, Estimate, JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.sharing import Mode
 from ronda.solvers.policies.fused.regroup import fastest_cut
@@ -135,3 +137,36 @@ def named(ids: list[str], taken: set[str]) -> str:
     name = next(name for name in names if name not in taken)
     taken.add(name)
     return name
+
+
+def longest(
+    round: Round, chunk: Sequence[JobState], home: Home | None, mode: Mode | None = None
+) -> JobState:
+    """Return a job that needs its GPU, alone, for as long as all jobs of an array together."""
+    first = chunk[0]
+    left = [state.remaining_at(round.now_s) for state in chunk]
+    known = [work for work in left if work is not None]
+    if home is None or len(chunk) == 1 or len(known) < len(chunk):
+        return first
+    work = max(known) / home.pace(mode or home.ways[len(chunk) - 1][0], len(chunk))
+    return replace(first, done=0.0, job=replace(first.job, estimate=Estimate(work=work)))
+
+
+def together(
+    chunk: Sequence[JobState],
+    home: Home | None,
+    given: Allocation,
+    taken: set[str],
+    mode: Mode | None = None,
+) -> dict[str, Allocation]:
+    """Return the jobs of a chunk on the GPU that its first one is given; it alone if need be."""
+    if home is None or len(chunk) == 1 or given.option.pool != home.of.shape.index:
+        return {chunk[0].job.id: given}
+    array = named([state.job.id for state in chunk], taken)
+    found = {}
+    for state in chunk:
+        alone = home.alone(state, given.option.clock)
+        assert alone is not None
+        option = home.option(alone, len(chunk), mode)
+        found[state.job.id] = replace(given, option=option, array=array)
+    return found

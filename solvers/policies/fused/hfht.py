@@ -13,14 +13,14 @@ from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.fusion.chunks import first_fit
 from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.sleeping.standby import rest
-from ronda.instances.job import Allocation, Estimate, JobState
+from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.sharing import Mode
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room
-from ronda.solvers.policies.fused.groups import Group, Home, groups, named
+from ronda.solvers.policies.fused.groups import Group, Home, groups, longest, together
 
 FUSED: Mode = "fused"
 
@@ -50,11 +50,11 @@ class Hfht:
             first = chunk[0]
             if first.job.partition in blocked:
                 continue
-            given = room.fit(_longest(round, chunk, home))
+            given = room.fit(longest(round, chunk, home, FUSED))
             if given is None:
                 blocked.add(first.job.partition)
                 continue
-            held |= _together(chunk, home, given, taken)
+            held |= together(chunk, home, given, taken, FUSED)
         return rest(round, Plan(policy=self.name, allocations=held), initial)
 
 
@@ -68,17 +68,6 @@ def _staying(round: Round) -> list[JobState]:
     last_first = sorted(round.held.items(), key=lambda pair: -left_s[pair[0]])
     each = whole(dict(last_first))
     return [replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each]
-
-
-def _longest(round: Round, chunk: tuple[JobState, ...], home: Home | None) -> JobState:
-    """Return a job that needs its GPU, alone, for as long as all jobs of an array together."""
-    first = chunk[0]
-    left = [state.remaining_at(round.now_s) for state in chunk]
-    known = [work for work in left if work is not None]
-    if home is None or len(chunk) == 1 or len(known) < len(chunk):
-        return first
-    work = max(known) / home.pace(FUSED, len(chunk))
-    return replace(first, done=0.0, job=replace(first.job, estimate=Estimate(work=work)))
 
 
 def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
@@ -101,19 +90,3 @@ def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
 
 def _home(group: Group) -> Home | None:
     return next((home for home in group.homes.values() if home.most(FUSED) > 1), None)
-
-
-def _together(
-    chunk: tuple[JobState, ...], home: Home | None, given: Allocation, taken: set[str]
-) -> dict[str, Allocation]:
-    """Return the jobs of a chunk on the GPU that its first one is given; it alone if need be."""
-    if home is None or len(chunk) == 1 or given.option.pool != home.of.shape.index:
-        return {chunk[0].job.id: given}
-    array = named([state.job.id for state in chunk], taken)
-    found = {}
-    for state in chunk:
-        alone = home.alone(state, given.option.clock)
-        assert alone is not None
-        option = home.option(alone, len(chunk), FUSED)
-        found[state.job.id] = replace(given, option=option, array=array)
-    return found

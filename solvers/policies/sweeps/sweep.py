@@ -18,19 +18,20 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import grown, in_order, speed
+from ronda.solvers.policies.sweeps.probes import fused, parted
 
 
 @dataclass(frozen=True)
 class SweepPolicy(Clocked):
     """Run the trials that are believed to end lowest, wherever there is room; give up the hopeless.
 
-    Each trial is tried until its first report. Then the least expected final loss goes first
-    (`ronda.formulations.sweeps.posterior`: from the losses of all trials of the sweep, nothing from
-    elsewhere), over all GPUs, relative to the least loss that the sweep has reported. Once a trial
-    has come to its end, those that end below the least reported loss with too small a probability
-    are given up. Before a deadline the first part of the time is for new trials; after it
-    ever fewer run side by side, at first as many as half the GPUs, and all end there. GPUs that no
-    trial may use go to those that run, if they scale.
+    Each trial is tried until its first report, alone or in an array. Then the least expected final
+    loss goes first (`ronda.formulations.sweeps.posterior`: from the losses of all trials of the
+    sweep, nothing from elsewhere), over all GPUs, relative to the least loss that the sweep has
+    reported. Once a trial has come to its end, those that end below the least reported loss with
+    too small a probability are given up. Before a deadline the first part of the time is for new
+    trials; after it ever fewer run side by side, at first as many as half the GPUs, and all end
+    there. GPUs that no trial may use go to those that run, if they scale.
 
     Parameters
     ----------
@@ -45,6 +46,9 @@ class SweepPolicy(Clocked):
         Share of the time to a deadline in which new trials are tried.
     grow
         Whether running trials get GPUs that no trial may use, where their profiles scale.
+    fuse
+        Whether new trials of a fusion class share GPUs, where all have then reported sooner. With
+        each report the worse half of an array leaves it.
     """
 
     hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -52,6 +56,7 @@ class SweepPolicy(Clocked):
     beside: Annotated[int, msgspec.Meta(ge=0)] = 0
     trying: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.25
     grow: bool = True
+    fuse: bool = True
 
     name: ClassVar[str] = "sweep"
     capabilities: ClassVar[Capability] = (
@@ -80,13 +85,20 @@ class SweepPolicy(Clocked):
             tried = all(trial.losses for trial in able)
             ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
         ranked.sort(key=_rank_of)
-        order = [trial for _, trial in ranked]
-        plan = in_order(round, order, self.clocks(round))
-        sizes = grown(round, order, plan) if self.grow else {}
-        if sizes:
-            plan = in_order(round, order, self.clocks(round), sizes=sizes)
+        plan = self._filled(round, [trial for _, trial in ranked], initial)
         plan = replace(plan, policy=self.name, discarded=tuple(discarded))
         return rest(round, plan, initial)
+
+    def _filled(self, round: Round, order: list[Trial], initial: Plan | None) -> Plan:
+        """Return the plan that an order makes, with new trials in arrays, and leaders grown."""
+        probes, clocks = parted(round, order, initial), self.clocks(round)
+        plan = in_order(probes.round, probes.order, clocks)
+        if self.fuse and (new := fused(probes, plan)) is not probes:
+            probes, plan = new, in_order(new.round, new.order, clocks)
+        sizes = grown(probes.round, probes.order, plan) if self.grow else {}
+        if sizes:
+            plan = in_order(probes.round, probes.order, clocks, sizes=sizes)
+        return probes.told(plan)
 
     def _rank(self, trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
         """Return by what trials are ordered: no report yet, then the expected final loss."""
@@ -125,7 +137,9 @@ def _reached(round: Round, trial: Trial) -> int:
     whole, end_s, state = trial.sweep.reports, trial.sweep.deadline_s, trial.state
     if end_s is None or not state.job.epoch:
         return whole
-    rate = state.allocation.option.rate if state.allocation else speed(round, state, 1)
+    held = state.allocation
+    alone = held is not None and held.array is None
+    rate = held.option.rate if held is not None and alone else speed(round, state, 1)
     more = max(0.0, end_s - round.now_s) * rate / state.job.epoch
     return min(whole, trial.reports + floor(more))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ronda.bench.study.__main__ import main
-from ronda.bench.sweeps import curves, hermes, hypersched
+from ronda.bench.sweeps import curves, hermes, hypersched, probes
 from ronda.instances import generate
 from ronda.instances.rules.validate import validate
 from ronda.solvers.horizon.driver import run
@@ -46,3 +46,12 @@ def test_a_draw_is_a_search_of_its_own_and_regret_falls():
     assert found["regret"] == sorted(found["regret"], reverse=True)
     assert not found["missed"]
     assert 0 < found["best_gpu_s"] < everything
+
+
+def test_fused_probes_write_a_row_for_each_policy(tmp_path, monkeypatch):
+    """On eight trials; a policy that fuses nothing takes the same whatever the models."""
+    monkeypatch.setattr(probes, "TRIALS", 8)
+    words = ["--searches", "generated", "--curves", "resnet18,pointnet-a100", "--seeds", "0"]
+    assert main(["fused-probes", *words, "--policies", "asha", "--out", str(tmp_path)]) == 0
+    rows = [row.split(" | ") for row in (tmp_path / "table.md").read_text().splitlines()[2:]]
+    assert [row[1:] for row in rows[:1]] == [row[1:] for row in rows[1:]]

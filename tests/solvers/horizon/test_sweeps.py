@@ -6,14 +6,17 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from arrays import Told, array
+from arrays import instance as jobs_of
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.instance import Cadence
-from ronda.instances.job import Truth
+from ronda.instances.job import Costs, Truth
 from ronda.instances.metrics import summarise
 from ronda.instances.rules.validate import validate
+from ronda.instances.sweep import Sweep
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.fifo import Fifo
@@ -184,3 +187,29 @@ def test_the_generator_makes_few_good_trials():
         assert made == generate.sweep(20, 2, 3, generate.Trials(good=good, diverging=0.2))
     with pytest.raises(InputError, match="good"):
         generate.sweep(4, like=generate.Trials(good=1.5))
+
+
+def test_a_report_is_seen_though_another_trial_of_the_array_ends_just_then():
+    """Two searches of 2 and 4 reports in one array: at the end of one the other reports as well."""
+    made = jobs_of([120.0, 240.0], gpus=1, costs=Costs())
+    jobs = tuple(
+        replace(
+            job,
+            sweep=sweep,
+            epoch=60.0,
+            truth=Truth(
+                work=60.0 * reports, learning=tuple(1 - 0.1 * k for k in range(reports + 1))
+            ),
+        )
+        for job, sweep, reports in zip(made.jobs, "st", (2, 4), strict=True)
+    )
+    sweeps = {"s": Sweep(reports=2), "t": Sweep(reports=4)}
+    seen = {}
+
+    def tell(round_):
+        seen[round_.now_s] = [s.log and s.log.epochs for s in round_.jobs]
+        return round_.held or array(round_, ["j0", "j1"], "fused", 0, "a")
+
+    given = validate(replace(made, jobs=jobs, sweeps=sweeps, cadence=Cadence(on_report=True)))
+    assert check(given, run(given, Told(tell))) == []
+    assert seen == {0.0: [None, None], 90.0: [1, 1], 180.0: [2], 240.0: [3]}

@@ -68,6 +68,7 @@ _TRIALS = (
     ("restart_s", float, "Seconds that a preemption costs: to save and to load."),
     ("noise", float, "Standard deviation of a reported loss, relative to it."),
     ("diverging", float, "Share of trials, good ones spared, that lose their loss."),
+    ("fusible", click.Choice(("", *generate.SHARED)), "How trials may share GPUs; '': not at all."),
 )
 
 _BREAKAGE = (
@@ -92,7 +93,7 @@ _BREAKAGE = (
 
 
 def _fields(
-    record: object, rows: Sequence[tuple[str, type, str]]
+    record: object, rows: Sequence[tuple[str, type | click.Choice[str], str]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds an option for each field of a record to a command."""
 
