@@ -167,6 +167,17 @@ def unused(round: Round, plan: Plan) -> tuple[int, ...]:
     return tuple(sorted(able - used))
 
 
+def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, str]]:
+    """Return, for each pool, how many nodes have a job, how many there are, and its name."""
+    topology = round.cluster.topology
+    there = topology.node_gpus > 0
+    pools = len(topology.pools)
+    busy = np.bincount(topology.node_pool[list(used)], minlength=pools)
+    total = np.bincount(topology.node_pool[there], minlength=pools)
+    names = [pool.name for pool in topology.pools]
+    return list(zip(busy.tolist(), total.tolist(), names, strict=True))
+
+
 def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
     """Return the plan with so many nodes of each pool awake, those with jobs and others.
 
