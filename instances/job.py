@@ -1,5 +1,6 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -300,6 +301,11 @@ def narrower(held: Held, then: Held) -> bool:
 def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
     """Tell whether two placements have the same number of GPUs on the same nodes, in any order."""
     return one == other or sorted(one) == sorted(other)
+
+
+def used_nodes(allocations: Iterable[Allocation]) -> set[int]:
+    """Return the nodes that allocations are on."""
+    return {node for held in allocations for node, _ in held.placement}
 
 
 class JobState(Record, frozen=True, kw_only=True):
