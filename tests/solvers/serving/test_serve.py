@@ -181,6 +181,17 @@ def test_slow_and_broken_requests_end_while_good_ones_go_on(server):
     assert ask(server, "POST", "/plan", encode(ROUND))[0] == 200
 
 
+def test_only_headers_have_the_time_of_a_header(server):
+    """A connection that is kept may rest between requests, and outlive that time."""
+    client = HTTPConnection("127.0.0.1", server, timeout=20)
+    for _ in range(3):
+        client.request("GET", "/healthz")
+        answer = client.getresponse()
+        assert (answer.status, bool(answer.read())) == (200, True)
+        time.sleep(0.2)
+    client.close()
+
+
 def test_a_round_that_nobody_decides_in_time_keeps_what_runs(server):
     """The answer is a plan all the same."""
     status, body = ask(server, "POST", "/plan?policy=milp&time_limit=1e-6", encode(ROUND))
