@@ -64,7 +64,10 @@ def _listen(limits: Limits) -> socket.socket:
     """Return the socket that clients connect to; they wait there until the server runs."""
     family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
     try:
-        return socket.create_server((limits.host, limits.port), family=family)
+        listening = socket.create_server((limits.host, limits.port), family=family)
     except OSError as error:
         found = f"{limits.host}:{limits.port}: {error.strerror}"
         raise InputError("ronda serve", found, "an address that is free") from None
+    # Answers go out in two pieces: the second must not wait until the first has been received.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
