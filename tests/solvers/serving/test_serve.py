@@ -194,14 +194,14 @@ def test_only_headers_have_the_time_of_a_header(server):
 
 def test_an_answer_is_sent_at_once(server):
     """None of its pieces waits for 40 ms until the client has acknowledged the one before."""
-    client, least_s = HTTPConnection("127.0.0.1", server, timeout=20), 1.0
+    client, waits_s = HTTPConnection("127.0.0.1", server, timeout=20), []
     for _ in range(10):
         began = time.perf_counter()
         client.request("GET", "/healthz")
         client.getresponse().read()
-        least_s = min(least_s, time.perf_counter() - began)
+        waits_s.append(time.perf_counter() - began)
     client.close()
-    assert least_s < 0.03
+    assert min(waits_s[5:]) < 0.03  # the first ones are acknowledged at once
 
 
 def test_a_round_that_nobody_decides_in_time_keeps_what_runs(server):
