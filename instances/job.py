@@ -1,8 +1,10 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
@@ -301,6 +303,11 @@ def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], .
     return one == other or sorted(one) == sorted(other)
 
 
+def used_nodes(allocations: Iterable[Allocation]) -> set[int]:
+    """Return the nodes that allocations are on."""
+    return {node for held in allocations for node, _ in held.placement}
+
+
 class JobState(Record, frozen=True, kw_only=True):
     """A live job in a round. It stays the same object until something about the job changes.
 
@@ -369,6 +376,44 @@ class JobState(Record, frozen=True, kw_only=True):
         costs = self.job.costs or usual
         running = self.allocation is not None
         return costs.pause(gpus, started=self.started, running=running) + self.owed_at(now_s)
+
+    def gpu_s_at(self, now_s: float) -> float:
+        """Return the GPU-seconds held by `now_s`: of an array, the job's own share."""
+        if self.allocation is None:
+            return self.gpu_s
+        return self.gpu_s + self.allocation.option.own_gpus * max(0.0, now_s - self.held_s)
+
+    def stopped(self, now_s: float, done: float) -> "JobState":
+        """Return the state of the job once it gives up what it holds, with some work done."""
+        if self.allocation is None:
+            return self
+        return replace(
+            self,
+            allocation=None,
+            since_s=now_s,
+            done=done,
+            gpu_s=self.gpu_s_at(now_s),
+            owed_s=self.owed_at(now_s),
+            pause_s=None,
+        )
+
+    def holding(
+        self, allocation: Allocation, now_s: float, resume_s: float, pause_s: float | None
+    ) -> "JobState":
+        """Return the state of a waiting job that holds an allocation, and progresses later on.
+
+        `pause_s` as among the attributes.
+        """
+        return replace(
+            self,
+            allocation=allocation,
+            since_s=resume_s,
+            held_s=now_s,
+            restarts=self.restarts + self.started,
+            started=True,
+            owed_s=0.0,
+            pause_s=pause_s,
+        )
 
     def done_at(self, now_s: float) -> float:
         """Return the work done by `now_s` at the expected rate."""

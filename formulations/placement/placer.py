@@ -9,7 +9,7 @@ from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
 from ronda.formulations.placement.packing import pack
 from ronda.formulations.watts import RackPower, capped
-from ronda.instances.job import Allocation, JobState, Option, same_nodes
+from ronda.instances.job import Allocation, JobState, Option, same_nodes, used_nodes
 from ronda.instances.round import Round
 
 
@@ -82,7 +82,7 @@ def _sleepers(
     """Return the nodes that sleep from now on; None if nothing changes."""
     if not may_sleep and not round.asleep:
         return None
-    used = {node for allocation in allocations.values() for node, _ in allocation.placement}
+    used = used_nodes(allocations.values())
     sleeping = set(round.asleep)
     if not may_sleep:
         return tuple(sorted(sleeping - used)) if sleeping & used else None

@@ -22,6 +22,7 @@ from ronda.formulations.energy import left_w, seconds_left
 from ronda.formulations.models.power import extra_gpu_w, extra_w
 from ronda.formulations.watts import RackPower, capped, idle_w, may_sleep
 from ronda.instances.arrays import Floats
+from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
@@ -162,9 +163,20 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
 def unused(round: Round, plan: Plan) -> tuple[int, ...]:
     """Return the nodes without a job that sleep now, or would save watts asleep."""
     topology = round.cluster.topology
-    used = {node for held in plan.allocations.values() for node, _ in held.placement}
+    used = used_nodes(plan.allocations.values())
     able = {*np.flatnonzero(topology.awake_w > topology.sleep_w).tolist(), *round.asleep}
     return tuple(sorted(able - used))
+
+
+def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, str]]:
+    """Return, for each pool, how many nodes have a job, how many there are, and its name."""
+    topology = round.cluster.topology
+    there = topology.node_gpus > 0
+    pools = len(topology.pools)
+    busy = np.bincount(topology.node_pool[list(used)], minlength=pools)
+    total = np.bincount(topology.node_pool[there], minlength=pools)
+    names = [pool.name for pool in topology.pools]
+    return list(zip(busy.tolist(), total.tolist(), names, strict=True))
 
 
 def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
@@ -188,6 +200,6 @@ def still_idle(
 ) -> dict[str, float]:
     """Return since when nodes idle that are awake without a job, for a plan's details."""
     since = idle_since(initial)
-    used = {node for held in plan.allocations.values() for node, _ in held.placement}
+    used = used_nodes(plan.allocations.values())
     idle = set(range(len(round.cluster.topology.node_pool))) - used - set(asleep)
     return {str(node): since.get(node, round.now_s) for node in sorted(idle)}

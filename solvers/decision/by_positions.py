@@ -23,6 +23,7 @@ from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.choices import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
@@ -98,7 +99,7 @@ class _Exact:
         chosen = rows_of(table, plan)
         rows = chosen[chosen >= 0]
         moves = loss_of_moves(round, table, values, rows, placed.moved)
-        nodes = {node for a in placed.allocations.values() for node, _ in a.placement}
+        nodes = used_nodes(placed.allocations.values())
         worth = placed.objective - moves - len(nodes) * self.ways.node_price
         return _Found(chosen, placed, worth, moves)
 

@@ -89,41 +89,14 @@ def progressed(of: Live, done: float, now_s: float) -> Live:
 
 def stopped(of: Live, now_s: float) -> Live:
     """Return a job that gives up what it holds."""
-    state = of.state
-    if state.allocation is None:
-        return of
-    return replace(
-        of,
-        state=replace(
-            state,
-            allocation=None,
-            since_s=now_s,
-            done=state.done_at(now_s),
-            gpu_s=state.gpu_s + state.allocation.option.gpus * (now_s - state.held_s),
-            owed_s=state.owed_at(now_s),
-            pause_s=None,
-        ),
-    )
+    return replace(of, state=of.state.stopped(now_s, of.state.done_at(now_s)))
 
 
 def started(of: Live, given: Allocation, usual: Costs, now_s: float, wake_s: float = 0.0) -> Live:
     """Return a job that begins to hold an allocation, after a pause and once nodes are awake."""
-    state = of.state
-    pause_s = state.pause_at(now_s, given.option.gpus, usual)
-    before = stopped(of, now_s).state
-    return replace(
-        of,
-        state=replace(
-            before,
-            allocation=given,
-            since_s=now_s + wake_s + pause_s,
-            held_s=now_s,
-            restarts=state.restarts + state.started,
-            started=True,
-            owed_s=0.0,
-            pause_s=pause_s,
-        ),
-    )
+    pause_s = of.state.pause_at(now_s, given.option.gpus, usual)
+    resume_s = now_s + wake_s + pause_s
+    return replace(of, state=stopped(of, now_s).state.holding(given, now_s, resume_s, pause_s))
 
 
 def runs_on(
@@ -151,15 +124,5 @@ def runs_on(
     if not low <= found.option.gpus <= high:
         how = f"{found.option.gpus} GPUs"
         raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
-    state = replace(
-        stopped(of, now_s).state,
-        job=job,
-        allocation=found,
-        since_s=now_s,
-        held_s=now_s,
-        restarts=of.state.restarts + of.state.started,
-        started=True,
-        owed_s=0.0,
-        pause_s=None,
-    )
-    return replace(of, state=state)
+    state = stopped(of, now_s).state.holding(found, now_s, now_s, None)
+    return replace(of, state=replace(state, job=job))

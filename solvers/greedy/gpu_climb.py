@@ -21,7 +21,7 @@ from ronda.formulations.placement.orders import most_free
 from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.sleeping.standby import rest, spare_of
 from ronda.formulations.watts import awake_for, base_w, by_pool, capped, may_sleep, node_classes
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, JobState, Option, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
@@ -146,7 +146,7 @@ class GpuLadderClimb:
                 spread = self._spread(served[job], free[self.ladders[served[job]].pool])
                 if spread is not None:
                     allocations[job] = spread
-        used = {node for each in allocations.values() for node, _ in each.placement}
+        used = used_nodes(allocations.values())
         asleep = placed.asleep
         if asleep is not None:
             asleep = tuple(node for node in asleep if node not in used)

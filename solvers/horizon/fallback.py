@@ -6,12 +6,12 @@ from functools import partial
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from ronda.formulations.fusion.sharing import narrowed
+from ronda.formulations.sleeping.standby import unused
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import JobState, Option
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
@@ -104,15 +104,17 @@ class _Shed:
         for job in stopped:
             del kept[job]
         kept |= narrowed(kept, self.jobs, self.round.profiles, self.round.cluster)
-        return Plan(
+        plan = Plan(
             policy=self.rejected.policy,
             allocations=kept,
-            asleep=self._asleep(kept) if self.sleeping else None,
             stop=self.rejected.stop,
             status=SolutionStatus.FALLBACK,
             record=self.rejected.record,
             details=self.rejected.details,
         )
+        if not self.sleeping:
+            return plan
+        return msgspec.structs.replace(plan, asleep=unused(self.round, plan))
 
     def violations(self, steps: Steps, stopped: Sequence[str]) -> list[Violation]:
         """Return what the plan breaks; where jobs are stopped it may be those that must run."""
@@ -127,14 +129,6 @@ class _Shed:
     def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
         """Return the fewest first steps that must be taken if some jobs are stopped."""
         return steps[: _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))]
-
-    def _asleep(self, kept: Mapping[str, Allocation]) -> tuple[int, ...]:
-        """Return the nodes that sleep when all that save power by it do, but those in use."""
-        t = self.round.cluster.topology
-        saves = t.sleep_w < t.awake_w
-        used = {node for held in kept.values() for node, _ in held.placement}
-        asleep = {*np.flatnonzero(saves).tolist(), *self.round.asleep} - used
-        return tuple(sorted(asleep))
 
 
 def _loss(round: Round, state: JobState) -> tuple[bool, float]:

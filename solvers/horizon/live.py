@@ -187,24 +187,14 @@ class Live:
 
         The others of its array are not ready before `together_s`.
         """
-        started = self.state.started
         pause_s = self.pause_s(now_s, allocation, costs)
         self.start_s, self.start_done = now_s, self.done
         self.resume_s = self.since_s = max(max(now_s, ready_s) + pause_s, together_s)
         self.past = []
         self._run_at(rates, allocation, speed)
-        self.state = msgspec.structs.replace(
-            self.state,
-            job=self._pinned() if self.in_vain >= MOST_IN_VAIN else self.job,
-            allocation=allocation,
-            since_s=self.resume_s,
-            done=self.done,
-            held_s=now_s,
-            restarts=self.state.restarts + started,
-            started=True,
-            owed_s=0.0,
-            pause_s=pause_s,
-        )
+        self.state = self.state.holding(allocation, now_s, self.resume_s, pause_s)
+        if self.in_vain >= MOST_IN_VAIN:
+            self.state = msgspec.structs.replace(self.state, job=self._pinned())
 
     def pause_s(self, now_s: float, allocation: Allocation, costs: Costs) -> float:
         """Return the pause with which an allocation begins, if its nodes are awake."""
@@ -235,7 +225,7 @@ class Live:
             since_s=self.resume_s,
             done=self.done,
             held_s=now_s,
-            gpu_s=self._gpu_s(segment),
+            gpu_s=self.state.gpu_s_at(now_s),
         )
         return segment
 
@@ -319,14 +309,8 @@ class Live:
         self.since_s, self.stages, self.report = now_s, None, None
         self.end_s = self.next_stage_s = INFINITY
         self.state = msgspec.structs.replace(
-            self.state,
+            self.state.stopped(now_s, done),
             job=self.job,
-            allocation=None,
-            since_s=now_s,
-            done=self.done,
-            gpu_s=self._gpu_s(segment),
-            owed_s=self.state.owed_at(now_s),
-            pause_s=None,
             noise=None if self.curve is None else noise_at(self.curve, self.done),
         )
         return segment
@@ -348,10 +332,6 @@ class Live:
         )
         self.segments.append(segment)
         return segment
-
-    def _gpu_s(self, segment: Segment) -> float:
-        """Return the GPU-seconds held until the end of a segment."""
-        return self.state.gpu_s + segment.option.own_gpus * (segment.end_s - segment.start_s)
 
     def done_at(self, now_s: float) -> float:
         """Return the true work done by `now_s`."""

@@ -15,7 +15,7 @@ from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.faults import Straggler
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
-from ronda.instances.job import Allocation, Job, JobState
+from ronda.instances.job import Allocation, Job, JobState, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
@@ -264,7 +264,7 @@ class ClusterState:
         world = self.world
         if not world.draining and not world.off and not self.cluster.out:
             return
-        used = {node for a in self.held().values() for node, _ in a.placement}
+        used = used_nodes(self.held().values())
         for node in sorted(world.draining - world.off.keys() - used):
             self._go_off(node)
         out = world.out(self.topology.node_gpus.tolist(), self.held())
@@ -440,7 +440,7 @@ class ClusterState:
                         break
         jobs = {i: self.lives[i].job for i in kept}
         kept |= narrowed(kept, jobs, self.instance.profiles, self.instance.cluster)
-        used = {node for a in kept.values() for node, _ in a.placement}
+        used = used_nodes(kept.values())
         asleep = plan.asleep
         if asleep is not None:
             asleep = tuple(n for n in asleep if n not in self.world.off and n not in used)

@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -68,25 +69,41 @@ class App:
         if scope["type"] != "http":
             return
         path = scope["path"] if scope["path"] in ROUTES else "other"
-        kind, more = JSON, []
+        kind, ended = JSON, False
+
+        async def hear() -> Message:
+            nonlocal ended
+            message = await receive()
+            ended = not message.get("more_body", False)
+            return message
+
         try:
-            kind, answer = await self._answer(scope, receive)
+            kind, answer = await self._answer(scope, hear)
         except GoneError:
-            self._requests.labels(path, "gone").inc()
+            self.count(path, "gone")
             return
         except RefusedError as refused:
             answer = Answer(refused.status, refused.why.encode())
         except InputError as error:
             answer = Answer(400, str(error).encode())
-        if answer.status != 200:  # whoever sends nonsense, or too much, is not listened to further
-            kind, more = JSON, [(b"connection", b"close")]
-            body = msgspec.json.encode({"error": answer.body.decode()})
-            answer = Answer(answer.status, body)
-        self._requests.labels(path, str(answer.status)).inc()
-        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(answer.body)), *more]
-        start = {"type": "http.response.start", "status": answer.status, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": answer.body})
+        if answer.status != 200:
+            kind, answer = JSON, Answer(answer.status, reason(answer.body.decode()))
+        self.count(path, answer.status)
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(answer.body))]
+        if answer.status == 200:
+            await tell(send, answer, headers)
+            return
+        # Whoever sends nonsense, or too much, is hung up on, but not before he could see why.
+        await tell(send, answer, [*headers, (b"connection", b"close")], more=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.body_s):
+                while not ended:
+                    await hear()
+        await send({"type": "http.response.body"})
+
+    def count(self, route: str, status: int | str) -> None:
+        """Count a request."""
+        self._requests.labels(route, f"{status}").inc()
 
     async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Answer]:
         """Return the type and the answer; RefusedError for what gets none."""
@@ -149,33 +166,40 @@ class App:
         return self.limits.policy if named is None else served(named[-1]), seed, limit_s
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read a body within its time and size.
-
-        One that is too large is read on to twice the limit: who is still sending would not see the
-        answer.
-        """
+        """Read a body within its time and size."""
         most = int(self.limits.body_mib * 2**20)
         too_large = RefusedError(413, f"more than {self.limits.body_mib:g} MiB")
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > 2 * most:
+        if not length.isdigit() or int(length) > most:
             raise too_large
         parts, size, more = [], 0, True
         try:
             async with asyncio.timeout(self.limits.body_s):
-                while more and size <= 2 * most:
+                while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise GoneError
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > most:
-                        parts.clear()
+                        raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
             raise RefusedError(408, f"the body took more than {self.limits.body_s:g} s") from None
-        if size > most:
-            raise too_large
         return b"".join(parts)
+
+
+async def tell(
+    send: Send, answer: Answer, headers: list[tuple[bytes, bytes]], *, more: bool = False
+) -> None:
+    """Send an answer; with `more` the connection stays open."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": more})
+
+
+def reason(why: str) -> bytes:
+    """Return the body of a refusal."""
+    return msgspec.json.encode({"error": why})
 
 
 def kept(body: bytes, policy: str, why: str) -> Answer:

@@ -97,7 +97,7 @@ class Lanes:
             except (TimeoutError, BrokenProcessPool):
                 self._replace(lane)
                 raise LateError from None
-            except asyncio.CancelledError:  # the client hung up; the process goes on with it
+            except asyncio.CancelledError:  # the server ends; the process goes on with it
                 self._replace(lane)
                 raise
             self._free.put_nowait(lane)

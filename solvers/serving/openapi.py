@@ -11,10 +11,11 @@ from ronda.instances.round import Round
 REFUSALS = {
     "400": "What is wrong with the request or the round",
     "401": "No token, or another one",
-    "408": "The body took too long",
+    "408": "The header or the body took too long",
     "413": "The body is too large",
     "422": "No plan keeps every limit",
     "429": "Too many rounds wait",
+    "431": "The header is too large",
 }
 
 

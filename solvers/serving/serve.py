@@ -2,14 +2,13 @@
 
 import asyncio
 import signal
+import socket
 from collections.abc import Callable
+from math import ceil
 
 from ronda.instances.errors import InputError
 from ronda.solvers.serving.lanes import Lanes
 from ronda.solvers.serving.limits import Limits
-
-HEADER_BYTES = 65_536
-"""Bytes of a request's header at most."""
 
 
 async def serve(
@@ -17,32 +16,35 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set, or a signal asks for the end; `ready` is called once it listens.
 
-    InputError without the optional packages.
+    InputError without the optional packages, or if the address is taken.
     """
     try:
-        from granian.constants import HTTPModes, Interfaces
-        from granian.http import HTTP1Settings
-        from granian.server.embed import Server
+        from uvicorn import Config
 
         from ronda.solvers.serving.app import App
+        from ronda.solvers.serving.connection import HEADER_BYTES, Connection, Server
     except ImportError as error:
         raise InputError("ronda serve", str(error), "pip install 'ronda[serve]'") from None
+    listening = _listen(limits)
     lanes, ended = Lanes(limits.workers), stop or asyncio.Event()
     try:
         await lanes.start()
         server = Server(
-            App(limits, lanes),
-            address=limits.host,
-            port=limits.port,
-            interface=Interfaces.ASGI,
-            http=HTTPModes.http1,
-            http1_settings=HTTP1Settings(
-                header_read_timeout=int(1000 * limits.header_s), max_buffer_size=HEADER_BYTES
-            ),
-            websockets=False,
-            log_enabled=False,
+            Config(
+                App(limits, lanes),
+                http=Connection,
+                h11_max_incomplete_event_size=HEADER_BYTES,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="error",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=ceil(limits.time_limit_s),
+            )
         )
-        serving = asyncio.create_task(server.serve())
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
         if stop is None:
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -51,8 +53,21 @@ async def serve(
         waiting = asyncio.create_task(ended.wait())
         await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        if not serving.done():
-            server.stop()  # type: ignore[no-untyped-call]
+        server.should_exit = True
         await serving
     finally:
+        listening.close()
         lanes.stop()
+
+
+def _listen(limits: Limits) -> socket.socket:
+    """Return the socket that clients connect to; they wait there until the server runs."""
+    family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
+    try:
+        listening = socket.create_server((limits.host, limits.port), family=family)
+    except OSError as error:
+        found = f"{limits.host}:{limits.port}: {error.strerror}"
+        raise InputError("ronda serve", found, "an address that is free") from None
+    # Answers go out in two pieces: the second must not wait until the first has been received.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

@@ -2,11 +2,17 @@
 
 It needs ``pip install adaptdl-sched 'pymoo==0.5.0' 'numpy<2'`` in an environment of its own: that
 policy is of 2022.
+
+The cluster is of a fixed size, as in the authors' own simulator: the template of further nodes has
+no resources, and AdaptDL's policy takes the best plan that it found, on however many nodes. As it
+comes (0.2.11), it searches on twice the nodes, and its mutation gives about every job a replica on
+any of these: with 16 jobs or more some one is always beyond the real nodes, so that no plan on
+these alone is found.
 """
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,9 +24,6 @@ from ronda.solvers.adapters.pollux import Pollux
 PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
 """Seconds of computing, across nodes and within one, as in AdaptDL's own tests."""
 
-RESTART = 0.1
-"""Share of a speed-up that a change costs in AdaptDL's objective."""
-
 Allocations = dict[int, list[int]]
 
 
@@ -30,15 +33,13 @@ def measure_pollux(
     """Decide some rounds, each from the last one's allocations, with either policy.
 
     `total_s` and `baseline_s` are seconds of a decision, means; `value` and `baseline_value` are
-    AdaptDL's objective of the last, `baseline_best` that of the best of its last population without
-    the nodes that there are not. `polished_value` is what its search makes of our last one when it
-    starts from that.
+    AdaptDL's objective of the last, if it is kept. `polished_value` is what its search makes of our
+    last one when it starts from that.
     """
     host = _Host(jobs, nodes, gpus_per_node, seed)
     Pollux().optimize(*host.arguments({}))  # loads all
     ours, ours_s = host.decide(Pollux().optimize, rounds)
-    policy = host.policy()
-    theirs, theirs_s = host.decide(policy.optimize, rounds)
+    theirs, theirs_s = host.decide(host.policy().optimize, rounds)
     polished, _ = host.decide(host.policy().optimize, 1, ours)
     return {
         "gpus": nodes * gpus_per_node,
@@ -48,7 +49,6 @@ def measure_pollux(
         "baseline_s": theirs_s,
         "value": host.value(ours, ours),
         "baseline_value": host.value(theirs, theirs),
-        "baseline_best": host.best(policy),
         "polished_value": host.value(polished, ours),
         "valid": host.valid(ours),
         "seed": seed,
@@ -87,14 +87,16 @@ class _Host:
             most, since = int(rng.choice([8, 16, 32])), now + timedelta(minutes=k)
             return utils.JobInfo({"nvidia.com/gpu": 1, "pods": 1}, speed, since, 0, most)
 
-        has = {"nvidia.com/gpu": gpus_per_node, "pods": 32}
+        has, none = {"nvidia.com/gpu": gpus_per_node, "pods": 32}, {"nvidia.com/gpu": 0, "pods": 0}
         self.jobs = {k: job(k) for k in range(jobs)}
         self.nodes = {k: utils.NodeInfo(has, preemptible=False) for k in range(nodes)}
-        self.template = utils.NodeInfo(has, preemptible=True)
+        self.template = utils.NodeInfo(none, preemptible=True)
 
     def policy(self) -> Any:
-        """Return AdaptDL's own policy."""
-        return self._pollux.PolluxPolicy()
+        """Return AdaptDL's own policy, for a cluster of a fixed size."""
+        policy = self._pollux.PolluxPolicy()
+        policy._desired_nodes = lambda utilities, values, nodes: len(nodes)
+        return policy
 
     def arguments(self, base: Allocations) -> tuple[Any, ...]:
         """Return what policies are asked with."""
@@ -117,17 +119,6 @@ class _Host:
         self._problem(base)._evaluate(self._state(given)[None], out)
         return -float(out["F"][0, 0])
 
-    def best(self, policy: Any) -> float:
-        """Return the greatest objective in AdaptDL's last population, cut to the real nodes."""
-        states = policy._prev_states.copy()
-        order = [list(policy._prev_jobs).index(job) for job in self.jobs]
-        states = states[:, order]
-        states[:, :, len(self.nodes) :] = 0
-        out: dict[str, Any] = {}
-        problem = self._problem({})
-        problem._evaluate(problem._repair(_Population(states)).reshape(states.shape), out)
-        return -float(out["F"][:, 0].min()) / (1.0 - RESTART)
-
     def valid(self, given: Allocations) -> bool:
         """Tell whether AdaptDL's repair finds nothing to repair."""
         state = self._state(given)[None]
@@ -135,12 +126,12 @@ class _Host:
         return bool((repaired == state).all())
 
     def _problem(self, base: Allocations) -> Any:
-        nodes: Sequence[Any] = [*self.nodes.values(), *len(self.nodes) * [self.template]]
-        return self._pollux.Problem(list(self.jobs.values()), nodes, self._state(base))
+        jobs, nodes = list(self.jobs.values()), list(self.nodes.values())
+        return self._pollux.Problem(jobs, nodes, self._state(base))
 
     def _state(self, given: Mapping[int, list[int]]) -> Any:
-        """Return (jobs, 2 x nodes) replicas: the second half would be new nodes."""
-        state = np.zeros((len(self.jobs), 2 * len(self.nodes)), dtype=int)
+        """Return (jobs, nodes) replicas."""
+        state = np.zeros((len(self.jobs), len(self.nodes)), dtype=int)
         for job, places in given.items():
             np.add.at(state[job], places, 1)
         return state

@@ -1,6 +1,5 @@
 """CES beside a queue: nodes sleep by the rule of Helios while jobs really wait for them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping.ces import RULES, WARM_UP, CesRule, fewer, sinks
-from ronda.formulations.sleeping.standby import with_awake
+from ronda.formulations.sleeping.standby import used_by_pool, with_awake
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -123,14 +122,3 @@ class _Pool:
                 self.awake = fewer(self.peak, self.awake, t, forecast, self.rule)
         self.past = [int(n) for n in needed[-max(WARM_UP, self.rule.past) :]]
         self.peak = self.last
-
-
-def used_by_pool(round: Round, used: Sequence[int] | Any) -> list[tuple[int, int, str]]:
-    """Return, for each pool, how many nodes have a job, how many there are, and its name."""
-    topology = round.cluster.topology
-    there = topology.node_gpus > 0
-    pools = len(topology.pools)
-    busy = np.bincount(topology.node_pool[list(used)], minlength=pools)
-    total = np.bincount(topology.node_pool[there], minlength=pools)
-    names = [pool.name for pool in topology.pools]
-    return list(zip(busy.tolist(), total.tolist(), names, strict=True))

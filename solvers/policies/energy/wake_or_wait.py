@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
-from ronda.formulations.sleeping.standby import with_awake
+from ronda.formulations.sleeping.standby import used_by_pool, with_awake
 from ronda.formulations.sleeping.two_stage import costs, weights, whole
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats
@@ -22,7 +22,6 @@ from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.greedy.waiting import Waiting, widening
-from ronda.solvers.policies.energy.ces import used_by_pool
 from ronda.solvers.sleeping.history import HOURS, STEP_S, daily_paths, past
 
 MEMORY = "wake_or_wait"

@@ -6,16 +6,17 @@ when they are asked for: ``getattr(zeus, "fifo")`` is the class of ``fifo+zeus``
 """
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 import msgspec
 
 from ronda.formulations.options.zeus_clock import at_least_cost, most_gpu_w
 from ronda.instances.round import Round
+from ronda.solvers.composed import composed
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.room import Clocked, Clocks
-from ronda.solvers.registry import ZEUS_BASES, policy_class
+from ronda.solvers.registry import ZEUS_BASES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,22 +40,6 @@ class Zeus(Clocked):
         return partial(at_least_cost, round, eta=self.eta, most_w=most_gpu_w(round))
 
 
-def __getattr__(base: str) -> type:
-    """Return the class of ``BASE+zeus``."""
-    if base not in ZEUS_BASES:
-        raise AttributeError(base)
-    return _composed(base)
-
-
-@cache
-def _composed(base: str) -> type:
-    """Make the class: the base policy's parameters, then those of the setting."""
-    plain = policy_class(base)
-    members = {
-        "name": f"{base}+zeus",
-        "capabilities": plain.capabilities | Capability.ELASTIC,  # type: ignore[attr-defined]
-        "__doc__": f"`{base}`, with every job at the clock of least Zeus cost.\n\n{Zeus.__doc__}",
-        "__module__": __name__,
-        "__qualname__": base,
-    }
-    return dataclass(frozen=True)(type(base, (Zeus, plain), members))
+__getattr__ = composed(
+    ZEUS_BASES, Zeus, "zeus", "with every job at the clock of least Zeus cost", Capability.ELASTIC
+)

@@ -4,7 +4,6 @@ Classes are made when they are asked for: ``getattr(fused, "prices")`` is that o
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 from msgspec.structs import replace
 
@@ -12,9 +11,10 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.base import NonNegative
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Policy
+from ronda.solvers.composed import composed
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.policies.fused.jointly import Jointly
-from ronda.solvers.registry import FUSED_BASES, policy_class
+from ronda.solvers.registry import FUSED_BASES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +44,6 @@ class Fused:
         return joint.told(base.plan(joint.round, deadline=deadline, seed=seed, initial=before))
 
 
-def __getattr__(base: str) -> type:
-    """Return the class of ``BASE+fused``."""
-    if base not in FUSED_BASES:
-        raise AttributeError(base)
-    return _composed(base)
-
-
-@cache
-def _composed(base: str) -> type:
-    """Make the class: the base policy's parameters, then those of fusing."""
-    plain = policy_class(base)
-    members = {
-        "name": f"{base}+fused",
-        "__doc__": f"`{base}`, with jobs of a fusion class in arrays.\n\n{Fused.__doc__}",
-        "__module__": __name__,
-        "__qualname__": base,
-    }
-    return dataclass(frozen=True)(type(base, (Fused, plain), members))
+__getattr__ = composed(
+    FUSED_BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability(0)
+)

@@ -31,9 +31,7 @@ class Las(Clocked):
         """Admit jobs, the least served first."""
 
         def served(state: JobState) -> tuple[float, float]:
-            held = state.allocation
-            now = 0.0 if held is None else held.option.gpus * (round.now_s - state.held_s)
-            return state.gpu_s + max(now, 0.0), state.job.submit_s
+            return state.gpu_s_at(round.now_s), state.job.submit_s
 
         order = sorted(round.jobs, key=served)
         allocations = preempt_in_order(round, order, clocks=self.clocks(round))
