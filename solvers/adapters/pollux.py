@@ -46,7 +46,7 @@ class Pollux:
         self.deadline_s = deadline_s
         self._policy = cast("Policy", SumOfSpeedups(gap=gap))
         self._roughly = cast("Policy", SumOfSpeedups(gap=max(gap, ROUGHLY)))
-        self._tables: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._tables: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}  # and whose they are
 
     def allocate_job(self, job_info: Any, nodes: Mapping[Key, Any]) -> list[Key]:
         """Return the first node, preemptible ones last, that holds the fewest replicas of a job."""
@@ -117,9 +117,8 @@ class Pollux:
             return None
         way = (len(held), len(set(held))) if held else None
         rates = self._table(job.speedup_fn, low, high, max(sizes), way)
-        return {"id": name, "gpus": low, "min_gpus": low, "max_gpus": high, "rates": rates} | {
-            "preemptible": bool(job.preemptible)
-        }
+        row = {"id": name, "gpus": low, "min_gpus": low, "max_gpus": high, "rates": rates}
+        return row | {"preemptible": bool(job.preemptible)}
 
     def _table(
         self, speedup: Any, low: int, high: int, size: int, held: tuple[int, int] | None
@@ -132,8 +131,8 @@ class Pollux:
             if held is not None:
                 ways |= {held, (held[0], -(-held[0] // size))}
             gpus, nodes = np.array(sorted(ways)).T
-            self._tables[key] = {"gpus": gpus, "nodes": nodes, "rate": speedup(nodes, gpus)}
-        return self._tables[key]
+            self._tables[key] = speedup, {"gpus": gpus, "nodes": nodes, "rate": speedup(nodes, gpus)}
+        return self._tables[key][1]
 
     def _desired(self, jobs: Mapping[Key, Any], slots: Sequence[int], now: int, of: float) -> int:
         """Return the number of nodes whose utility is nearest to one half, by bisection."""
