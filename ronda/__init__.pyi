@@ -6,7 +6,7 @@ from .instances.files.catalogue import load
 from .instances.files.json import read, write
 from .instances.instance import Instance
 from .instances.job import Costs, Job, JobState
-from .instances.metrics import summarise
+from .instances.outcome.metrics import summarise
 from .instances.plan import Plan
 from .instances.profile import Profile
 from .instances.round import Round

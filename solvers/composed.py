@@ -20,7 +20,7 @@ def composed(
     """
 
     @cache
-    def of(base: str) -> type:
+    def class_of(base: str) -> type:
         if base not in bases:
             raise AttributeError(base)
         plain = policy_class(base)
@@ -33,4 +33,4 @@ def composed(
         }
         return dataclass(frozen=True)(type(base, (face, plain), members))
 
-    return of
+    return class_of

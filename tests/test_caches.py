@@ -11,7 +11,7 @@ from ronda.formulations.per_record import per_record
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
-FEW = {"_fields", "_composed", "left_alone", "document"}
+FEW = {"_fields", "class_of", "left_alone", "document"}
 """Functions of a kind of record, a base policy, a command, a document: there are few of them."""
 
 

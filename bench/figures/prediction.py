@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
-from ronda.instances.predictor import Predictor
+from ronda.instances.learnt.predictor import Predictor
 
 
 def draw_calibration(predictor: Predictor, path: Path) -> None:

@@ -24,7 +24,7 @@ from ronda.bench.study.harness import Folder, markdown, policies, seeds, study, 
 from ronda.instances.files.catalogue import load
 from ronda.instances.generate.mixtures import SWEPT, Swept, mixed, swept_profile
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import job_figures, summarise
+from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon import run
 

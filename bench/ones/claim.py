@@ -33,7 +33,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.files.json import fingerprint, write
 from ronda.instances.files.names import file_name
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import job_figures
+from ronda.instances.outcome.metrics import job_figures
 from ronda.instances.schedule import Schedule
 from ronda.instances.traces.ones import BATCHES, ones_workload
 

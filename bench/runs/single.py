@@ -17,7 +17,7 @@ from ronda.formulations.bounds.horizon import bounds
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, Instance, Knowledge
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy

@@ -25,7 +25,7 @@ from ronda.formulations.sleeping.outcome import NodeDraw
 from ronda.instances.demand import DAY_S, Demand, demand_of
 from ronda.instances.files.json import write
 from ronda.instances.instance import Cadence, Instance
-from ronda.instances.metrics import job_figures
+from ronda.instances.outcome.metrics import job_figures
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.sleeping.history import STEP_S
 

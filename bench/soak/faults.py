@@ -20,7 +20,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.generate import Breakage, broken
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
 KINDS: dict[str, tuple[str, ...]] = {

@@ -34,7 +34,7 @@ from ronda.formulations.options.table import OptionTable
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers import registry

@@ -19,7 +19,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import Parametric, Profile
 from ronda.solvers.horizon.driver import run
 

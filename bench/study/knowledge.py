@@ -26,7 +26,7 @@ from ronda.bench.study.harness import (
 )
 from ronda.instances.check.answer import check
 from ronda.instances.instance import Cadence, Instance, Knowledge
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
 INSTANCES = "pollux-1,pollux-2,pollux-3,pollux-4"

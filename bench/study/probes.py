@@ -16,7 +16,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import parse
 

@@ -24,8 +24,8 @@ import pandas as pd
 from ronda.bench.study.harness import Folder, markdown, numbers, option, policies, study, words
 from ronda.formulations.prediction.errors import with_errors
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import job_figures
-from ronda.instances.predictor import Predictor
+from ronda.instances.learnt.predictor import Predictor
+from ronda.instances.outcome.metrics import job_figures
 from ronda.instances.traces import philly
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.philly import DAY_S, read_philly

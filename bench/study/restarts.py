@@ -15,7 +15,7 @@ from ronda.bench.study.harness import Folder, markdown, numbers, packaged, polic
 from ronda.instances.check.answer import check
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
 INSTANCES = "pollux-1,pollux-2,pollux-3,pollux-4,philly-energy-small"

@@ -20,7 +20,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import job_figures
+from ronda.instances.outcome.metrics import job_figures
 from ronda.solvers.horizon.driver import run
 
 TRACES = "venus-vcvgl,venus-vcvly"

@@ -20,8 +20,8 @@ from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.statistics import bootstrap_interval, half_width, paired_ratio
 from ronda.bench.study.harness import Folder, markdown, packaged, policies, seeds, study
 from ronda.instances.instance import Instance
-from ronda.instances.metrics import summarise
-from ronda.instances.searched import Searched, searched
+from ronda.instances.outcome.metrics import summarise
+from ronda.instances.outcome.searched import Searched, searched
 from ronda.solvers.horizon.driver import run
 
 SETS = ("sweep-taskset", "sweep-titan")

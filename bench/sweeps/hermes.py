@@ -18,8 +18,8 @@ from ronda.bench.figures.style import new_figure, save
 from ronda.bench.study.harness import Folder, markdown, numbers, seeds, study
 from ronda.instances import generate
 from ronda.instances.instance import Instance
+from ronda.instances.outcome.searched import TOLERANCE, final_loss, reports
 from ronda.instances.schedule import Schedule
-from ronda.instances.searched import TOLERANCE, final_loss, reports
 from ronda.solvers.horizon.driver import run
 
 RIVALS = {"fifo": "FIFO", "round-robin": "round-robin", "slaq": "SLAQ"}

@@ -27,10 +27,10 @@ from ronda.formulations.bounds.ascent import Resource
 from ronda.formulations.bounds.needs import Needs, needs
 from ronda.formulations.bounds.priced import priced_total
 from ronda.formulations.bounds.single_machine import Supply, srpt
-from ronda.instances.accrual import accrual
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
+from ronda.instances.outcome.accrual import accrual
 
 MOST_PRICED = 10_000
 """Jobs up to which the priced bound is computed; beyond, its grid would be too coarse to help."""

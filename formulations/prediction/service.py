@@ -23,7 +23,7 @@ from ronda.formulations.prediction.rolling import Rolling
 from ronda.formulations.prediction.sizes import Sizes
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Job
-from ronda.instances.predictor import Past, Predictor
+from ronda.instances.learnt.predictor import Past, Predictor
 
 if TYPE_CHECKING:
     import lightgbm

@@ -6,9 +6,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.accrual import accrual, paced_by
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.cluster import Cluster
+from ronda.instances.outcome.accrual import accrual, paced_by
 from ronda.instances.round import Round
 from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.problem import Problem

@@ -10,9 +10,8 @@ Its objective (Qiao et al., OSDI 2021, as in version 0.2.11): the sum of the job
 the price engine over numbers of replicas, with a bound.
 
 A node has as many slots as it could hold of the most demanding replica of any job. Jobs on several
-nodes take whole ones, so that no two of them share a node, which Pollux forbids. The size of the
-cluster is chosen by Pollux's rule: the utility nearest to one half, if it is not within 0.35 to
-0.65.
+nodes take whole ones, so that no two of them share a node, which Pollux forbids. The cluster's size
+follows Pollux's rule: the utility nearest to one half, unless it is within 0.35 to 0.65.
 """
 
 from collections.abc import Mapping, Sequence
@@ -131,7 +130,8 @@ class Pollux:
             if held is not None:
                 ways |= {held, (held[0], -(-held[0] // size))}
             gpus, nodes = np.array(sorted(ways)).T
-            self._tables[key] = speedup, {"gpus": gpus, "nodes": nodes, "rate": speedup(nodes, gpus)}
+            rates = speedup(nodes, gpus)
+            self._tables[key] = speedup, {"gpus": gpus, "nodes": nodes, "rate": rates}
         return self._tables[key][1]
 
     def _desired(self, jobs: Mapping[Key, Any], slots: Sequence[int], now: int, of: float) -> int:

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from ronda.instances.errors import RondaError
 from ronda.instances.files import fits as profiles
-from ronda.instances.fit import Fit, Fits, batch_suffix
+from ronda.instances.learnt.fit import Fit, Fits, batch_suffix
 from ronda.instances.traces import pollux_tables
 from ronda.solvers.fitting.data import Measured, Reading, read
 from ronda.solvers.fitting.fit import fit_measured

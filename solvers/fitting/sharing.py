@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from ronda.formulations.fusion.memory import need_gib
 from ronda.formulations.fusion.time import speed_up, step_s
 from ronda.instances.arrays import Floats
-from ronda.instances.fit import Fit, FitParameter, FitRemark, Fits, Residual
+from ronda.instances.learnt.fit import Fit, FitParameter, FitRemark, Fits, Residual
 from ronda.instances.profile import Memory
 from ronda.instances.sharing import AffineTime, MeasuredTime, Mode, Sharing
 from ronda.solvers.fitting.fit import errors_of, outliers

@@ -30,7 +30,7 @@ from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
 from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.predictor import Predictor
+from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast

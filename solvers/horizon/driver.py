@@ -17,8 +17,8 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
+from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.plan import Plan
-from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule

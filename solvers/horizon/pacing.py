@@ -16,8 +16,8 @@ and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more 
 
 from typing import NamedTuple
 
-from ronda.instances.accrual import accrual
 from ronda.instances.instance import Instance
+from ronda.instances.outcome.accrual import accrual
 from ronda.instances.violation import RELATIVE
 
 

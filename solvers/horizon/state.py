@@ -16,8 +16,8 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.faults import Straggler
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Job, JobState, used_nodes
+from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.plan import Plan
-from ronda.instances.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 from ronda.instances.sweep import SweepState

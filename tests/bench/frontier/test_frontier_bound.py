@@ -9,7 +9,7 @@ from ronda.bench.frontier.bound import bound_steps, kept_steps
 from ronda.bench.runs.variant import Variant
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
 

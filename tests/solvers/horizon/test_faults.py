@@ -16,7 +16,7 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, Option, Truth
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.schedule import Failure

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.instances.accrual import accrual
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.answer import check
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.accrual import accrual
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.pacing import Pacer
 

@@ -4,7 +4,7 @@ import pytest
 
 from ronda.instances.check.answer import check
 from ronda.instances.files.catalogue import load
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 
 

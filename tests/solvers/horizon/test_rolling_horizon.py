@@ -14,7 +14,7 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Allocation, Costs
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run

@@ -14,7 +14,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs, Truth
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.rules.validate import validate
 from ronda.instances.sweep import Sweep
 from ronda.solvers.contract import Capability

@@ -15,7 +15,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
-from ronda.instances.metrics import job_figures, summarise
+from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.solvers.horizon import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.jointly import Jointly

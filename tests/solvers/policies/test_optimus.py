@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from ronda.instances.check.answer import check
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import Tabular
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.solve import solve

@@ -11,7 +11,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.instance import Instance
 from ronda.instances.job import Truth
 from ronda.instances.learning import TrainingLog
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
 from ronda.testing import rounds

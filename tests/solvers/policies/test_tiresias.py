@@ -7,7 +7,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
-from ronda.instances.metrics import summarise
+from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve

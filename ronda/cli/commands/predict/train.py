@@ -16,7 +16,7 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, emit, facts, refuse_existing, tell
 from ronda.instances.errors import InputError
-from ronda.instances.predictor import Calibration
+from ronda.instances.learnt.predictor import Calibration
 
 MEANINGS = {
     "jobs": "jobs that judge",

@@ -12,7 +12,7 @@ from records import record
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Option
-from ronda.instances.metrics import job_figures, summarise
+from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import Energy, JobOutcome, Schedule, Segment
 

@@ -11,9 +11,9 @@ from ronda.instances.arrays import Floats
 from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
 from ronda.instances.job import narrower, same_nodes
+from ronda.instances.outcome.searched import searched
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
-from ronda.instances.searched import searched
 from ronda.instances.violation import SECOND
 
 
