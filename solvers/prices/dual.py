@@ -352,26 +352,22 @@ def solve_dual(
         `Dual.replies` of a problem that differs in its capacities and blocks only: the search goes
         on from them, at the best of their prices.
     """
-    tolerance, deadline = search.tolerance, search.deadline
     ask = Prices(problem, jobs)
     if known:
         value, slope = ask.given(*known[0])
     else:
         value, slope = ask(np.zeros(len(problem.capacity)))
-    if (slope >= 0).all():  # nothing is short: no price is needed, and none can be better
-        zero = np.zeros_like(slope)
-        return Dual(zero, value, 1, ask.blocks_at(zero), (*known, *ask.replies))
+    at = np.zeros_like(slope)
+    if _clears(at, value, slope, search.tolerance):  # nothing is short
+        return _found(ask, known, at, value)
     worth = max(
         np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
     )
     ceiling = max(abs(value), float(worth)) or 1.0
-    model: Line | Planes = Line() if len(slope) == 1 else Planes(len(slope), ceiling)
-    model.add(np.zeros_like(slope), value, slope)
-    best, at = value, np.zeros_like(slope)
-    radius = np.full_like(slope, ceiling)
+    planes, best, radius = [(at, value, slope)], value, np.full_like(slope, ceiling)
     for prices, reply in known[1:]:
         value, slope = ask.given(prices, reply)
-        model.add(prices * ask.scale, value, slope)
+        planes.append((prices * ask.scale, value, slope))
         if value < best:
             best, at = value, prices * ask.scale
             radius = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
@@ -379,17 +375,38 @@ def solve_dual(
         given = np.isfinite(start)
         at = np.where(given, np.clip(start * ask.scale, 0.0, ceiling), 0.0)
         best, slope = ask(at)
-        model.add(at, best, slope)
+        if _clears(at, best, slope, search.tolerance):
+            return _found(ask, known, at, best)
+        planes.append((at, best, slope))
         near = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
         radius = np.where(given, near, radius)
-    floor, stalled = -np.inf, 0
+    model: Line | Planes = Line() if len(at) == 1 else Planes(len(at), ceiling)
+    for plane in planes:
+        model.add(*plane)
+    return _found(ask, known, *_lowest(ask, model, at, best, radius, ceiling, search))
+
+
+def _lowest(
+    ask: Prices,
+    model: Line | Planes,
+    at: Floats,
+    best: float,
+    radius: Floats,
+    ceiling: float,
+    search: Search,
+) -> tuple[Floats, float]:
+    """Return the scaled prices of the least value, and that, from a point and its value on.
+
+    Each step asks where the model is lowest within a box, which grows while the model is right.
+    """
+    tolerance, stalled = search.tolerance, 0
     while True:
         low, point = model.lowest(np.maximum(at - radius, 0.0), np.minimum(at + radius, ceiling))
         floor = low
         if _on_edge(point, at, radius, ceiling):  # the box hides lower values: look without it
             floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
-        if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or deadline.over():
-            break
+        if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or search.deadline.over():
+            return at, best
         value, slope = ask(point)
         model.add(point, value, slope)
         if best - value >= 0.3 * (best - low):
@@ -399,9 +416,21 @@ def solve_dual(
         stalled = 0 if best - value > 0.01 * tolerance * abs(best) else stalled + 1
         if value < best:
             best, at = value, point
+
+
+def _found(ask: Prices, known: Sequence[tuple[Floats, Reply]], at: Floats, best: float) -> Dual:
+    """Return what was found at scaled prices."""
     prices = at / ask.scale
     replies = (*known, *ask.replies)
     return Dual(prices, best, len(ask.replies), ask.blocks_at(prices), replies)
+
+
+def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
+    """Tell whether jobs take no more than there is, and all of what has a price.
+
+    Then what they take is a plan that is worth D(p) itself, so no prices have a lower one.
+    """
+    return bool((slope >= 0).all()) and float(at @ slope) <= tolerance * abs(value)
 
 
 def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
