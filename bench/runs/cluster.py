@@ -17,7 +17,7 @@ from distributed.versions import VersionMismatchWarning
 
 from ronda.instances.errors import InputError
 
-CONNECT_S = 3.0
+CONNECT_S = 10.0
 """Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
 
 LOCAL = "local"

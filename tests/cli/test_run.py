@@ -196,11 +196,26 @@ def test_compare_runs_only_what_is_missing(folder, ronda, runs_here):
     assert "sjf" in more.stdout
 
 
+SLEEPY = """
+import time
+
+from ronda.solvers.policies.rigid.fifo import Fifo
+
+
+class Sleepy:
+    def plan(self, round, **given):
+        if len(round.cluster.topology.node_gpus) > 2:
+            time.sleep(600)
+        return Fifo().plan(round, **given)
+"""
+
+
 def test_compare_counts_time_outs_and_goes_on(folder, ronda):
     """A run that is killed by its time-out is a result, not a failure of the command."""
-    files.write(generate.horizon(1000, 64, "tight", 0), folder / "long.json")
-    words = ["compare", "long.json", "two-nodes.json", "--policies", "genetic", "--out", "out"]
-    done = ronda(*words, "--timeout", 7, "--no-figures", "--json")
+    (folder / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
+    files.write(generate.horizon(4, 64, "tight", 0), folder / "long.json")
+    words = ["compare", "long.json", "two-nodes.json", "--policies", "./sleepy.py:Sleepy"]
+    done = ronda(*words, "--out", "out", "--timeout", 15, "--no-figures", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"TIME": 1, "OK": 1}
 
