@@ -20,7 +20,7 @@ SPREAD = (2, 4)
 NEWS = 0.05
 """Share of the jobs that measure other rates before each further decision."""
 
-AGAIN = 5
+AGAIN = 20
 ROUND_S = 60.0
 
 
