@@ -20,7 +20,7 @@ from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.statistics import bootstrap_interval, half_width, paired_ratio
 from ronda.bench.study.harness import Folder, markdown, packaged, policies, seeds, study
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.metrics import summarise
+from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.outcome.searched import Searched, searched
 from ronda.solvers.horizon.driver import run
 
@@ -76,8 +76,7 @@ def found_by(
 def drawn(instance: str, sweep: str, seed: int) -> tuple[Instance, float]:
     """Return a draw of a search, and the GPU-seconds of training all its trials on one GPU each."""
     given = search(packaged(instance), sweep, seed, DRAWN[instance])
-    trained = run(given, "fifo").jobs
-    return given, sum(s.option.gpus * (s.end_s - s.start_s) for o in trained for s in o.segments)
+    return given, float(job_figures(run(given, "fifo")).gpu_s.sum())
 
 
 def regrets(found: Searched, everything: float) -> list[float]:

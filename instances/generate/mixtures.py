@@ -23,8 +23,8 @@ from ronda.instances.generate.common import check, estimate
 from ronda.instances.generate.machines import watts_at
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.profile import Parametric, Profile
-from ronda.instances.sharing import MeasuredTime
+from ronda.instances.profile import Memory, Parametric, Profile
+from ronda.instances.sharing import MeasuredTime, Sharing
 
 SHARES = {"sweeps": 0.462, "several": 0.24, "other": 0.263, "isolated": 0.035}
 """Of all GPU-hours: repetitive jobs of one GPU, jobs of several, the rest, lone jobs of one."""
@@ -75,12 +75,26 @@ class _Draw:
         return float(self.rng.uniform(0.0, self.span_s))
 
 
+class Curves(NamedTuple):
+    """How models share a GPU, as packaged."""
+
+    memory: Memory
+    sharing: tuple[Sharing, ...]
+    source: str
+
+
+def curves_of(fits: str) -> Curves:
+    """Return the packaged curves whose names begin so."""
+    found = fitted(fits)
+    memory = next(fit.memory for fit in found if fit.memory is not None)
+    sharing = tuple(fit.sharing for fit in found if fit.sharing is not None)
+    return Curves(memory, sharing, found[0].source)
+
+
 def swept_profile(name: str, swept: Swept, gpu_type: str, source: str = "") -> Profile:
     """Return the profile of a program of sweeps from its packaged curves of sharing."""
-    found = fitted(swept.fits)
-    sharing = tuple(fit.sharing for fit in found if fit.sharing is not None)
-    memory = next(fit.memory for fit in found if fit.memory is not None)
-    alone = next(s.time for s in sharing if s.mode == "exclusive")
+    curves = curves_of(swept.fits)
+    alone = next(s.time for s in curves.sharing if s.mode == "exclusive")
     assert isinstance(alone, MeasuredTime)
     seconds = alone.step_s[0] * swept.step_s
     return Profile(
@@ -89,9 +103,9 @@ def swept_profile(name: str, swept: Swept, gpu_type: str, source: str = "") -> P
             gpu_type: Parametric(alpha_c_s=0.0, beta_c_s=seconds / swept.batch, phi=swept.phi)
         },
         base_batch=swept.batch,
-        memory=memory,
-        sharing={gpu_type: sharing},
-        source=source or found[0].source,
+        memory=curves.memory,
+        sharing={gpu_type: curves.sharing},
+        source=source or curves.source,
     )
 
 

@@ -17,11 +17,11 @@ from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.generate.common import check, job_id
-from ronda.instances.generate.mixtures import Swept, swept_profile
+from ronda.instances.generate.mixtures import curves_of
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.learning import Losses
-from ronda.instances.profile import Parametric, PowerCurve, rigid_profile
+from ronda.instances.profile import Parametric, PowerCurve, Profile, rigid_profile
 from ronda.instances.sweep import Sweep
 
 INITIAL, BEST = log(10), 0.2
@@ -114,9 +114,16 @@ def fusible(given: Instance, curves: str) -> Instance:
     fusion class.
     """
     fits, gpu = SHARED[curves]
-    measured = swept_profile(curves, Swept(fits, 1.0, 1.0, 1.0), gpu.name)
-    alone = Parametric(alpha_c_s=0.0, beta_c_s=1.0)
-    profile = replace(measured, throughput={gpu.name: alone}, power={gpu.name: BUSY})
+    shared = curves_of(fits)
+    profile = Profile(
+        name=curves,
+        throughput={gpu.name: Parametric(alpha_c_s=0.0, beta_c_s=1.0)},
+        power={gpu.name: BUSY},
+        base_batch=1.0,
+        memory=shared.memory,
+        sharing={gpu.name: shared.sharing},
+        source=shared.source,
+    )
     groups = [replace(group, gpu_type=gpu.name) for group in given.cluster.node_groups]
     return replace(
         given,
