@@ -1,12 +1,15 @@
-"""Functions of a record that remember their last values: by identity, and within a stated bound."""
+"""What remembers its last values, within a stated bound: functions of a record, and batches."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, wraps
+from threading import Lock
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 Of = TypeVar("Of")
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class _Same(Generic[Of]):
@@ -44,3 +47,26 @@ def per_record(
         return of
 
     return decorate
+
+
+class Remembered(Generic[Key, Value]):
+    """The last values by key, at most `maxsize`; those that are missing are made together."""
+
+    def __init__(self, maxsize: int) -> None:
+        self._most, self._known, self._using = maxsize, OrderedDict[Key, Value](), Lock()
+
+    def of(
+        self, keys: Sequence[Key], make: Callable[[Sequence[Key]], Sequence[Value]]
+    ) -> list[Value]:
+        """Return the values of keys; `make` returns those of keys that are not known."""
+        with self._using:
+            found = {key: self._known[key] for key in keys if key in self._known}
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        found.update(zip(missing, make(missing), strict=True) if missing else ())
+        with self._using:
+            for key, value in found.items():
+                self._known[key] = value
+                self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return [found[key] for key in keys]

@@ -5,11 +5,13 @@ floor and power is linear in speed, above it is cubic. The form and the constant
 own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power caps, not clocks.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ronda.formulations.models.rated import rates_and_watts
-from ronda.formulations.models.throughput import model_of, speed_and_share
+from ronda.formulations.models.throughput import measured_steps, model_of, speed_and_share
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Option
@@ -69,6 +71,31 @@ def speed_and_watts(
     speed, share = speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
     each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, share)
     return speed, np.broadcast_to(np.asarray(gpus) * each_w, speed.shape)
+
+
+def measured_speeds_and_watts(
+    profiles: Sequence[Profile],
+    gpu_type: GpuType,
+    gpus: Floats,
+    nodes: Floats,
+    batch: Floats,
+    clock: Floats,
+) -> tuple[Floats, Floats]:
+    """Return (X, R) what `speed_and_watts` says of profiles with measured steps, in one pass.
+
+    Configurations are (R,).
+    """
+    shape = len(profiles), len(gpus)
+    which = np.repeat(np.arange(len(profiles)), len(gpus))
+    ways = (np.tile(column, len(profiles)) for column in (gpus, nodes, batch, clock))
+    step = measured_steps(profiles, gpu_type, which, *ways)
+    speed = np.nan_to_num(batch / step.seconds.reshape(shape), nan=0.0)
+    share = np.nan_to_num(step.sync_share.reshape(shape), nan=0.0)
+    each_w = [
+        mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, own)
+        for profile, own in zip(profiles, share, strict=True)
+    ]
+    return speed, np.asarray(gpus * np.array(each_w))
 
 
 def job_power_w(

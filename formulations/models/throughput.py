@@ -18,14 +18,21 @@ limits on the local batch the fastest is taken.
 All functions broadcast over their numeric arguments.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ronda.formulations.models.rated import rates_and_watts
-from ronda.formulations.models.tabular import fastest_passes, measured_phases
-from ronda.instances.arrays import Floats
+from ronda.formulations.models.tabular import (
+    cells,
+    fastest_passes,
+    measured_phases,
+    stacked,
+    table_of,
+)
+from ronda.instances.arrays import Floats, Rows
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, Profile, Rated, Rigid, Tabular, Throughput
@@ -47,7 +54,7 @@ class Step:
     passes: Floats
 
 
-def slowdown(phi: float, clock: ArrayLike) -> Floats:
+def slowdown(phi: float | Floats, clock: ArrayLike) -> Floats:
     """Return by how much computing takes longer at a clock: ``phi / s + 1 - phi``."""
     return np.asarray(phi / np.asarray(clock, dtype=float) + (1.0 - phi))
 
@@ -74,7 +81,12 @@ def phases(
 ) -> tuple[Floats, Floats]:
     """Return C and X of the module's formula in seconds; NaN where nothing was measured."""
     if isinstance(model, Tabular):
-        compute, exposed = measured_phases(model, gpus, nodes, local_batch)
+        n, spread, batch = np.broadcast_arrays(
+            *(np.asarray(x, dtype=float) for x in (gpus, nodes, local_batch))
+        )
+        table = table_of(model)
+        cell = cells(table, np.zeros(n.shape, dtype=np.int64), n, spread)
+        compute, exposed = measured_phases(table, cell, batch)
         return np.asarray(compute * slowdown(model.phi, clock)), exposed
     batch = np.asarray(local_batch, dtype=float)
     compute = (model.alpha_c_s + model.beta_c_s * batch) * slowdown(model.phi, clock)
@@ -110,18 +122,49 @@ def fastest_step(
     n, spread, whole, s, across = np.broadcast_arrays(
         *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock, racks))
     )
-    least, most = profile.min_local_batch, _most(profile, gpu_type)
     if isinstance(model, Tabular):
-        passes = fastest_passes(model, n, spread, whole, slowdown(model.phi, s), least, most)
-    else:
-        # T(m) does not fall with m for gamma >= 1 (Minkowski's inequality): fewest passes win.
-        with np.errstate(divide="ignore"):
-            passes = np.maximum(np.ceil(whole / (n * most) * (1 - ROUNDING)), 1.0)
-        fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
-        passes = np.where(fits, passes, 0.0)
+        ways = (x.ravel() for x in (n, spread, whole, s))
+        only = np.zeros(n.size, dtype=np.int64)
+        step = measured_steps([profile], gpu_type, only, *ways)
+        return Step(*(x.reshape(n.shape) for x in (step.seconds, step.sync_share, step.passes)))
+    least, most = profile.min_local_batch, _most(profile, gpu_type)
+    # T(m) does not fall with m for gamma >= 1 (Minkowski's inequality): fewest passes win.
+    with np.errstate(divide="ignore"):
+        passes = np.maximum(np.ceil(whole / (n * most) * (1 - ROUNDING)), 1.0)
+    fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
+    passes = np.where(fits, passes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         compute, exposed = phases(model, n, spread, whole / (n * passes), s, across)
         seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
+        return Step(seconds, np.asarray(exposed / seconds), passes)
+
+
+def measured_steps(
+    profiles: Sequence[Profile],
+    gpu_type: GpuType | str,
+    which: Rows,
+    gpus: Floats,
+    nodes: Floats,
+    batch: Floats,
+    clock: Floats,
+) -> Step:
+    """Return the fastest iterations of ways (X,) to run, each of one `which` of some profiles.
+
+    All have a `Tabular` of the GPU type; the rest is as in `fastest_step`.
+    """
+    models = [model_of(profile, gpu_type) for profile in profiles]
+    measured = [model for model in models if isinstance(model, Tabular)]
+    tables = table_of(measured[0]) if len(models) == 1 else stacked(measured)
+    limits = [
+        (m.phi, p.min_local_batch, _most(p, gpu_type))
+        for m, p in zip(measured, profiles, strict=True)
+    ]
+    phi, least, most = np.array(limits).T[:, which]
+    cell, slow = cells(tables, which, gpus, nodes), slowdown(phi, clock)
+    passes = fastest_passes(tables, cell, batch / gpus, slow, least, most)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        compute, exposed = measured_phases(tables, cell, batch / (gpus * passes))
+        seconds = np.where(passes > 0, passes * compute * slow + exposed, np.nan)
         return Step(seconds, np.asarray(exposed / seconds), passes)
 
 

@@ -12,7 +12,7 @@ from ronda.formulations.models.throughput import model_of
 from ronda.formulations.per_record import per_record
 from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option
-from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid
+from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid, Tabular
 from ronda.instances.round import Round
 
 
@@ -70,6 +70,7 @@ class Application:
         model = model_of(profile, shape.pool.gpu_type)
         self.rigid = isinstance(model, Rigid)
         self.rated = model if isinstance(model, Rated) else None
+        self.tabular = isinstance(model, Tabular)
         self.minds_racks = (
             shape.pool.racks > 1 and isinstance(model, Parametric) and model.minds_racks
         )

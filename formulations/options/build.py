@@ -4,34 +4,27 @@ Jobs of one application in one pool choose from the rows of one `Grid`: each of 
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.efficiency import efficiency, scales_at
-from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.options.application import Application, application_of, applications
+from ronda.formulations.options.grid import Grid, Terms, grids
 from ronda.formulations.options.rated import Told, rated_ways
 from ronda.formulations.options.table import (
     BATCH,
     CLOCK,
-    CLUSTER,
     COLUMNS,
     FLOATS_FROM,
-    GPUS,
-    NODE,
-    POOL,
-    RACK,
     RATE,
-    SPAN,
     WATTS,
     OptionTable,
     columns_of,
-    rivals,
     runs_as,
 )
+from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.profile import NoiseScale
@@ -41,35 +34,6 @@ from ronda.instances.round import Round
 TOGETHER = 1024
 # Up to this many jobs are answered one by one, and the answers remembered for later rounds.
 FEW = 32
-
-
-class Terms(NamedTuple):
-    """What jobs that choose from a grid together have in common.
-
-    Clock fractions (ascending), global batches, GPU counts (those of the ladder within the jobs'
-    limits, and what was asked for), and whether dominated rows are dropped (`prune`) and watts
-    matter in that (`mind_power`).
-    """
-
-    clocks: tuple[float, ...]
-    batches: tuple[float, ...]
-    counts: tuple[int, ...]
-    prune: bool
-    mind_power: bool
-
-
-class Grid(NamedTuple):
-    """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
-
-    `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
-    rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
-    `ronda.formulations.options.table.rivals`, if rows that are dominated are to be dropped. What
-    its own batch beats has no row then.
-    """
-
-    ways: Floats
-    batch: Rows
-    rivals: Floats | None
 
 
 class Offer(NamedTuple):
@@ -158,21 +122,23 @@ def _offered(
             key = (job.profile, job.partition, job.gpu_types, job.batch, counts, chooses)
             alike.setdefault(key, []).append(j)
     nobody = np.empty(0, dtype=np.int64)
-    parts, ways, offset = [Offer(nobody, nobody, np.empty(0))], [np.empty((COLUMNS, 0))], 0
-    told = list[Told]()
+    told, choosing = list[Told](), list[tuple[list[int], Application, Terms]]()
     for members in alike.values():
         checkpoint()
-        numbers, like = np.array(members), jobs[members[0]]
-        noises = [jobs[j].noise for j in members]
+        like = jobs[members[0]]
         for of in applications(round, like.job):
             if of.rated is not None:
                 told += [Told(j, jobs[j].job, of, elastic) for j in members]
                 continue
-            terms = _terms(of, like, elastic and not of.rigid, flags)
-            which, way, rate = offers(of, terms, noises)
-            parts.append(Offer(numbers[which], way + offset, rate))
-            ways.append(_grid(of, terms).ways)
-            offset += ways[-1].shape[1]
+            choosing.append((members, of, _terms(of, like, elastic and not of.rigid, flags)))
+    parts, ways, offset = [Offer(nobody, nobody, np.empty(0))], [np.empty((COLUMNS, 0))], 0
+    made = grids([(of, terms) for _, of, terms in choosing])
+    for (members, of, terms), grid in zip(choosing, made, strict=True):
+        checkpoint()
+        which, way, rate = offers(grid, of, terms, [jobs[j].noise for j in members])
+        parts.append(Offer(np.array(members)[which], way + offset, rate))
+        ways.append(grid.ways)
+        offset += grid.ways.shape[1]
     prune, mind_power = flags
     whose, rows = rated_ways(told, prune=prune, mind_power=mind_power)
     parts.append(Offer(whose, offset + np.arange(len(whose)), rows[RATE]))
@@ -241,16 +207,21 @@ def _current_rates(round: Round, running: Sequence[JobState]) -> list[float]:
     return rates
 
 
-def offers(of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
+_last = Remembered[tuple[Application, Terms, NoiseScale | None], Offer](maxsize=512)
+
+
+def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
     """Return the rows of a grid for jobs of some noise (gradient noise scale), by their position.
 
     A noise of None: every sample counts fully.
     """
     if len(noises) <= FEW:
-        parts = [_offer(of, terms, noise) for noise in noises]
+        parts = _last.of(
+            [(of, terms, noise) for noise in noises],
+            lambda missing: [_rows(grid, of, terms, [noise]) for _, _, noise in missing],
+        )
         which = np.arange(len(parts)).repeat([len(part.way) for part in parts])
         return _joined(parts)._replace(job=which)
-    grid = _grid(of, terms)
     parts = []
     for at in range(0, len(noises), TOGETHER):
         checkpoint()
@@ -259,63 +230,11 @@ def offers(of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -
     return _joined(parts)
 
 
-@lru_cache(maxsize=512)
-def _offer(of: Application, terms: Terms, noise: NoiseScale | None) -> Offer:
-    """Return the rows for one job."""
-    checkpoint()
-    return _rows(_grid(of, terms), of, terms, [noise])
-
-
 def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
     """Return the rows of a grid that jobs of some noise have, by their position, ascending."""
     kept, rates = _choose(of, terms, grid, noises)
     which, way = kept.nonzero()
     return Offer(which, way, rates[kept])
-
-
-@lru_cache(maxsize=1024)
-def _grid(of: Application, terms: Terms) -> Grid:
-    """Return the grid of some terms, some 10 KiB.
-
-    Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
-    lowest.
-    """
-    shape, batches = of.shape, np.array(terms.batches)
-    gpus, span = np.array(_spans(of, terms.counts), dtype=np.int64).reshape(-1, 2).T
-    n, s = gpus[:, None, None], np.array(terms.clocks)[:, None]
-    racks = np.where(span == CLUSTER, shape.pool.racks, 1)[:, None, None]
-    nodes = -(-n // shape.pool.gpus_per_node)
-    speed, power_w = speed_and_watts(of.profile, shape.pool.gpu_type, n, nodes, batches, s, racks)
-    clock = np.broadcast_to(s, speed.shape)
-    if terms.prune and not terms.mind_power:
-        best = speed.argmax(axis=1, keepdims=True)
-        clock, speed, power_w = (np.take_along_axis(x, best, 1) for x in (clock, speed, power_w))
-    each = speed.shape[1] * len(batches)
-    ways = np.ones((COLUMNS, len(gpus) * each))
-    ways[POOL], ways[GPUS], ways[SPAN] = shape.index, gpus.repeat(each), span.repeat(each)
-    ways[CLOCK:] = np.array(np.broadcast_arrays(clock, batches, speed, power_w)).reshape(4, -1)
-    batch = np.broadcast_to(np.arange(len(batches)), speed.shape).ravel()
-    if not terms.prune:
-        return Grid(ways, batch, None)
-    costs = [ways[GPUS], ways[SPAN] == RACK, ways[SPAN] == CLUSTER]
-    if terms.mind_power:
-        costs.append(ways[WATTS])
-    others = rivals(ways[RATE], len(batches), np.array(costs))
-    left = np.flatnonzero(ways[RATE] > others[0, batch, np.arange(len(batch))])
-    return Grid(ways[:, left], batch[left], others[:, :, left])
-
-
-def _spans(of: Application, counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return GPU counts and how far these may reach: a rack is an offer only if it is faster."""
-    rows = []
-    for n in counts:
-        if n <= of.shape.pool.gpus_per_node:
-            rows.append((n, NODE))
-            continue
-        if of.minds_racks and n <= of.shape.rack_gpus:
-            rows.append((n, RACK))
-        rows.append((n, CLUSTER))
-    return rows
 
 
 def _choose(

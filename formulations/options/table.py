@@ -172,8 +172,10 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
     return chosen
 
 
-def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
-    """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
+def rivals(
+    speed: Floats, batch: Rows, batches: int, level: Rows, below: Mask, power_w: Floats
+) -> Floats:
+    """Return (2, X, B, R) how fast rows of each batch are that cost no more than each row.
 
     An option is dominated if one of them is worth as much; they are known without the job, which
     only says what a sample of each batch is worth. Of options that are equal in all, the first is
@@ -181,23 +183,32 @@ def rivals(speed: Floats, batches: int, costs: Floats) -> Floats:
 
     Parameters
     ----------
-    speed, batches
-        (R,) samples per second; the rows of each configuration are one for each batch.
-    costs
-        (D, R) what each row takes of everything that matters.
+    speed, power_w
+        (X, R) samples per second of the rows of some applications, and watts: all 0 where they do
+        not matter.
+    batch, batches
+        (R,) which batch, of how many, each row has.
+    level, below
+        (R,) number of what each row takes but for watts, ascending, and (L, L) whether a level
+        (second) takes no more of anything than another one.
     """
-    others = np.arange(len(speed))
-    cheap = np.ones((len(speed), len(speed)), dtype=bool)  # [row, other]
-    for cost in costs:
-        cheap &= cost <= cost[:, None]
-    equal = cheap & cheap.T
-    first = cheap & ~(equal & (others >= others[:, None]))
-    later = equal & (others > others[:, None])
-    best = [
-        np.where(beats, speed, 0.0).reshape(len(speed), len(speed) // batches, batches)
-        for beats in (first, later)
-    ]
-    return np.asarray(np.max(best, axis=2, initial=0.0).transpose(0, 2, 1))
+    found = np.zeros((2, len(speed), batches, speed.shape[1]))
+    x, rows = np.arange(len(speed))[:, None], np.arange(speed.shape[1])
+    order = np.argsort(power_w, axis=1, kind="stable")
+    own = (batch == np.arange(batches)[:, None])[:, order]  # (B, X, R)
+    counts = below[:, level[order]][:, None] & own  # (L, B, X, R)
+    most = np.maximum.accumulate(np.where(counts, speed[x, order], 0.0), axis=3)
+    found[0][x, :, order[:, 1:]] = most[level[order[:, 1:]], :, x, rows[:-1]]
+    alike = np.lexsort(np.broadcast_arrays(-rows, power_w, level))  # later ones first
+    key = (np.diff(level[alike]) != 0) | (np.diff(power_w[x, alike]) != 0)
+    key, step = np.cumsum(np.insert(key, 0, True, axis=1), axis=1), 1
+    while (same := key[:, step:] == key[:, :-step]).any():
+        which, at = same.nonzero()
+        other, row = alike[which, at], alike[which, at + step]
+        place = 1, which, batch[other], row
+        found[place] = np.maximum(found[place], speed[which, other])
+        step += 1
+    return found
 
 
 TOGETHER = 32_768

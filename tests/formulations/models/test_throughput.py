@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from model_rate import work_rate
 from ronda.formulations.models.throughput import (
     fastest_step,
+    measured_steps,
     phases,
     samples_per_s,
     speed_and_share,
@@ -255,6 +256,34 @@ def test_tabular_passes_against_brute_force(known, data, gpus, batch, clock):
         assert np.isnan(step.seconds)
     else:
         assert step.seconds == pytest.approx(np.nanmin(trial), rel=1e-9)
+
+
+def test_tables_that_are_stacked_give_what_each_gives_alone():
+    """Cells, limits and the share that the clock slows are those of each row's own profile."""
+    other = Tabular(
+        gpus=(1, 1, 4, 4, 8),
+        nodes=(1, 1, 1, 2, 1),
+        local_batch=(1.0, 8.0, 2.0, 2.0, 1.0),
+        step_s=(0.3, 1.9, 0.9, 1.2, 0.4),
+        sync_s=(0.1, 0.4, 0.5, 0.8, 0.2),
+    )
+    profiles = [
+        profile(TABULAR),
+        profile(other, max_local_batch=4.0),
+        profile(other, min_local_batch=1.5),
+        profile(TABULAR, memory=Memory(base_gib=0.0, model_gib=0.0, sample_gib=5.0)),
+    ]
+    columns = [[1, 1, 4, 4, 8, 2], [1, 1, 1, 2, 1, 1], [4.0, 12.0, 16.0, 8.0, 16.0, 4.0]]
+    ways = [np.tile(np.array(column, dtype=float), 2) for column in columns]
+    clock = np.repeat([1.0, 0.5], 6)
+    which = np.repeat(np.arange(len(profiles)), len(clock))
+    many = [np.tile(column, len(profiles)) for column in (*ways, clock)]
+    together = measured_steps(profiles, V100, which, *many)
+    alone = [fastest_step(own, V100, *ways, clock) for own in profiles]
+    for name in ("seconds", "sync_share", "passes"):
+        expected = np.concatenate([getattr(step, name) for step in alone])
+        np.testing.assert_array_equal(getattr(together, name), expected)
+    assert len({step.seconds.tobytes() for step in alone}) == len(profiles)
 
 
 def test_arrays_broadcast():

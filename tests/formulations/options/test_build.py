@@ -447,14 +447,15 @@ def test_dominance_against_brute_force(data, jobs, clocks):
     rate, power, offered = (np.array(draw(jobs * len(each))).reshape(jobs, -1) for _ in range(3))
     rate, power, offered = rate.astype(float), power.astype(float), offered > 0
     batch, worth = np.arange(len(each)) % clocks, np.array([1.0, 2.0, 0.5])[:clocks]
-    for mask, speed, p in zip(offered, rate, power, strict=True):
-        r, speed = worth[batch] * speed, np.where(mask, speed, 0.0)
+    level = np.arange(len(each)) // clocks
+    below = np.array([[m <= n and b in (a, NODE) for m, b in SIZES] for n, a in SIZES])
+    found = rivals(np.where(offered, rate, 0.0), batch, clocks, level, below, power)
+    for x, (mask, speed, p) in enumerate(zip(offered, rate, power, strict=True)):
+        r = worth[batch] * speed
         keys = list(zip(r, -gpus, -p, strict=True))
         expected = survivors((mask & (r > 0)).nonzero()[0].tolist(), keys, span)
-        costs = np.array([gpus, span == RACK, span == CLUSTER, p])
-        first, later = worth[:, None] * rivals(speed, clocks, costs)
-        r = worth[batch] * speed
-        kept = (r > first.max(axis=0)) & (r >= later.max(axis=0))
+        first, later = worth[:, None] * found[:, x]
+        kept = mask & (r > first.max(axis=0)) & (r >= later.max(axis=0))
         assert kept.nonzero()[0].tolist() == expected
 
 

@@ -1,0 +1,175 @@
+"""Grids: all ways to run an application in a pool on some terms, as they are before jobs ask.
+
+Grids of measured step times that are asked for together are made together.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.formulations.clock import checkpoint
+from ronda.formulations.models.power import measured_speeds_and_watts, speed_and_watts
+from ronda.formulations.options.application import Application, PoolShape
+from ronda.formulations.options.table import (
+    BATCH,
+    CLOCK,
+    CLUSTER,
+    COLUMNS,
+    GPUS,
+    NODE,
+    POOL,
+    RACK,
+    RATE,
+    SPAN,
+    WATTS,
+    rivals,
+)
+from ronda.formulations.per_record import Remembered
+from ronda.instances.arrays import Floats, Mask, Rows
+
+
+class Terms(NamedTuple):
+    """What jobs that choose from a grid together have in common.
+
+    Clock fractions (ascending), global batches, GPU counts (those of the ladder within the jobs'
+    limits, and what was asked for), and whether dominated rows are dropped (`prune`) and watts
+    matter in that (`mind_power`).
+    """
+
+    clocks: tuple[float, ...]
+    batches: tuple[float, ...]
+    counts: tuple[int, ...]
+    prune: bool
+    mind_power: bool
+
+
+class Grid(NamedTuple):
+    """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
+
+    `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
+    rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
+    `ronda.formulations.options.table.rivals`, if rows that are dominated are to be dropped. What
+    its own batch beats has no row then.
+    """
+
+    ways: Floats
+    batch: Rows
+    rivals: Floats | None
+
+
+Asked = tuple[Application, Terms]
+"""What a grid is of."""
+
+_last = Remembered[Asked, Grid](maxsize=1024)
+
+
+def grids(asked: Sequence[Asked]) -> list[Grid]:
+    """Return the grids of applications on some terms; the last ones are remembered."""
+    return _last.of(asked, _made)
+
+
+class _Ways(NamedTuple):
+    """Configurations (R,), ordered by GPUs, span, clock and batch.
+
+    A level is a pair of GPUs and span; `below` (L, L) tells of each pair of levels whether the
+    second takes no more than the first.
+    """
+
+    gpus: Floats
+    span: Floats
+    nodes: Floats
+    racks: Floats
+    clock: Floats
+    batch: Floats
+    level: Rows
+    below: Mask
+
+
+@lru_cache(maxsize=256)
+def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
+    """Return all configurations on some terms."""
+    levels = _levels(shape, terms.counts, minds_racks)
+    each = len(terms.clocks) * len(terms.batches)
+    of_level = np.array(levels, dtype=float).reshape(-1, 2).T
+    gpus, span = of_level.repeat(each, axis=1)
+    below = of_level[0] <= of_level[0][:, None]
+    for kind in (RACK, CLUSTER):
+        own = of_level[1] == kind
+        below &= own <= own[:, None]
+    return _Ways(
+        gpus,
+        span,
+        np.ceil(gpus / shape.pool.gpus_per_node),
+        np.where(span == CLUSTER, shape.pool.racks, 1.0),
+        np.tile(np.repeat(terms.clocks, len(terms.batches)), len(levels)),
+        np.tile(terms.batches, len(levels) * len(terms.clocks)),
+        np.repeat(np.arange(len(levels)), each),
+        below,
+    )
+
+
+def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[tuple[int, int]]:
+    """Return GPU counts and how far these may reach: a rack is an offer only if it is faster."""
+    rows = []
+    for n in counts:
+        if n <= shape.pool.gpus_per_node:
+            rows.append((n, NODE))
+            continue
+        if minds_racks and n <= shape.rack_gpus:
+            rows.append((n, RACK))
+        rows.append((n, CLUSTER))
+    return rows
+
+
+def _made(asked: Sequence[Asked]) -> list[Grid]:
+    """Make grids; those of the same configurations together."""
+    alike = dict[tuple[PoolShape, Terms, bool], list[Application]]()
+    for of, terms in asked:
+        alike.setdefault((of.shape, terms, of.minds_racks), []).append(of)
+    found = dict[Asked, Grid]()
+    for key, members in alike.items():
+        checkpoint()
+        shape, terms, _ = key
+        made = _grids(shape, terms, _ways(*key), *_speeds(members, _ways(*key)))
+        found.update(((of, terms), grid) for of, grid in zip(members, made, strict=True))
+    return [found[key] for key in asked]
+
+
+def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
+    """Return (X, R) samples per second and watts; in one pass if all steps are measured."""
+    gpu_type = members[0].shape.pool.gpu_type
+    own = ways.gpus, ways.nodes, ways.batch, ways.clock
+    if all(of.tabular for of in members):
+        return measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
+    each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
+    return np.array([speed for speed, _ in each]), np.array([watts for _, watts in each])
+
+
+def _grids(
+    shape: PoolShape, terms: Terms, ways: _Ways, speed: Floats, power_w: Floats
+) -> Iterator[Grid]:
+    """Yield the grids of configurations with these speeds and watts (X, R).
+
+    Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
+    lowest.
+    """
+    some, batches = speed.shape, len(terms.batches)
+    rows = np.ones((COLUMNS, *some))
+    rows[POOL], rows[GPUS], rows[SPAN] = shape.index, ways.gpus, ways.span
+    rows[CLOCK], rows[BATCH], rows[RATE], rows[WATTS] = ways.clock, ways.batch, speed, power_w
+    batch, level = np.tile(np.arange(batches), some[1] // batches), ways.level
+    if terms.prune and not terms.mind_power:
+        by_clock = rows.reshape(COLUMNS, len(speed), -1, len(terms.clocks), batches)
+        fastest = by_clock[RATE].argmax(axis=2)[None, :, :, None]
+        rows = np.take_along_axis(by_clock, fastest, axis=3).reshape(COLUMNS, len(speed), -1)
+        batch, level = batch[: rows.shape[2]], level[:: len(terms.clocks)]
+    if not terms.prune:
+        yield from (Grid(own, batch, None) for own in rows.transpose(1, 0, 2))
+        return
+    watts = rows[WATTS] if terms.mind_power else np.zeros_like(rows[WATTS])
+    others = rivals(rows[RATE], batch, batches, level, ways.below, watts)
+    for x, own in enumerate(rows.transpose(1, 0, 2)):
+        left = np.flatnonzero(own[RATE] > others[0, x, batch, np.arange(len(batch))])
+        yield Grid(own[:, left], batch[left], others[:, x, :, left].transpose(1, 2, 0))
