@@ -6,10 +6,11 @@ nothing happens.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
+from typing import TypeVar
 
 from ronda.instances.errors import InputError
 
@@ -64,6 +65,11 @@ class Deadline:
         return self.left() <= 0
 
 
+BETWEEN = 128
+"""Short steps between two looks at the clock: a millisecond or so."""
+
+Item = TypeVar("Item")
+
 _END: ContextVar[float] = ContextVar("ronda.end", default=float("inf"))
 _CANCELLED: ContextVar[Event | None] = ContextVar("ronda.cancelled", default=None)
 
@@ -79,6 +85,14 @@ def checkpoint() -> None:
     cancelled = _CANCELLED.get()
     if cancelled is not None and cancelled.is_set():
         raise OutOfTimeError
+
+
+def watched(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items, with a `checkpoint` at every `BETWEEN` of them: for steps that take little."""
+    for i, item in enumerate(items):
+        if not i % BETWEEN:
+            checkpoint()
+        yield item
 
 
 @contextmanager

@@ -72,8 +72,9 @@ def _lasting_w(round: Round) -> float:
         used.update(node for node, _ in held.placement)
         if seconds_left(round, state, held.option) >= round.window_s:
             found += max(0.0, extra_w(round, held.option))
-    resting = set(range(len(topology.node_gpus))) - used
-    asleep = [n for n in resting if topology.sleep_w[n] < topology.awake_w[n]]
+    rests = topology.sleep_w < topology.awake_w
+    rests[sorted(used)] = False
+    asleep = np.flatnonzero(rests)
     return found + max(0.0, float(node_w(topology, asleep).sum()) - base_w(round))
 
 

@@ -165,7 +165,7 @@ class Topology:
         return float(self.awake_w.sum())
 
 
-class Cluster(Record, frozen=True, kw_only=True):
+class Cluster(Record, frozen=True, kw_only=True, dict=True):
     """All nodes that a scheduler commands.
 
     Attributes

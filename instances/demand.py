@@ -18,7 +18,7 @@ START = "2020-01-01T00:00:00"
 """When an instance begins that does not say: at midnight."""
 
 
-class Demand(Record, frozen=True, kw_only=True):
+class Demand(Record, frozen=True, kw_only=True, dict=True):
     """Nodes that jobs need over time, in steps of equal length: what a sleep controller sees.
 
     Attributes

@@ -12,7 +12,7 @@ from ronda.instances.profile import NoiseScale
 from ronda.instances.sharing import Mode
 
 
-class Estimate(Record, frozen=True, kw_only=True):
+class Estimate(Record, frozen=True, kw_only=True, gc=False):
     """What is believed about a job's total work and how surely.
 
     Attributes
@@ -31,7 +31,7 @@ class Estimate(Record, frozen=True, kw_only=True):
     quantiles: tuple[Positive, ...] = ()
 
 
-class Truth(Record, frozen=True, kw_only=True):
+class Truth(Record, frozen=True, kw_only=True, gc=False):
     """What will happen; only the driver and the clairvoyant bound read it.
 
     Attributes
@@ -62,7 +62,7 @@ class Truth(Record, frozen=True, kw_only=True):
         return self.failures[retries] if ends and retries is not None else self.work
 
 
-class Costs(Record, frozen=True, kw_only=True):
+class Costs(Record, frozen=True, kw_only=True, gc=False):
     """Seconds that a job holds its GPUs without progress.
 
     What is left of such a pause when the job is stopped is still owed when it resumes (the Helios
@@ -109,7 +109,7 @@ class Costs(Record, frozen=True, kw_only=True):
         return self.scale_s if running and self.scale_s is not None else self.restart(gpus)
 
 
-class Job(Record, frozen=True, kw_only=True):
+class Job(Record, frozen=True, kw_only=True, gc=False):
     """A training job as it is submitted.
 
     Attributes
@@ -179,7 +179,7 @@ class Job(Record, frozen=True, kw_only=True):
     fusible: Name | None = None
 
 
-class Option(Record, frozen=True, kw_only=True):
+class Option(Record, frozen=True, kw_only=True, gc=False):
     """One way to run one job.
 
     Attributes
@@ -236,7 +236,7 @@ class Option(Record, frozen=True, kw_only=True):
         return self.gpus / self.width
 
 
-class Allocation(Record, frozen=True, kw_only=True):
+class Allocation(Record, frozen=True, kw_only=True, gc=False):
     """An option together with the nodes that realise it.
 
     Attributes
@@ -308,7 +308,7 @@ def used_nodes(allocations: Iterable[Allocation]) -> set[int]:
     return {node for held in allocations for node, _ in held.placement}
 
 
-class JobState(Record, frozen=True, kw_only=True):
+class JobState(Record, frozen=True, kw_only=True, gc=False):
     """A live job in a round. It stays the same object until something about the job changes.
 
     Attributes

@@ -180,7 +180,7 @@ class Memory(Record, frozen=True, kw_only=True):
     sample_gib: NonNegative = 0.0
 
 
-class NoiseScale(Record, frozen=True, kw_only=True):
+class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
     """Gradient noise scale now, by global batch size (linear between entries, constant outside).
 
     Statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the

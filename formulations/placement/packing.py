@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
 from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
@@ -75,8 +75,7 @@ class Packing:
         With `scratch` blocks forget where they are, and only whole nodes and pinned jobs stay.
         """
         whole, wide = self.nodes.whole, []
-        for request in requests:
-            checkpoint()
+        for request in watched(requests):
             if request.held and self._hold(request, scratch):
                 continue
             if request.gpus < whole:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ronda.formulations.bit_sets import bits_of
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import watched
 from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
 from ronda.formulations.placement.packing import pack
@@ -172,7 +172,8 @@ def place(
         packing = pack(nodes, requests, power)
         power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
-            placements[jobs[order]] = tuple(sorted([(names[node], gpus) for node, gpus in pieces]))
+            on = [(names[node], gpus) for node, gpus in pieces]
+            placements[jobs[order]] = tuple(sorted(on) if len(on) > 1 else on)
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
 
 
@@ -190,8 +191,7 @@ def _requests(
     one_pool = len(round.cluster.topology.pools) == 1 and not round.cluster.out
     position = [nodes.position for nodes in free_lists(round.cluster)]
     asked: dict[int, list[PoolRequest]] = {}
-    for order, (job, option) in enumerate(chosen.items()):
-        checkpoint()
+    for order, (job, option) in enumerate(watched(chosen.items())):
         kept = stays.get(job)
         there = () if kept is None else kept.placement
         request = PoolRequest(

@@ -70,6 +70,5 @@ def nodes_of(found: Ways) -> Nodes:
 
 def _awake_w(round: Round, topology: Topology) -> list[float]:
     """Return the watts of each node as its class has them: those asleep with what waking takes."""
-    waking = [n for n in round.asleep if topology.waking_w[n] > 0]
-    awake: list[float] = node_w(topology, woken=waking).tolist()
+    awake: list[float] = node_w(topology, woken=round.asleep).tolist()
     return awake
