@@ -13,9 +13,17 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.opt import TerminationCondition
 
-from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.form import LinearForm, Outcome, found, linear_form, nothing, proof
+from ronda.solvers.exact.form import (
+    Effort,
+    LinearForm,
+    Outcome,
+    found,
+    linear_form,
+    nothing,
+    proof,
+    too_late,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +52,21 @@ _STOP = {
 }
 
 
-def solve(
-    model: Any,
-    *,
-    through: str,
-    deadline: Deadline | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    reserve_s: float = 0.0,
-) -> Outcome:
+def solve(model: Any, *, through: str, **effort: Any) -> Outcome:
     """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`.
 
     `through` is Pyomo's name of the interface.
     """
-    deadline = deadline or Deadline()
-    began = deadline.elapsed()
+    asked = Effort(**effort)
+    deadline, began = asked.deadline, asked.deadline.elapsed()
     form = linear_form(model)
     named, solver = OPTIONS[through], pyo.SolverFactory(through)
-    left_s = deadline.left() - reserve_s
+    left_s = asked.left_s
     if named.whole and isfinite(left_s):
         left_s = floor(left_s)
     if left_s <= 0:
-        return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
-    solver.options[named.gap], solver.options[named.seed] = gap, seed % 2**31
+        return too_late(form)
+    solver.options[named.gap], solver.options[named.seed] = asked.gap, asked.seed % 2**31
     if named.threads:
         solver.options[named.threads] = 1
     if isfinite(left_s):

@@ -19,11 +19,20 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.form import LinearForm, Outcome, found, known_start, nothing, proof, solved
+from ronda.solvers.exact.form import (
+    Effort,
+    LinearForm,
+    Outcome,
+    found,
+    known_start,
+    nothing,
+    proof,
+    solved,
+    too_late,
+)
 from ronda.solvers.exact.highs import highs_of
 
 UNITS = 2.0**10
@@ -56,17 +65,9 @@ def executable() -> str | None:
     return program
 
 
-def solve_form(
-    form: LinearForm,
-    *,
-    deadline: Deadline | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    start: Floats | None = None,
-    reserve_s: float = 0.0,
-) -> Outcome:
-    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve_form`."""
-    deadline = deadline or Deadline()
+def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
+    """Solve a model given as arrays."""
+    deadline, gap = effort.deadline, effort.gap
     began = deadline.elapsed()
     program = executable()
     if program is None:
@@ -77,15 +78,15 @@ def solve_form(
         if highs_of(_least(form)).writeModel(str(model)) == highspy.HighsStatus.kError:
             raise InputError("cbc", "a model that cannot be written", "room in the folder TMPDIR")
         words = [program, str(model), "-threads", "0", "-timeMode", "elapsed"]
-        words += ["-ratioGap", repr(gap), "-randomCbcSeed", str(seed % 2**31)]
+        words += ["-ratioGap", repr(gap), "-randomCbcSeed", str(effort.seed % 2**31)]
         if gap < 1e-6:
             words += ["-primalTolerance", "1e-9", "-integerTolerance", "1e-9"]
         known = known_start(form, start)
         if start is not None and known is not None:
             words += ["-mips", str(_write_start(folder / "start.txt", known, start))]
-        left_s = deadline.left() - reserve_s - LATE_S
+        left_s = effort.left_s - LATE_S
         if left_s <= 0:
-            return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+            return too_late(form)
         if np.isfinite(left_s):
             words += ["-sec", f"{left_s - min(EARLY * left_s, MOST_EARLY_S):.3f}"]
         words += ["-solve", "-solution", str(answer)]
@@ -180,6 +181,6 @@ def _bound(form: LinearForm, log: str, ours: Any) -> float | None:
     return float(ours(float(written[-1]))) + side * ROUNDING
 
 
-def solve(model: Any, **search: Any) -> Outcome:
+def solve(model: Any, **effort: Any) -> Outcome:
     """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
-    return solved(model, solve_form, **search)
+    return solved(model, solve_form, Effort(**effort))

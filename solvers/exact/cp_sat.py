@@ -24,11 +24,20 @@ from typing import Any
 
 import numpy as np
 
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.form import LinearForm, Outcome, found, known_start, nothing, proof, solved
+from ronda.solvers.exact.form import (
+    Effort,
+    LinearForm,
+    Outcome,
+    found,
+    known_start,
+    nothing,
+    proof,
+    solved,
+    too_late,
+)
 
 BITS, MOST = 40, 52
 """Bits of the largest number of a row, and of the largest sum: exact in CP-SAT and in Python."""
@@ -56,21 +65,13 @@ def _cp_model() -> ModuleType:
     return cp_model
 
 
-def solve_form(
-    form: LinearForm,
-    *,
-    deadline: Deadline | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    start: Floats | None = None,
-    reserve_s: float = 0.0,
-) -> Outcome:
-    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve_form`.
+def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
+    """Solve a model given as arrays.
 
     InputError for an integer variable without bounds.
     """
     cp_model = _cp_model()
-    clock = deadline or Deadline()
+    clock = effort.deadline
     began = clock.elapsed()
     whole = _Whole(form)
     model, factor, error = whole.model(cp_model)
@@ -81,10 +82,10 @@ def solve_form(
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers, parameters.catch_sigint_signal = 1, False
-    parameters.relative_gap_limit, parameters.random_seed = gap, seed % 2**31
-    left_s = clock.left() - reserve_s
+    parameters.relative_gap_limit, parameters.random_seed = effort.gap, effort.seed % 2**31
+    left_s = effort.left_s
     if left_s <= 0:
-        return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+        return too_late(form)
     if np.isfinite(left_s):
         parameters.max_time_in_seconds = left_s
     incumbents: list[tuple[float, float]] = []
@@ -195,6 +196,6 @@ class _Whole:
         return rounded.astype(np.int64), factor, error
 
 
-def solve(model: Any, **search: Any) -> Outcome:
+def solve(model: Any, **effort: Any) -> Outcome:
     """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
-    return solved(model, solve_form, **search)
+    return solved(model, solve_form, Effort(**effort))

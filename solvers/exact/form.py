@@ -4,7 +4,7 @@ The Pyomo model stays the formulation of record.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from pyomo.common.errors import InvalidConstraintError, InvalidExpressionError
 from pyomo.core.base.objective import Objective
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
+from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
@@ -97,6 +98,31 @@ def _domains(variables: Sequence[Any]) -> tuple[Floats, Floats, Mask]:
     return *bounds, np.array(integer, dtype=bool)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long to search, and how far.
+
+    ``reserve_s`` seconds of the ``deadline`` are to be left on return; ``gap`` is the relative one
+    between solution and bound at which to stop.
+    """
+
+    deadline: Deadline = field(default_factory=Deadline)
+    gap: float = 1e-4
+    seed: int = 0
+    reserve_s: float = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Return the seconds that a solver has from now on; infinite without a limit."""
+        return self.deadline.left() - self.reserve_s
+
+
+SolveForm = Callable[[LinearForm, Effort, Floats | None], "Outcome"]
+"""A solver of models as arrays, from values (n,) of the columns on, NaN where there is none.
+
+A start that lacks an integer does not count.
+"""
+
 PROOF_GAP = 1e-9
 """Gaps below this are rounding: the solution is the optimum, not one within the gap asked for."""
 
@@ -128,6 +154,11 @@ def nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) ->
     """Return the outcome without a solution."""
     size = len(form.columns), len(form.rows)
     return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)
+
+
+def too_late(form: LinearForm) -> Outcome:
+    """Return the outcome of a search that has no time to begin."""
+    return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
 
 
 def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | None:
@@ -178,11 +209,11 @@ def found(
     )
 
 
-def solved(model: Any, solve_form: Callable[..., Outcome], **search: Any) -> Outcome:
+def solved(model: Any, solve_form: SolveForm, effort: Effort) -> Outcome:
     """Solve a Pyomo model by a solver of arrays, and load the solution into its variables."""
     form = linear_form(model)
     start = [np.nan if each.value is None else each.value for each in form.columns]
-    outcome = solve_form(form, start=np.array(start, dtype=float), **search)
+    outcome = solve_form(form, effort, np.array(start, dtype=float))
     if outcome.x is not None:
         for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)

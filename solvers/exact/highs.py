@@ -16,35 +16,26 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.form import (
     PROOF_GAP,
+    Effort,
     LinearForm,
     Outcome,
     found,
     known_start,
     nothing,
     solved,
+    too_late,
 )
 
 
-def solve_form(
-    form: LinearForm,
-    *,
-    deadline: Deadline | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    start: Floats | None = None,
-    reserve_s: float = 0.0,
-) -> Outcome:
-    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve`, but nothing is loaded.
-
-    `start` (n,) may be NaN for continuous variables; with an integer one NaN it does not count.
-    """
-    deadline = deadline or Deadline()
-    left_s = deadline.left() - reserve_s
+def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
+    """Solve a model given as arrays."""
+    deadline, gap = effort.deadline, effort.gap
+    left_s = effort.left_s
     if left_s <= 0:
-        return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+        return too_late(form)
     began = deadline.elapsed()
     highs = highs_of(form)
-    _set(highs, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed % 2**31)
+    _set(highs, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=effort.seed % 2**31)
     if gap < 1e-6:
         # HiGHS takes solutions this close for equal, whatever the gap.
         _set(highs, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9)
@@ -170,5 +161,7 @@ def solve(
     reserve_s
         Seconds that must be left when HiGHS returns.
     """
-    search = {"deadline": deadline, "gap": gap, "seed": seed, "reserve_s": reserve_s}
-    return solved(model, solve_form, **search)
+    until = deadline or Deadline()
+    return solved(
+        model, solve_form, Effort(deadline=until, gap=gap, seed=seed, reserve_s=reserve_s)
+    )

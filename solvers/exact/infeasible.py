@@ -11,7 +11,7 @@ from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.form import LinearForm, linear_form
+from ronda.solvers.exact.form import Effort, LinearForm, linear_form
 from ronda.solvers.exact.highs import highs_of, solve_form
 
 
@@ -109,7 +109,7 @@ def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> b
         row_lower=form.row_lower[rows],
         row_upper=form.row_upper[rows],
     )
-    stop = solve_form(part, deadline=deadline, gap=0.0).stop
+    stop = solve_form(part, Effort(deadline=deadline, gap=0.0)).stop
     if stop is StopReason.INFEASIBLE:
         return False
     return None if stop is StopReason.TIME_LIMIT else True

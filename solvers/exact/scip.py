@@ -15,12 +15,14 @@ from ronda.instances.arrays import Floats
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.form import (
     PROOF_GAP,
+    Effort,
     LinearForm,
     Outcome,
     found,
     known_start,
     nothing,
     solved,
+    too_late,
 )
 
 _STOP = {
@@ -48,17 +50,9 @@ class _Incumbents(pyscipopt.Eventhdlr):
         self.found.append((self.deadline.elapsed(), float(worth)))
 
 
-def solve_form(
-    form: LinearForm,
-    *,
-    deadline: Deadline | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    start: Floats | None = None,
-    reserve_s: float = 0.0,
-) -> Outcome:
-    """Solve a model given as arrays; as `ronda.solvers.exact.highs.solve_form`."""
-    deadline = deadline or Deadline()
+def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
+    """Solve a model given as arrays."""
+    deadline, gap = effort.deadline, effort.gap
     began = deadline.elapsed()
     scip, variables = _model_of(form)
     scip.setParams(
@@ -66,7 +60,7 @@ def solve_form(
             "limits/gap": gap,
             "lp/threads": 1,
             "misc/catchctrlc": True,
-            "randomization/randomseedshift": seed % 2**31,
+            "randomization/randomseedshift": effort.seed % 2**31,
         }
     )
     if gap < 1e-6:
@@ -79,9 +73,9 @@ def solve_form(
         scip.addSol(first)
     seen = _Incumbents(deadline)
     scip.includeEventhdlr(seen, "incumbents", "notes when solutions are found")
-    left_s = deadline.left() - reserve_s
+    left_s = effort.left_s
     if left_s <= 0:
-        return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+        return too_late(form)
     if np.isfinite(left_s):
         scip.setParam("limits/time", left_s)
     scip.optimize()
@@ -155,6 +149,6 @@ def _read(
     )
 
 
-def solve(model: Any, **search: Any) -> Outcome:
+def solve(model: Any, **effort: Any) -> Outcome:
     """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
-    return solved(model, solve_form, **search)
+    return solved(model, solve_form, Effort(**effort))

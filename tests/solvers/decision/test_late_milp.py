@@ -6,7 +6,7 @@ from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.decision.by_milp import CLIQUES, SECONDS_PER_OPTION, allocate
 from ronda.solvers.exact import highs
-from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.form import Effort, linear_form
 from ronda.solvers.prices.search import Search
 
 
@@ -16,7 +16,7 @@ def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatc
 
     def solve(model, **given):
         asked.append((len(model.x), given["deadline"].left(), given["reserve_s"]))
-        return highs.solve_form(linear_form(model), deadline=Deadline(1e-9))
+        return highs.solve_form(linear_form(model), Effort(deadline=Deadline(1e-9)))
 
     monkeypatch.setattr(highs, "solve", solve)
     round_ = generate.round(1024, None, "tight", 7)

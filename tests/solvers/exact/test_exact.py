@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.form import Effort, linear_form
 from ronda.solvers.exact.highs import solve, solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
 from tests.helpers import knapsacks
@@ -235,7 +235,7 @@ def test_many_solves_do_not_pile_up():
 
     def resident():
         for _ in range(50):
-            solve_form(form, gap=0)
+            solve_form(form, Effort(gap=0))
         return psutil.Process().memory_info().rss
 
     resident()
