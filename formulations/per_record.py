@@ -1,7 +1,7 @@
 """What remembers its last values, within a stated bound: functions of a record, and batches."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from threading import Lock
 from typing import Concatenate, Generic, ParamSpec, TypeVar
@@ -56,17 +56,26 @@ class Remembered(Generic[Key, Value]):
         self._most, self._known, self._using = maxsize, OrderedDict[Key, Value](), Lock()
 
     def of(
-        self, keys: Sequence[Key], make: Callable[[Sequence[Key]], Sequence[Value]]
+        self,
+        keys: Sequence[Key],
+        make: Callable[[Sequence[Key]], Iterable[tuple[Key, Value]]],
     ) -> list[Value]:
-        """Return the values of keys; `make` returns those of keys that are not known."""
+        """Return the values of keys; `make` yields those that are not known, in any order.
+
+        What it has made is remembered even if it raises.
+        """
         with self._using:
             found = {key: self._known[key] for key in keys if key in self._known}
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
-        found.update(zip(missing, make(missing), strict=True) if missing else ())
+        try:
+            found.update(make([key for key in dict.fromkeys(keys) if key not in found]))
+        finally:
+            self._remember(found)
+        return [found[key] for key in keys]
+
+    def _remember(self, found: Mapping[Key, Value]) -> None:
         with self._using:
             for key, value in found.items():
                 self._known[key] = value
                 self._known.move_to_end(key)
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
-        return [found[key] for key in keys]

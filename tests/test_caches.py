@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ronda.formulations.per_record import per_record
+from ronda.formulations.per_record import Remembered, per_record
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
@@ -80,3 +80,24 @@ def test_many_arguments_of_one_record_are_bounded_too(number):
     made = [weakref.ref(values(record, noise)) for noise in range(number)]
     gc.collect()
     assert sum(ref() is not None for ref in made) == min(number, 8)
+
+
+def test_what_is_missing_is_made_together_and_the_oldest_forgotten():
+    """Asking makes a value the newest; what was made before an error is not made again."""
+    asked, last = [], Remembered[int, int](maxsize=3)
+
+    def squares(numbers):
+        asked.append(list(numbers))
+        for number in numbers:
+            if number > 9:
+                raise ValueError(number)
+            yield number, number * number
+
+    assert last.of([1, 2, 1], squares) == [1, 4, 1]
+    assert last.of([3, 1], squares) == [9, 1]
+    assert last.of([2, 4], squares) == [4, 16]  # 1, the oldest, makes way
+    with pytest.raises(ValueError, match="10"):
+        last.of([5, 10], squares)
+    assert last.of([5, 4], squares) == [25, 16]
+    assert last.of([3], squares) == [9]  # it has made way for 5
+    assert asked == [[1, 2], [3], [4], [5, 10], [], [3]]

@@ -207,7 +207,7 @@ def _current_rates(round: Round, running: Sequence[JobState]) -> list[float]:
     return rates
 
 
-_last = Remembered[tuple[Application, Terms, NoiseScale | None], Offer](maxsize=512)
+_known = Remembered[tuple[Application, Terms, NoiseScale | None], Offer](maxsize=512)
 
 
 def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
@@ -216,9 +216,9 @@ def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScal
     A noise of None: every sample counts fully.
     """
     if len(noises) <= FEW:
-        parts = _last.of(
+        parts = _known.of(
             [(of, terms, noise) for noise in noises],
-            lambda missing: [_rows(grid, of, terms, [noise]) for _, _, noise in missing],
+            lambda missing: ((key, _rows(grid, of, terms, [key[2]])) for key in missing),
         )
         which = np.arange(len(parts)).repeat([len(part.way) for part in parts])
         return _joined(parts)._replace(job=which)

@@ -62,12 +62,15 @@ class Grid(NamedTuple):
 Asked = tuple[Application, Terms]
 """What a grid is of."""
 
-_last = Remembered[Asked, Grid](maxsize=1024)
+_known = Remembered[Asked, Grid](maxsize=1024)
+
+TOGETHER = 64
+"""Grids made together: their arrays stay in the cache, and a deadline that passes loses no more."""
 
 
 def grids(asked: Sequence[Asked]) -> list[Grid]:
     """Return the grids of applications on some terms; the last ones are remembered."""
-    return _last.of(asked, _made)
+    return _known.of(asked, _made)
 
 
 class _Ways(NamedTuple):
@@ -123,18 +126,18 @@ def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[
     return rows
 
 
-def _made(asked: Sequence[Asked]) -> list[Grid]:
-    """Make grids; those of the same configurations together."""
+def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
+    """Yield grids; those of the same configurations are made together."""
     alike = dict[tuple[PoolShape, Terms, bool], list[Application]]()
     for of, terms in asked:
         alike.setdefault((of.shape, terms, of.minds_racks), []).append(of)
-    found = dict[Asked, Grid]()
-    for key, members in alike.items():
-        checkpoint()
-        shape, terms, _ = key
-        made = _grids(shape, terms, _ways(*key), *_speeds(members, _ways(*key)))
-        found.update(((of, terms), grid) for of, grid in zip(members, made, strict=True))
-    return [found[key] for key in asked]
+    for (shape, terms, minds_racks), members in alike.items():
+        ways = _ways(shape, terms, minds_racks)
+        for at in range(0, len(members), TOGETHER):
+            checkpoint()
+            some = members[at : at + TOGETHER]
+            made = _grids(shape, terms, ways, *_speeds(some, ways))
+            yield from zip([(of, terms) for of in some], made, strict=True)
 
 
 def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
@@ -155,18 +158,18 @@ def _grids(
     Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
     lowest.
     """
-    some, batches = speed.shape, len(terms.batches)
-    rows = np.ones((COLUMNS, *some))
+    batches = len(terms.batches)
+    rows = np.ones((COLUMNS, *speed.shape))
     rows[POOL], rows[GPUS], rows[SPAN] = shape.index, ways.gpus, ways.span
     rows[CLOCK], rows[BATCH], rows[RATE], rows[WATTS] = ways.clock, ways.batch, speed, power_w
-    batch, level = np.tile(np.arange(batches), some[1] // batches), ways.level
+    batch, level = np.tile(np.arange(batches), speed.shape[1] // batches), ways.level
     if terms.prune and not terms.mind_power:
         by_clock = rows.reshape(COLUMNS, len(speed), -1, len(terms.clocks), batches)
         fastest = by_clock[RATE].argmax(axis=2)[None, :, :, None]
         rows = np.take_along_axis(by_clock, fastest, axis=3).reshape(COLUMNS, len(speed), -1)
         batch, level = batch[: rows.shape[2]], level[:: len(terms.clocks)]
     if not terms.prune:
-        yield from (Grid(own, batch, None) for own in rows.transpose(1, 0, 2))
+        yield from (Grid(own.copy(), batch, None) for own in rows.transpose(1, 0, 2))
         return
     watts = rows[WATTS] if terms.mind_power else np.zeros_like(rows[WATTS])
     others = rivals(rows[RATE], batch, batches, level, ways.below, watts)
