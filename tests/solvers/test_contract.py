@@ -22,10 +22,14 @@ def made(request):
     return policy(request.param)
 
 
+SHORT = {"evolve": {"generations": 5}, "evolve+fused": {"generations": 5}}
+"""Searches that take seconds with their defaults, and keep no more of the contract by that."""
+
+
 @cache
 def contract_of(made):
     """Return the contract that a policy is put to; plans are made once for all tests."""
-    return Contract(made)
+    return Contract(policy(made.name, **SHORT.get(made.name, {})))
 
 
 @pytest.mark.parametrize("check_name", CHECKS)
