@@ -177,7 +177,7 @@ def test_limits_on_power_and_energy_hold_though_speeds_are_learnt(policy: str) -
     """Nobody draws more than its plan says, so no plan needs to be replaced."""
     found = load("philly-energy-small")
     assert isinstance(found, Instance)
-    given = replace(found, jobs=found.jobs[:40])
+    given = replace(found, jobs=found.jobs[:20])
     schedule = run(given, policy, knowledge="history")
     assert check(given, schedule) == []
     assert {record.status for record in schedule.rounds} <= {"optimal", "feasible"}
