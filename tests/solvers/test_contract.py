@@ -22,7 +22,7 @@ def made(request):
     return policy(request.param)
 
 
-SHORT = {"evolve": {"generations": 5}, "evolve+fused": {"generations": 5}}
+SHORT = {name: {"generations": 5} for name in ("evolve", "evolve+fused", "genetic")}
 """Searches that take seconds with their defaults, and keep no more of the contract by that."""
 
 
