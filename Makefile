@@ -32,6 +32,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e '.[dev,serve,solvers]'
 	@touch $@
 
+# Tests start many processes: each would compile ronda again where bytecode is not kept.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## run all tests, the slow ones too
 	$(BIN)/pytest $(PYTEST_FLAGS)
 

@@ -55,13 +55,15 @@ def tabular(steps: pd.DataFrame) -> Tabular:
     linearly at each local batch that both have, as in Pollux's own simulator; so a job that is
     scattered over an unmeasured number of nodes has a speed too.
     """
-    rows = [steps[["gpus", "nodes", "local_bsz", "step_time", "sync_time"]].to_numpy(float)]
-    for _, group in steps.sort_values("nodes").groupby(["gpus", "local_bsz"]):
-        known = group.nodes.to_numpy(float)
-        between = np.setdiff1d(np.arange(known.min(), known.max()), known)
-        gpus, batch = (np.full(len(between), group[c].iloc[0]) for c in ("gpus", "local_bsz"))
-        times = [np.interp(between, known, group[c]) for c in ("step_time", "sync_time")]
-        rows.append(np.column_stack([gpus, between, batch, *times]))
+    steps = steps.sort_values("nodes")
+    measured = steps[["gpus", "nodes", "local_bsz", "step_time", "sync_time"]].to_numpy(float)
+    rows = [measured]
+    for at in steps.groupby(["gpus", "local_bsz"]).indices.values():
+        gpus, known, batch, *times = measured[at].T
+        between = np.setdiff1d(np.arange(known[0], known[-1]), known)
+        same = (np.full(len(between), column[0]) for column in (gpus, batch))
+        among = (np.interp(between, known, column) for column in times)
+        rows.append(np.column_stack([next(same), between, *same, *among]))
     table = np.vstack(rows)
     table = table[np.lexsort(table.T[2::-1])]
     return Tabular(

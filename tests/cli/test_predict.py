@@ -3,14 +3,17 @@
 import json
 
 import pytest
+from click.testing import CliRunner
+
+from ronda.cli.app import cli
 
 
-@pytest.fixture
-def trained(tmp_path, ronda):
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
     """A predictor trained by the command."""
-    path = tmp_path / "sizes.json.zst"
-    figure = path.with_name("sizes.png")
-    done = ronda("predict", "train", "venus-vcvly", "--out", path, "--figure", figure, "--json")
+    path = tmp_path_factory.mktemp("predictor") / "sizes.json.zst"
+    words = ("--out", path, "--figure", path.with_name("sizes.png"), "--json")
+    done = CliRunner().invoke(cli, ["predict", "train", "venus-vcvly", *map(str, words)])
     return path, json.loads(done.stdout.splitlines()[-1])
 
 

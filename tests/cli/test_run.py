@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from ronda.bench.runs import compare, worker
 from ronda.instances import generate
 from ronda.instances.files import json as files
 from ronda.instances.schedule import Schedule
@@ -127,7 +130,7 @@ def without_times(schedule):
 
 def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
     """Interrupted, then killed, the same command ends with the uninterrupted schedule."""
-    instance, policy = generate.horizon(8, 16, "tight", 3), "genetic(generations=2)"
+    instance, policy = generate.horizon(4, 8, "tight", 3), "genetic(generations=1)"
     files.write(instance, folder / "long.json")
     words = ("run", "long.json", "--policy", policy, "--out", "out")
     journal = folder / "out" / "journal.jsonl"
@@ -210,12 +213,23 @@ class Sleepy:
 """
 
 
-def test_compare_counts_time_outs_and_goes_on(folder, ronda):
-    """A run that is killed by its time-out is a result, not a failure of the command."""
+def test_compare_counts_time_outs_and_goes_on(folder, ronda, monkeypatch):
+    """A run that is killed by its time-out is a result, not a failure of the command.
+
+    The one that would sleep for ever gets a fiftieth of the time that the other may need.
+    """
+
+    def carry_out(case, answer, limits, *rest, **watch):
+        assert limits.timeout_s == 100
+        if Path(case.source).name == "long.json":
+            limits = replace(limits, timeout_s=2.0)
+        return worker.carry_out(case, answer, limits, *rest, **watch)
+
+    monkeypatch.setattr(compare, "carry_out", carry_out)
     (folder / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
     files.write(generate.horizon(4, 64, "tight", 0), folder / "long.json")
     words = ["compare", "long.json", "two-nodes.json", "--policies", "./sleepy.py:Sleepy"]
-    done = ronda(*words, "--out", "out", "--timeout", 15, "--no-figures", "--json")
+    done = ronda(*words, "--out", "out", "--timeout", 100, "--no-figures", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"TIME": 1, "OK": 1}
 

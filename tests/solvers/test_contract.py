@@ -22,10 +22,14 @@ def made(request):
     return policy(request.param)
 
 
+SHORT = {name: {"generations": 5} for name in ("evolve", "evolve+fused", "genetic")}
+"""Searches that take seconds with their defaults, and keep no more of the contract by that."""
+
+
 @cache
 def contract_of(made):
     """Return the contract that a policy is put to; plans are made once for all tests."""
-    return Contract(made)
+    return Contract(policy(made.name, **SHORT.get(made.name, {})))
 
 
 @pytest.mark.parametrize("check_name", CHECKS)
@@ -61,10 +65,16 @@ def test_cut_at_any_moment_no_fewer_jobs_run_than_before(made, looks, monkeypatc
         assert plan.allocations.items() >= round_.held.items()
 
 
+@cache
+def crowded():
+    """Return a round in which most jobs have to wait."""
+    return generate.round(jobs=64, severity="tight", seed=7)
+
+
 @pytest.mark.parametrize("limit_s", [1e-6, 1e-3, 4e-3, 1e-2])
 def test_deadlines_too_short_for_anything_stop_nobody(made, limit_s):
     """Whatever the stage at which time is over, and however slow the machine."""
-    round_ = generate.round(jobs=64, severity="tight", seed=7)
+    round_ = crowded()
     plan = made.plan(round_, deadline=Deadline(limit_s), seed=0)
     assert check(round_, plan) == []
     if plan.stop is StopReason.TIME_LIMIT:

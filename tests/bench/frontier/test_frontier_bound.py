@@ -27,7 +27,7 @@ def test_energy_below_which_nothing_can_be_done_by_hand(two_nodes):
 
 def test_no_run_is_below_and_energy_matters():
     """A schedule's mean JCT is no less than the step of its energy; with less energy that rises."""
-    instance = generate.horizon(8, 16, "balanced", 1)
+    instance = generate.horizon(5, 8, "balanced", 1)
     steps = bound_steps(instance, count=3)
     assert [e for e, _ in steps] == sorted(e for e, _ in steps)
     assert [s for _, s in steps] == sorted((s for _, s in steps), reverse=True)

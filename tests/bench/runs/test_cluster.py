@@ -105,45 +105,53 @@ def started(*arguments):
         process.wait(30)
 
 
+HOST = ("--host", "127.0.0.1")
+
+
 @contextmanager
-def outside(workers):
-    """Run a scheduler and workers as a user starts them; give its address and process."""
+def scheduler():
+    """Run a scheduler as a user starts it; give its address and process."""
     with listener() as server:
         port = server.getsockname()[1]
-    host = ("--host", "127.0.0.1")
     quiet = ("--dashboard-address", "127.0.0.1:0", "--no-dashboard")
     address = f"tcp://127.0.0.1:{port}"
-    with started("scheduler", *host, "--port", str(port), *quiet) as scheduler:
+    with started("scheduler", *HOST, "--port", str(port), *quiet) as process:
         for _ in range(100):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        with Client(address, timeout=60, set_as_default=False) as probe:  # it has begun to answer
-            if not workers:
-                yield address, scheduler
-                return
-            with started("worker", address, *host, "--nthreads", "1", "--nworkers", str(workers)):
-                probe.wait_for_workers(workers, timeout=60)
-                yield address, scheduler
+        with Client(address, timeout=60, set_as_default=False):  # it has begun to answer
+            yield address, process
 
 
-def test_outside_cluster_without_workers_is_an_error(monkeypatch):
-    """The error says how to start one."""
-    monkeypatch.setattr(cluster, "CONNECT_S", 4.0)
-    with outside(workers=0) as (address, _):
-        message, _ = refused(address)
+@pytest.fixture(scope="module")
+def outside():
+    """Return the address and the process of a scheduler that somebody else started."""
+    with scheduler() as found:
+        yield found
+
+
+def test_outside_cluster_without_workers_is_an_error(outside, monkeypatch):
+    """The error says how to start one; that none comes is clear sooner here."""
+    wait = Client.wait_for_workers
+    monkeypatch.setattr(
+        Client, "wait_for_workers", lambda client, n, timeout: wait(client, n, timeout / 50)
+    )
+    address, _ = outside
+    message, _ = refused(address)
     assert message == (
         f"Dask scheduler {address}: found no worker; expected at least one, "
         f"started by: dask worker {address} --nthreads 1"
     )
 
 
-def test_silence_of_a_frozen_scheduler_is_noticed(monkeypatch):
+def test_silence_of_a_frozen_scheduler_is_noticed(outside, monkeypatch):
     """It keeps its connections; and where it answers again, it is heard again."""
     monkeypatch.setattr(pulse, "ASK_S", 0.2)
     monkeypatch.setattr(pulse, "REST_S", 0.1)
-    with outside(workers=0) as (address, process), Client(address, set_as_default=False) as client:
+    address, process = outside
+    with Client(address, set_as_default=False) as client:
         listening = pulse.Pulse(client)
         assert listening.silence("a task")[1] == "any Dask worker"
         process.send_signal(signal.SIGSTOP)
@@ -157,9 +165,12 @@ def test_silence_of_a_frozen_scheduler_is_noticed(monkeypatch):
         assert listening.silence("a task")[1] == "any Dask worker"
 
 
-def test_outside_cluster_works_and_is_left_running():
+def test_outside_cluster_works_and_is_left_running(outside):
     """A scheduler and a worker started by hand; leaving the cluster does not end it."""
-    with outside(workers=1) as (address, _):
+    address, _ = outside
+    with started("worker", address, *HOST, "--nthreads", "1"):
+        with Client(address, set_as_default=False) as probe:
+            probe.wait_for_workers(1, timeout=60)
         for _ in range(2):
             with connect(address) as client:
                 assert client.gather(client.map(abs, [-1, -2, -3])) == [1, 2, 3]

@@ -56,7 +56,7 @@ def test_results_are_those_of_runs_here(client, tmp_path, two_nodes, runs_here):
 
 def test_a_lost_worker_loses_no_run(client, tmp_path):
     """A worker is killed in mid-run: what ended stays, the run under way is made by another."""
-    long = generate.horizon(8, 16, "loose", 3)
+    long = generate.horizon(5, 16, "loose", 3)
     todo = cases_of(tmp_path / "input", long, ("fifo", "genetic(generations=2)"))
     comparison = Comparison(tmp_path, LIMITS, 1, client=client)
     made = []

@@ -132,7 +132,7 @@ def test_prices_line_beside_the_baseline(capfd):
 
 def test_gap_is_handed_on(capfd):
     """A wider gap reaches the measuring process."""
-    assert main(["prices", "--jobs", "100", "--gap", "0.02"]) == 0
+    assert main(["prices", "--jobs", "20", "--gap", "0.02"]) == 0
     (line,), _ = lines_of(capfd)
     assert line["gap_asked"] == 0.02
     assert line["baseline_s"] is None

@@ -1,13 +1,12 @@
 """The optimum of the allocation model: found by other methods too, symmetric, monotone, bounded."""
 
-from itertools import product
-
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from every_choice import best_choice, rows_by_job
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.conflicts import within
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
@@ -25,70 +24,6 @@ def random_values(table, seed):
     rng = np.random.default_rng([seed, 99])
     drawn = np.round(rng.lognormal(0, 1, len(table)), 3)
     return np.where(rng.random(len(table)) < 0.1, -drawn, drawn)
-
-
-def rows_by_job(table):
-    """Return what each job may choose: its rows, or -1 unless it must run."""
-    return [
-        [*range(table.start[j], table.start[j + 1]), *([] if table.must_run[j] else [-1])]
-        for j in range(len(table.jobs))
-    ]
-
-
-def least_power(round_, gpus):
-    """Return the least idle power in watts of nodes that hold a number of GPUs in each pool.
-
-    By trying every set of nodes that stay awake.
-    """
-    t = round_.cluster.topology
-    n = len(t.node_gpus)
-    sleeps = round_.watts is not None
-    least = np.inf
-    for awake in product((True, False), repeat=n) if sleeps else [(True,) * n]:
-        room = [0] * len(gpus)
-        watts = 0.0
-        for node in range(n):
-            idle = t.host_idle_w[node] + t.node_gpus[node] * t.gpu_idle_w[node]
-            watts += idle if awake[node] else t.sleep_w[node]
-            room[t.node_pool[node]] += t.node_gpus[node] * awake[node]
-        if all(a <= b for a, b in zip(gpus, room, strict=True)):
-            least = min(least, watts)
-    return least
-
-
-def brute_force(round_, table, worth):
-    """Return the best value over all combinations of rows that break no limit."""
-    idle = [p.gpu_type.idle_w for p in table.pools]
-    choices = rows_by_job(table)
-    powers = {}
-    top = -np.inf
-    for rows in product(*choices):
-        rows = [k for k in rows if k >= 0]
-        gpus = [0] * len(table.pools)
-        extra = extra_j = value = 0.0
-        for k in rows:
-            p = table.pool[k]
-            gpus[p] += int(table.gpus[k])
-            watts = table.power_w[k] - table.gpus[k] * idle[p]
-            work = table.jobs[table.job[k]].remaining_at(round_.now_s)
-            runs_s = round_.window_s if work is None else min(round_.window_s, work / table.rate[k])
-            extra += watts
-            extra_j += watts * runs_s
-            value += worth[k]
-        if value <= top or any(g > p.gpus for g, p in zip(gpus, table.pools, strict=True)):
-            continue
-        if round_.watts is not None:
-            key = tuple(gpus)
-            if key not in powers:
-                powers[key] = least_power(round_, gpus)
-            drawn = powers[key] + extra
-            if round_.power_cap_w is not None and drawn > round_.power_cap_w * (1 + 1e-12):
-                continue
-            joules = powers[key] * round_.window_s + extra_j
-            if round_.energy_j is not None and joules > round_.energy_j * (1 + 1e-12):
-                continue
-        top = value
-    return top
 
 
 def dynamic_programme(table, worth):
@@ -121,7 +56,7 @@ def test_milp_equals_brute_force_and_dynamic_programming(block):
         outcome = solve(model, gap=0)
         rows = chosen_rows(model)
         found = float(worth[rows[rows >= 0]].sum())
-        expected = brute_force(round_, table, worth)
+        expected = best_choice(round_, table, worth)
         assert outcome.x is not None
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9), seed
         if round_.watts is None:

@@ -166,7 +166,7 @@ def busy_w(profile, clock):
 
 
 @given(elastic_instances(), st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_never_above_random_elastic_runs(instance, seed):
     """Mean JCT, end and energy of runs that change allocations freely are not below the bounds.
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ronda.instances.files import file_name
 
 
-@given(st.text(max_size=400))
+@given(st.text(max_size=120))
 @example("..")
 @example("../../x")
 @example("/etc/passwd")

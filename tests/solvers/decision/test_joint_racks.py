@@ -1,7 +1,6 @@
 """Options within a rack: their rates, their tables, and choosing racks together with options."""
 
 import dataclasses
-from itertools import product
 
 import numpy as np
 import pytest
@@ -239,17 +238,15 @@ def best_of_all(round_):
             own += [(float(worth[k]), n, w, racks) for racks in tied]
         ways.append(own)
     cap = np.inf if round_.power_cap_w is None else round_.power_cap_w * (1 + 1e-12)
-    best = 0.0
-    for chosen in product(*ways):
-        value = sum(way[0] for way in chosen)
-        if (
-            value > best
-            and sum(way[1] for way in chosen) <= free.sum()
-            and sum(way[2] for way in chosen) <= cap
-            and (sum(way[3] for way in chosen) <= free).all()
-        ):
-            best = value
-    return best
+
+    def best(left, gpus, watts, racks):
+        if gpus < 0 or watts < 0 or (racks < 0).any():
+            return -np.inf
+        if not left:
+            return 0.0
+        return max(v + best(left[1:], gpus - n, watts - w, racks - r) for v, n, w, r in left[0])
+
+    return best(ways, free.sum(), cap, free)
 
 
 @pytest.mark.parametrize("first", range(0, 150, 50))

@@ -89,9 +89,9 @@ def test_power_is_fitted_again_to_the_packaged_numbers():
 
 def test_the_recipe_makes_the_packaged_fits():
     """A sample of each source again: names, warnings, and errors to a hundredth of themselves."""
-    again = packed([*islice(elasticflow_a100(SOURCE), 1), *islice(zeus(SOURCE), 6)]).fits
+    again = packed([*islice(elasticflow_a100(SOURCE), 1), *islice(zeus(SOURCE), 3)]).fits
     packaged = {fit.name: fit for fit in fitted()}
-    assert len(again) == 7
+    assert len(again) == 4
     for new in again:
         old = packaged[new.name]
         assert new.errors.mape == pytest.approx(old.errors.mape, rel=1e-2, abs=1e-5), old.name

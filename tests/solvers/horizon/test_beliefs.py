@@ -46,6 +46,12 @@ class Watched:
 
 
 @cache
+def schedule(level: Knowledge) -> Schedule:
+    """Return what ``prices`` makes of it."""
+    return run(instance(), "prices", cadence=EVERY, knowledge=level)
+
+
+@cache
 def rounds(level: Knowledge) -> list[Round]:
     """Return the rounds of a run."""
     policy = Watched()
@@ -123,11 +129,11 @@ def perturbed(given: Instance, ended: set[str]) -> Instance:
     return replace(given, jobs=tuple(jobs))
 
 
-def decided(schedule: Schedule, until_s: float) -> set[tuple[str, float, str]]:
+def decided(made: Schedule, until_s: float) -> set[tuple[str, float, str]]:
     """Return what jobs were given by some time."""
     return {
         (job.id, segment.start_s, segment.option.batch, repr(segment.placement))
-        for job in schedule.jobs
+        for job in made.jobs
         for segment in job.segments
         if segment.start_s < until_s
     }
@@ -137,28 +143,26 @@ def decided(schedule: Schedule, until_s: float) -> set[tuple[str, float, str]]:
 def test_the_truth_of_jobs_that_are_not_complete_decides_nothing(level: Knowledge) -> None:
     """The truth of jobs that are not complete decides nothing."""
     given, until_s = instance(), 1500.0
-    schedule = run(given, "prices", cadence=EVERY, knowledge=level)
-    ended = {job.id for job in schedule.jobs if job.end_s is not None and job.end_s < until_s}
+    real = schedule(level)
+    ended = {job.id for job in real.jobs if job.end_s is not None and job.end_s < until_s}
     assert 0 < len(ended) < len(given.jobs)
     other = run(perturbed(given, ended), "prices", cadence=EVERY, knowledge=level)
-    assert decided(other, until_s) == decided(schedule, until_s)
+    assert decided(other, until_s) == decided(real, until_s)
 
 
 @pytest.mark.parametrize("level", ["oracle", "history", "none"])
 def test_schedules_keep_the_rules(level: Knowledge) -> None:
     """Schedules keep the rules."""
-    schedule = run(instance(), "prices", cadence=EVERY, knowledge=level)
-    assert check(instance(), schedule) == []
-    assert not any(record.violations for record in schedule.rounds)
+    assert check(instance(), schedule(level)) == []
+    assert not any(record.violations for record in schedule(level).rounds)
 
 
 def test_forecasts_tell_what_was_believed_and_what_came() -> None:
     """Sizes of complete jobs, and rates of allocations that progressed."""
-    given = instance()
-    schedule = run(given, "prices", cadence=EVERY, knowledge="history")
+    given, forecasts = instance(), schedule("history").forecasts
     true = {job.id: job.truth.work for job in given.jobs if job.truth is not None}
-    sizes = [each for each in schedule.forecasts if each.what == "size"]
-    rates = [each for each in schedule.forecasts if each.what == "rate"]
+    sizes = [each for each in forecasts if each.what == "size"]
+    rates = [each for each in forecasts if each.what == "rate"]
     assert len(sizes) > 3
     assert all(each.real == true[each.job] for each in sizes)
     assert {each.share for each in sizes[-3:]} == {0.5}  # all of one size by then
@@ -177,7 +181,7 @@ def test_limits_on_power_and_energy_hold_though_speeds_are_learnt(policy: str) -
     """Nobody draws more than its plan says, so no plan needs to be replaced."""
     found = load("philly-energy-small")
     assert isinstance(found, Instance)
-    given = replace(found, jobs=found.jobs[:40])
-    schedule = run(given, policy, knowledge="history")
-    assert check(given, schedule) == []
-    assert {record.status for record in schedule.rounds} <= {"optimal", "feasible"}
+    given = replace(found, jobs=found.jobs[:20])
+    made = run(given, policy, knowledge="history")
+    assert check(given, made) == []
+    assert {record.status for record in made.rounds} <= {"optimal", "feasible"}

@@ -85,7 +85,7 @@ def test_stops_in_time():
     """Without any other limit the deadline ends the search, and it has a plan."""
     endless = Evolve(generations=10**9, stagnation=10**9, gap=0)
     round_ = generate.round(jobs=128, severity="tight", seed=1)
-    plan = decide(round_, endless, limit_s=2.0)
+    plan = decide(round_, endless, limit_s=0.7)
     assert plan.stop is StopReason.TIME_LIMIT
     assert check(round_, plan) == []
 

@@ -2,19 +2,19 @@
 
 import subprocess
 import sys
-from itertools import count, product
+from itertools import count
 from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
+from every_choice import best_choice
 from ronda.formulations import clock
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows
-from ronda.formulations.watts import may_sleep
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
@@ -90,42 +90,7 @@ def rigid_round(sizes, *, placed=None, must=(), **fields):
 def optimum(round_):
     """Return the best value of any choice of options, by trying all."""
     table = build(round_)
-    worth = values(round_, table)
-    topology, pools = round_.cluster.topology, table.pools
-    idle = np.array([p.gpu_type.idle_w for p in pools])
-    awake_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
-    sleeps = may_sleep(round_)
-    top = -np.inf
-    choices = [
-        [*range(table.start[j], table.start[j + 1]), *([] if table.must_run[j] else [-1])]
-        for j in range(len(table.jobs))
-    ]
-    for chosen in product(*choices):
-        rows = np.array([k for k in chosen if k >= 0], dtype=int)
-        value = worth[rows].sum()
-        gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(pools))
-        if value <= top or any(g > p.gpus for g, p in zip(gpus, pools, strict=True)):
-            continue
-        if round_.watts is not None:
-            extra = table.power_w[rows] - table.gpus[rows] * idle[table.pool[rows]]
-            base = 0.0
-            for p in range(len(pools)):  # the nodes of a pool are equal here
-                nodes = np.flatnonzero(topology.node_pool == p)
-                count = len(nodes)
-                if sleeps:
-                    count = int(-(-gpus[p] // topology.node_gpus[nodes[0]]))
-                base += awake_w[nodes][:count].sum() + topology.sleep_w[nodes][count:].sum()
-            cap_w, energy_j = round_.power_cap_w, round_.energy_j
-            if cap_w is not None and base + extra.sum() > cap_w * (1 + 1e-12):
-                continue
-            left = [table.jobs[j].remaining_at(round_.now_s) for j in table.job[rows]]
-            work = np.array([np.inf if each is None else each for each in left])
-            runs_s = np.minimum(work / table.rate[rows], round_.window_s)
-            joules = base * round_.window_s + (extra * runs_s).sum()
-            if energy_j is not None and joules > energy_j * (1 + 1e-12):
-                continue
-        top = value
-    return top
+    return best_choice(round_, table, values(round_, table))
 
 
 @pytest.mark.parametrize("block", range(10))

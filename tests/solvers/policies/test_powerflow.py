@@ -165,7 +165,7 @@ def test_plans_of_generated_rounds_are_valid(name, seed, severity):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_schedules_stay_within_cap_and_budget(name, seed):
     """A whole horizon under a cap that drops and an energy budget: the checker finds nothing."""
-    instance = generate.horizon(jobs=14, gpus=16, severity="tight", seed=seed)
+    instance = generate.horizon(jobs=8, gpus=16, severity="tight", seed=seed)
     idle_w = instance.cluster.topology.idle_w
     watts = idle_w + 0.4 * 350.0 * 16
     instance = msgspec.structs.replace(
