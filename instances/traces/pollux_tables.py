@@ -59,11 +59,12 @@ def tabular(steps: pd.DataFrame) -> Tabular:
     measured = steps[["gpus", "nodes", "local_bsz", "step_time", "sync_time"]].to_numpy(float)
     rows = [measured]
     for at in steps.groupby(["gpus", "local_bsz"]).indices.values():
-        gpus, known, batch, *times = measured[at].T
+        _, known, _, *times = measured[at].T
         between = np.setdiff1d(np.arange(known[0], known[-1]), known)
-        same = (np.full(len(between), column[0]) for column in (gpus, batch))
-        among = (np.interp(between, known, column) for column in times)
-        rows.append(np.column_stack([next(same), between, *same, *among]))
+        among = np.repeat(measured[at[:1]], len(between), axis=0)
+        among[:, 1] = between
+        among[:, 3:] = np.column_stack([np.interp(between, known, column) for column in times])
+        rows.append(among)
     table = np.vstack(rows)
     table = table[np.lexsort(table.T[2::-1])]
     return Tabular(

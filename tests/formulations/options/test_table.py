@@ -9,6 +9,7 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows, unbeaten
 from ronda.instances import generate
+from ronda.instances.plan import Plan
 from ronda.solvers.policies.optimising.genetic import Genetic
 
 
@@ -50,8 +51,7 @@ def test_jobs_that_must_run_keep_their_row():
     for seed in range(60):
         round_ = generate.tiny_round(seed)
         table = build(round_)
-        empty = Genetic().plan(round_, deadline=Deadline(), seed=0)
-        empty = msgspec.structs.replace(empty, allocations={})
+        empty = Plan(policy="genetic")
         rows = rows_of(table, empty)
         assert ((rows >= 0) == table.must_run).all()
 
