@@ -19,8 +19,8 @@ from ronda.instances.profile import Tabular
 ROUNDING = 1e-9
 """L / m may miss a measured local batch by this share of it."""
 
-TOGETHER = 512
-"""Configurations looked at together: their arrays stay in the cache."""
+TOGETHER = 4096
+"""Local batches looked at together: their arrays stay in the cache."""
 
 WIDE = 1 << 20
 """More GPUs and nodes than any table has."""
@@ -29,11 +29,13 @@ WIDE = 1 << 20
 class Tables(NamedTuple):
     """The tables of some models: a cell for each (GPUs, nodes) of each model, ascending by `key`.
 
-    `known`, `compute` and `sync` (C, L) are its local batches, ascending, and their seconds; the
-    last one is repeated at least once.
+    The rows ``first`` to ``first + more`` (C,) of `known`, `compute` and `sync` (R,) are those of a
+    cell: its local batches, ascending, and their seconds.
     """
 
     key: Rows
+    first: Rows
+    more: Rows
     known: Floats
     compute: Floats
     sync: Floats
@@ -42,17 +44,14 @@ class Tables(NamedTuple):
 def stacked(models: Sequence[Tabular]) -> Tables:
     """Return the tables of models, which are numbered in their order."""
     names = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
-    gpus, nodes, batch, step, sync = (
-        np.concatenate([np.array(getattr(model, name), dtype=float) for model in models])
-        for name in names
-    )
-    key = _key(np.repeat(np.arange(len(models)), [len(m.gpus) for m in models]), gpus, nodes)
-    order = np.lexsort((batch, key))
-    key, batch, sync, compute = (x[order] for x in (key, batch, sync, step - sync))
+    columns = np.array([np.concatenate([getattr(m, name) for m in models]) for name in names])
+    which = np.repeat(np.arange(len(models)), [len(m.gpus) for m in models])
+    key = _key(which, columns[0], columns[1])
+    order = np.lexsort((columns[2], key))
+    key, (_, _, batch, step, sync) = key[order], columns[:, order]
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    counts = np.diff(np.append(first, len(key)))
-    place = first[:, None] + np.minimum(np.arange(counts.max() + 1), counts[:, None] - 1)
-    return Tables(key[first], batch[place], compute[place], sync[place])
+    more = np.diff(np.append(first, len(key))) - 1
+    return Tables(key[first], first, more, batch, step - sync, sync)
 
 
 @per_record(maxsize=1024)
@@ -81,18 +80,29 @@ def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Fl
 
     Both are of the shape of the cells and local batches; NaN outside what was measured.
     """
-    known = tables.known[cell]
-    batch = _snapped(local_batch, known[..., 0], known[..., -1])
-    piece = np.clip((known <= batch[..., None]).sum(axis=-1) - 1, 0, known.shape[-1] - 2)
-    inside = (cell >= 0) & (batch >= known[..., 0]) & (batch <= known[..., -1])
-    low, high = tables.known[cell, piece], tables.known[cell, piece + 1]
-    width = np.where(high > low, high - low, np.inf)
+    first, last = tables.first[cell], tables.first[cell] + tables.more[cell]
+    least, most = tables.known[first], tables.known[last]
+    batch = _snapped(local_batch, least, most)
+    at = _at_most(tables.known, first, last, batch)
+    after = np.minimum(at + 1, last)
+    width = np.where(after > at, tables.known[after] - tables.known[at], np.inf)
+    inside = (cell >= 0) & (batch >= least) & (batch <= most)
     times = []
     for seconds in (tables.compute, tables.sync):
-        at = seconds[cell, piece]
-        rise = (seconds[cell, piece + 1] - at) / width
-        times.append(np.where(inside, rise * (batch - low) + at, np.nan))
+        rise = (seconds[after] - seconds[at]) / width
+        risen = rise * (batch - tables.known[at]) + seconds[at]
+        times.append(np.where(inside, risen, np.nan))
     return times[0], times[1]
+
+
+def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
+    """Return the last of the rows `first` to `last` that is no more than a batch, or the first."""
+    low, high = first, last
+    for _ in range(int((last - first).max(initial=0)).bit_length()):
+        middle = (low + high + 1) // 2
+        right = known[middle] <= batch
+        low, high = np.where(right, middle, low), np.where(right, high, middle - 1)
+    return low
 
 
 def fastest_passes(
@@ -109,9 +119,10 @@ def fastest_passes(
     """
     passes = np.zeros(len(cell))
     there = np.flatnonzero(cell >= 0)
-    for begin in range(0, len(there), TOGETHER):
+    some = max(1, TOGETHER // (1 + int(tables.more[cell[there]].max(initial=0))))
+    for begin in range(0, len(there), some):
         checkpoint()
-        x = there[begin : begin + TOGETHER]
+        x = there[begin : begin + some]
         passes[x] = _fastest(tables, cell[x], load[x], slowdown[x], least[x], most[x])
     return passes
 
@@ -120,7 +131,10 @@ def _fastest(
     tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
 ) -> Floats:
     """`fastest_passes` of configurations that have a cell: of all pieces (X, P) between batches."""
-    known, computing, syncing = (x[cell] for x in (tables.known, tables.compute, tables.sync))
+    more = tables.more[cell]
+    steps = np.arange(max(2, 1 + int(more.max())))  # a cell of one batch has a piece without length
+    place = tables.first[cell][:, None] + np.minimum(steps, more[:, None])
+    known, computing, syncing = (x[place] for x in (tables.known, tables.compute, tables.sync))
     width = np.where(np.diff(known) > 0, np.diff(known), np.inf)
     grad, slope, begin = np.diff(computing) / width, np.diff(syncing) / width, known[:, :-1]
     fixed = computing[:, :-1] - grad * begin

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -284,6 +285,23 @@ def test_tables_that_are_stacked_give_what_each_gives_alone():
         expected = np.concatenate([getattr(step, name) for step in alone])
         np.testing.assert_array_equal(getattr(together, name), expected)
     assert len({step.seconds.tobytes() for step in alone}) == len(profiles)
+
+
+def test_a_long_row_of_batches_makes_no_other_longer():
+    """A table of many ways, of which one has many batches, takes memory for its rows alone."""
+    many, batches = 2000, 2000
+    gpus = (*range(2, many + 2), *(1 for _ in range(batches)))
+    local = (*(1.0 for _ in range(many)), *(1.0 + k for k in range(batches)))
+    ones = (1.0,) * len(gpus)
+    model = Tabular(
+        gpus=gpus, nodes=(1,) * len(gpus), local_batch=local, step_s=ones, sync_s=(0.5,) * len(gpus)
+    )
+    tracemalloc.start()
+    step = fastest_step(profile(model), V100, [1, 3, 2003], 1, [1500.0, 3.0, 2003.0])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert step.passes.tolist() == [1, 1, 0]
+    assert peak < 8 * 2**20
 
 
 def test_arrays_broadcast():
