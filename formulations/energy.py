@@ -73,7 +73,7 @@ def _lasting_w(round: Round) -> float:
         if seconds_left(round, state, held.option) >= round.window_s:
             found += max(0.0, extra_w(round, held.option))
     rests = topology.sleep_w < topology.awake_w
-    rests[sorted(used)] = False
+    rests[list(used)] = False
     asleep = np.flatnonzero(rests)
     return found + max(0.0, float(node_w(topology, asleep).sum()) - base_w(round))
 

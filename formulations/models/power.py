@@ -87,10 +87,9 @@ def measured_speeds_and_watts(
     """
     shape = len(profiles), len(gpus)
     which = np.repeat(np.arange(len(profiles)), len(gpus))
-    ways = (np.tile(column, len(profiles)) for column in (gpus, nodes, batch, clock))
-    step = measured_steps(profiles, gpu_type, which, *ways)
-    speed = np.nan_to_num(batch / step.seconds.reshape(shape), nan=0.0)
-    share = np.nan_to_num(step.sync_share.reshape(shape), nan=0.0)
+    many = [np.tile(column, len(profiles)) for column in (gpus, nodes, batch, clock)]
+    step = measured_steps(profiles, gpu_type, which, *many)
+    speed, share = (x.reshape(shape) for x in step.speed_and_share(many[2]))
     each_w = [
         mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, own)
         for profile, own in zip(profiles, share, strict=True)

@@ -53,6 +53,11 @@ class Step:
     sync_share: Floats
     passes: Floats
 
+    def speed_and_share(self, batch: ArrayLike) -> tuple[Floats, Floats]:
+        """Return samples per second of a global batch, and the share; 0 where none is feasible."""
+        speed = np.nan_to_num(np.asarray(batch, dtype=float) / self.seconds, nan=0.0)
+        return np.asarray(speed), np.asarray(np.nan_to_num(self.sync_share, nan=0.0))
+
 
 def slowdown(phi: float | Floats, clock: ArrayLike) -> Floats:
     """Return by how much computing takes longer at a clock: ``phi / s + 1 - phi``."""
@@ -134,9 +139,7 @@ def fastest_step(
     fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
     passes = np.where(fits, passes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        compute, exposed = phases(model, n, spread, whole / (n * passes), s, across)
-        seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
-        return Step(seconds, np.asarray(exposed / seconds), passes)
+        return _step(passes, *phases(model, n, spread, whole / (n * passes), s, across))
 
 
 def measured_steps(
@@ -164,8 +167,13 @@ def measured_steps(
     passes = fastest_passes(tables, cell, batch / gpus, slow, least, most)
     with np.errstate(invalid="ignore", divide="ignore"):
         compute, exposed = measured_phases(tables, cell, batch / (gpus * passes))
-        seconds = np.where(passes > 0, passes * compute * slow + exposed, np.nan)
-        return Step(seconds, np.asarray(exposed / seconds), passes)
+        return _step(passes, compute * slow, exposed)
+
+
+def _step(passes: Floats, compute: Floats, exposed: Floats) -> Step:
+    """Return the iteration of passes that each compute for some seconds; none where they are 0."""
+    seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
+    return Step(seconds, np.asarray(exposed / seconds), passes)
 
 
 def _most(profile: Profile, gpu_type: GpuType | str) -> float:
@@ -215,9 +223,7 @@ def speed_and_share(
     if isinstance(model, Rigid):
         shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
         return np.ones(shape), np.zeros(shape)
-    step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
-    speed = np.nan_to_num(np.asarray(batch, dtype=float) / step.seconds, nan=0.0)
-    return np.asarray(speed), np.asarray(np.nan_to_num(step.sync_share, nan=0.0))
+    return fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks).speed_and_share(batch)
 
 
 def samples_per_s(

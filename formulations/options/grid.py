@@ -127,11 +127,11 @@ def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[
 
 
 def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
-    """Yield grids; those of the same configurations are made together."""
-    alike = dict[tuple[PoolShape, Terms, bool], list[Application]]()
+    """Yield grids; those of the same configurations, all measured or none, are made together."""
+    alike = dict[tuple[PoolShape, Terms, bool, bool], list[Application]]()
     for of, terms in asked:
-        alike.setdefault((of.shape, terms, of.minds_racks), []).append(of)
-    for (shape, terms, minds_racks), members in alike.items():
+        alike.setdefault((of.shape, terms, of.minds_racks, of.tabular), []).append(of)
+    for (shape, terms, minds_racks, _), members in alike.items():
         ways = _ways(shape, terms, minds_racks)
         for at in range(0, len(members), TOGETHER):
             checkpoint()
@@ -141,10 +141,10 @@ def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
 
 
 def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
-    """Return (X, R) samples per second and watts; in one pass if all steps are measured."""
+    """Return (X, R) samples per second and watts; in one pass if steps are measured."""
     gpu_type = members[0].shape.pool.gpu_type
     own = ways.gpus, ways.nodes, ways.batch, ways.clock
-    if all(of.tabular for of in members):
+    if members[0].tabular:
         return measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
     each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
     return np.array([speed for speed, _ in each]), np.array([watts for _, watts in each])

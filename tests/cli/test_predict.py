@@ -3,17 +3,14 @@
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from ronda.cli.app import cli
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+@pytest.fixture
+def trained(tmp_path, ronda):
     """A predictor trained by the command."""
-    path = tmp_path_factory.mktemp("predictor") / "sizes.json.zst"
-    words = ("--out", path, "--figure", path.with_name("sizes.png"), "--json")
-    done = CliRunner().invoke(cli, ["predict", "train", "venus-vcvly", *map(str, words)])
+    path = tmp_path / "sizes.json.zst"
+    figure = path.with_name("sizes.png")
+    done = ronda("predict", "train", "venus-vcvly", "--out", path, "--figure", figure, "--json")
     return path, json.loads(done.stdout.splitlines()[-1])
 
 
