@@ -33,9 +33,9 @@ from ronda.instances.arrays import Floats, Ints
 from ronda.solvers import stopping
 from ronda.solvers.genetic.engine import Settings, evolve
 from ronda.solvers.ones.tick import Tick, generation
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 SIZES = ((64, 40), (64, 80), (256, 300))
 """(GPUs, jobs) of the snapshots."""

@@ -24,8 +24,8 @@ from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.round import Round
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 
 def measure_prices(

@@ -41,8 +41,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.solvers.greedy.marginal import Ladder, climb, ladder, priced, relative
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 GAP = 1e-4
 """Relative gap to which optima are proven, and the least excess that the picture tells apart."""

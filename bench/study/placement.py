@@ -43,7 +43,7 @@ from ronda.instances.round import Round
 from ronda.instances.traces.fabric import read_hosts
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices import Search
 from ronda.solvers.registry import policy
 
 NODE_GPUS, RACK_NODES, POD_RACKS = 8, 4, 4

@@ -12,7 +12,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Question
 from ronda.solvers.exact.model_file import load_solution
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices import Search
 
 
 def allocate_by_file(question: Question, path: str | os.PathLike[str], search: Search) -> Choice:

@@ -27,9 +27,9 @@ from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice, Question, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs, bound_at
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.search import Search
 
 if TYPE_CHECKING:
     from ronda.solvers.exact.form import Outcome

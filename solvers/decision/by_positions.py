@@ -30,10 +30,9 @@ from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
 from ronda.solvers.decision.realise import Realised, realise, realise_on
-from ronda.solvers.prices.answer import Answer
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs
-from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices.engine import Answer, first_answer
 
 MOVE_LOSS, NODE_CUTS = "move_loss", "node_cuts"
 """Keys, in a plan's details, of the value that its moves lose, and of how many cuts were made."""

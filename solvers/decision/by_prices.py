@@ -19,10 +19,9 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice
-from ronda.solvers.prices.answer import DUAL_GAP, Answer
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
-from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
 
 JOINT = "joint"
 """Key, in a plan's details, of whether racks were chosen with the options."""

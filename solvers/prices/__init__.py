@@ -1,9 +1,9 @@
 """A separable problem by prices, with a certificate.
 
 How a round becomes such a problem is in `ronda.formulations.allocation`. Entry:
-`engine.solve_separable` with a `search.Search`; imported by module path, as it loads HiGHS.
+`engine.solve_separable` with a `Search`. All of it loads HiGHS.
 """
 
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices.dual import Search
 
 __all__ = ["Search"]

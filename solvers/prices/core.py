@@ -22,10 +22,9 @@ from scipy.sparse import csc_array, vstack
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.plan import StopReason
-from ronda.solvers.prices.dual import Dual, Jobs, Losses
+from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 from ronda.solvers.prices.labels import Decided, best_within
-from ronda.solvers.prices.search import Search
 
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""

@@ -14,20 +14,48 @@ With one variable two planes say all: those at the ends of the bracket around th
 more a small LP in HiGHS finds the lowest point.
 
 Jobs are asked in blocks of a fixed size, whose arrays stay in the cache. The sums of blocks are
-added exactly (`math.fsum`).
+added exactly (`math.fsum`). Where prices begin, how fine they get and when all ends is a `Search`,
+which every step is given whole.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints
-from ronda.solvers.prices.search import Search
+from ronda.instances.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where a search begins and when it stops.
+
+    `start` are prices of an earlier, similar problem, by name. Answers are looked for first that
+    fall as little short of the dual bound as the answer to that problem did (`within`, relative).
+    Both may lead to another answer within the gap. The finer the prices (`tolerance`), the fewer
+    jobs they leave undecided: an evaluation costs much less than a wider core.
+    """
+
+    gap: float = 1e-4  # relative, between objective and bound, at which to stop
+    deadline: Deadline = field(default_factory=Deadline)
+    seed: int = 0  # of HiGHS
+    start: Mapping[str, float] = field(default_factory=dict)
+    within: float = 0.0
+    tolerance: float = 1e-8  # of the prices, relative
+    reserve_s: float = 0.0  # seconds of the deadline that are left on return
+    solver: str = "highs"  # of models of a whole round; cores of prices are HiGHS's
+
+    def __post_init__(self) -> None:
+        """Refuse a gap that makes no sense."""
+        if not 0 <= self.gap < 1:
+            raise InputError("gap", f"{self.gap:g}", "a share of at least 0 and below 1")
+
 
 BLOCK = 4096
 """Jobs in a block."""

@@ -9,27 +9,60 @@
 4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
    the core until the best plan is within the gap that was asked for, or proven optimal.
 
-Parts that share nothing that can bind (`ronda.formulations.allocation.parts`) are solved apart.
+Parts that share nothing that can bind (`ronda.formulations.allocation.parts`) are solved apart, and
+their answers put together.
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ronda.formulations.allocation.parts import independent
+from ronda.formulations.allocation.parts import Part, independent
 from ronda.formulations.allocation.separable import Separable, Units, normalise
 from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.prices.answer import Answer, together
-from ronda.solvers.prices.core import ALONE, CoreSearch
-from ronda.solvers.prices.dual import Dual, Jobs, bound_at, solve_dual
+from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
+from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at, solve_dual
 from ronda.solvers.prices.fill import fill, is_feasible
-from ronda.solvers.prices.search import Search
+
+DUAL_GAP = "dual_gap"
+"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to a separable problem."""
+
+    chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
+    blocks: Floats | None  # (B,) how many of each block
+    objective: float | None
+    bound: float  # no answer is worth more
+    dual: Dual  # the prices and the bound that they alone prove
+    stop: StopReason
+    search: str = ALONE  # what decided the jobs that prices leave open
+    cores: int = 0  # how many were decided
+    columns: int = 0  # options in the largest core
+    nodes: int = 0  # search-tree nodes in all
+    parts: int = 1  # that were answered apart
+
+    @property
+    def gap(self) -> float | None:
+        """``(bound - objective) / |bound|``."""
+        return None if self.objective is None else _relative(self.bound, self.objective)
+
+    @property
+    def dual_gap(self) -> float | None:
+        """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
+        return None if self.objective is None else _relative(self.dual.bound, self.objective)
+
+
+def _relative(bound: float, objective: float) -> float:
+    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
 
 
 def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
@@ -70,7 +103,48 @@ def _apart(
             solve(part.problem, replace(search, deadline=search.deadline.share(own / left)))
         )
         left -= own
-    return together(problem, parts, answers)
+    return _together(problem, parts, answers)
+
+
+STOPS = (StopReason.INFEASIBLE, StopReason.TIME_LIMIT, StopReason.GAP, StopReason.COMPLETE)
+SEARCHES = (ALONE, LABELS, CORES)
+"""Of the parts' reasons to stop the first counts for all; of what decided them the last one."""
+
+
+def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answer]) -> Answer:
+    """Return the answer to a problem from those to its parts; none if a part has none."""
+    chosen = np.full(problem.jobs, -1, dtype=np.int64)
+    blocks, asked = np.zeros(len(problem.block_value)), np.zeros(len(problem.block_value))
+    prices, complete = np.zeros(len(problem.names)), True
+    for part, answer in zip(parts, answers, strict=True):
+        prices[part.resources], asked[part.blocks] = answer.dual.prices, answer.dual.blocks
+        if answer.chosen is None or answer.blocks is None:
+            complete = False
+            continue
+        runs = answer.chosen >= 0
+        chosen[part.jobs[runs]] = part.options[answer.chosen[runs]]
+        blocks[part.blocks] = answer.blocks
+    objective = problem.objective(chosen, blocks) if complete else None
+    bound = sum(answer.bound for answer in answers)
+    dual = Dual(
+        prices=prices,
+        bound=sum(answer.dual.bound for answer in answers),
+        evaluations=sum(answer.dual.evaluations for answer in answers),
+        blocks=asked,
+    )
+    return Answer(
+        chosen=chosen if complete else None,
+        blocks=blocks if complete else None,
+        objective=objective,
+        bound=bound if objective is None else max(bound, objective),
+        dual=dual,
+        stop=min((answer.stop for answer in answers), key=STOPS.index),
+        search=max((answer.search for answer in answers), key=SEARCHES.index),
+        cores=sum(answer.cores for answer in answers),
+        columns=max(answer.columns for answer in answers),
+        nodes=sum(answer.nodes for answer in answers),
+        parts=len(parts),
+    )
 
 
 def _solved(problem: Separable, search: Search) -> Answer:

@@ -12,8 +12,8 @@ from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.search import Search
 
 
 def allocate_by_fill(round: Round, table: OptionTable, values: Floats) -> Choice:

@@ -21,9 +21,8 @@ from ronda.solvers.decision.by_prices import filled, nobody
 from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
 from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
-from ronda.solvers.prices.answer import Answer
-from ronda.solvers.prices.engine import first_answer
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices import Search
+from ronda.solvers.prices.engine import Answer, first_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
-from ronda.solvers.prices.answer import DUAL_GAP
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices import Search
+from ronda.solvers.prices.engine import DUAL_GAP
 
 
 @dataclass(frozen=True, kw_only=True)

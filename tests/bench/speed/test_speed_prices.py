@@ -12,9 +12,9 @@ from ronda.bench.speed.certificate import Claim, bound_of_prices, certify
 from ronda.bench.speed.growth import read_points
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.separable import Separable
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import bound_at
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 TINY = Separable(
     start=np.array([0, 2, 3, 3]),

@@ -16,8 +16,8 @@ from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.highs import solve
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 
 def case_of(jobs=12, gpus=24, seed=0):

@@ -15,8 +15,8 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.exact.highs import solve
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 WAKE_S = 100.0
 

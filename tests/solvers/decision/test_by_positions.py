@@ -21,7 +21,7 @@ from ronda.instances.round import Round
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
 from ronda.solvers.decision.explain_job import explain_jobs
-from ronda.solvers.prices.search import Search
+from ronda.solvers.prices import Search
 from ronda.solvers.registry import policy
 
 MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (3, 5, 8, 58, 71), (6, 8), (17, 43), (28, 53)

@@ -11,8 +11,8 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 
 def random_problem(seed):

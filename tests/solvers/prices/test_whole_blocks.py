@@ -8,8 +8,8 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.highs import solve
+from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
-from ronda.solvers.prices.search import Search
 
 
 def nodes_of_four(jobs, watts, *, count=4):
