@@ -7,8 +7,8 @@ path.
 """
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
-from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.allocation.limits import Limits
+from ronda.formulations.allocation.rows import Conflict, shortages
 from ronda.formulations.allocation.separable import Separable, Units, normalise, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, ready, with_waking
 

@@ -15,8 +15,7 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.conflicts import gpus_by_pool
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import gpus_by_pool, separable
 from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.formulations.watts import awake_for

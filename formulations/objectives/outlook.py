@@ -1,6 +1,7 @@
-"""What the objectives look at: each job's remaining work, pauses, and the span of its options."""
+"""What the objectives look at: each job's work and pauses, and the span of its options."""
 
 from collections.abc import Collection
+from math import nan
 
 import msgspec
 import numpy as np
@@ -8,11 +9,31 @@ from numpy.typing import ArrayLike
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.progress import work_done, work_left
+from ronda.formulations.per_record import per_record
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
+
+
+@per_record(maxsize=2)
+def work_done(round: Round) -> Floats:
+    """Return (J,) the work that each job has done by now (`JobState.done_at`)."""
+    return np.array([state.done_at(round.now_s) for state in round.jobs], dtype=float)
+
+
+@per_record(maxsize=2)
+def work_left(round: Round) -> Floats:
+    """Return (J,) the work left of each job (`JobState.remaining_at`), NaN if it is not known."""
+    left = [state.remaining_at(round.now_s) for state in round.jobs]
+    return np.array([nan if work is None else work for work in left], dtype=float)
+
+
+def work_ahead(round: Round) -> Floats:
+    """Return (J,) the work left of each job, infinite if it is not known."""
+    left = work_left(round)
+    return np.where(np.isnan(left), np.inf, left)
+
 
 MOST_OF_A_STOP = 10.0
 """A stop loses no more than what the job's option is worth, times this."""

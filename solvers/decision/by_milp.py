@@ -16,9 +16,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
-from ronda.formulations.allocation.conflicts import shortages, within
-from ronda.formulations.allocation.parts import Part, independent
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import separable, shortages, within
+from ronda.formulations.allocation.separable import Part, independent
 from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows

@@ -15,8 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of

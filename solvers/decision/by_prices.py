@@ -8,9 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.conflicts import Conflict, shortages
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import Conflict, separable, shortages
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.conflicts import Conflict
+from ronda.formulations.allocation.rows import Conflict
 from ronda.formulations.clock import Deadline, ending
-from ronda.formulations.objectives.ageing import ALONE_S, SEEN, Seen, seen
 from ronda.formulations.objectives.forms import (
     minds_power,
     outlook_of,
     parameters,
     values_of,
 )
+from ronda.formulations.objectives.rank import ALONE_S, SEEN, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows

@@ -7,7 +7,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ronda.formulations.allocation.conflicts import Conflict, shortages
+from ronda.formulations.allocation.rows import Conflict, shortages
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import StopReason

@@ -9,8 +9,8 @@
 4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
    the core until the best plan is within the gap that was asked for, or proven optimal.
 
-Parts that share nothing that can bind (`ronda.formulations.allocation.parts`) are solved apart, and
-their answers put together.
+Parts that share nothing that can bind (`ronda.formulations.allocation.separable`) are solved
+apart, and their answers put together.
 """
 
 import heapq
@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ronda.formulations.allocation.parts import Part, independent
-from ronda.formulations.allocation.separable import Separable, Units, normalise
+from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
 from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError

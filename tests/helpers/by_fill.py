@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import may_sleep, node_classes
 from ronda.instances.arrays import Floats

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.conflicts import gpus_by_pool
+from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.allocation.waking import Ready, ready
 from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.objectives.forms import values

@@ -7,8 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.conflicts import shortages
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.genes import Genes, genes, genome_of, table_rows

@@ -6,8 +6,8 @@ import pyomo.environ as pyo
 import pytest
 
 from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
-from ronda.formulations.allocation.conflicts import shortages
 from ronda.formulations.allocation.pyomo_model import build, build_case, chosen_rows
+from ronda.formulations.allocation.rows import shortages
 from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts import awake_for, may_sleep, node_classes
 from ronda.instances.check.plan import ending

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from every_choice import best_choice, rows_by_job
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.conflicts import within
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import separable, within
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.form import linear_form

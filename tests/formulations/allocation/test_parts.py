@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.parts import independent
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, independent
 
 
 def problem_of(seed, resources):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.ageing import SEEN, aged_weight, seen
 from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.rank import SEEN, aged_weight, seen
 from ronda.formulations.options.build import build
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
