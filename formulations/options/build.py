@@ -11,8 +11,6 @@ import numpy as np
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.efficiency import efficiency, scales_at
 from ronda.formulations.options.application import Application, application_of, applications
-from ronda.formulations.options.grid import Grid, Terms, grids
-from ronda.formulations.options.rated import Told, rated_ways
 from ronda.formulations.options.table import (
     BATCH,
     CLOCK,
@@ -24,6 +22,7 @@ from ronda.formulations.options.table import (
     columns_of,
     runs_as,
 )
+from ronda.formulations.options.ways import Grid, Terms, Told, grids, rated_ways
 from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState

@@ -4,8 +4,13 @@ Which option a job gets is decided before (`ronda.solvers.decision`); options an
 are in `ronda.formulations.positions`.
 """
 
-from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
-from ronda.formulations.placement.orders import consolidate, most_free
+from ronda.formulations.placement.nodes import (
+    FreeList,
+    Placement,
+    consolidate,
+    free_lists,
+    most_free,
+)
 from ronda.formulations.placement.placer import Placed, place, unchanged
 from ronda.formulations.placement.reasons import lack_of_room, why_unplaced
 

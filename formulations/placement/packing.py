@@ -1,8 +1,9 @@
 """Packing the jobs of one pool onto its nodes with few moves: the combinatorial repack.
 
 Every job is cut into whole nodes and at most one *block* smaller than a node. Whole nodes come
-first, then blocks in descending order of size. What runs stays where it is unless a larger piece
-needs the room; then the fewest blocks are pushed out, and they are placed again in their turn.
+first, empty ones or those that are emptied most easily (`nodes_to_fill`), then blocks in descending
+order of size. What runs stays where it is unless a larger piece needs the room; then the fewest
+blocks are pushed out, and they are placed again in their turn.
 
 **Theorem** (powers of two in descending order never fragment). Let all nodes have M GPUs, and let
 every block size divide every larger one and M (powers of two do, if M is one). If no job is pinned
@@ -25,8 +26,8 @@ free GPUs holds floor(f/s) more blocks of size s wherever the larger ones went.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
+from itertools import islice, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -36,7 +37,6 @@ from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
 from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
-from ronda.formulations.placement.whole_nodes import mixed_nodes, nodes_to_fill
 from ronda.formulations.watts import RackPower
 
 _GPU = 1 << 20
@@ -281,6 +281,109 @@ class Packing:
 
 
 _order = attrgetter("order")
+
+
+def nodes_to_fill(
+    nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
+) -> list[int] | None:
+    """Return `count` of the largest nodes for a job, in the rack it would like if that has room."""
+    wished = nodes.racks.get(request.rack, 0)
+    chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
+    return chosen if chosen is not None else _among(nodes, request, count, allowed, push=push)
+
+
+def mixed_nodes(
+    nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
+) -> list[int] | None:
+    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold.
+
+    None unless they suffice: on as few as the pool allows the job's rate relies.
+    """
+    able: dict[tuple[int, int], int] = {}
+    for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
+        able[-size, blocks] = able.get((-size, blocks), 0) | mask
+    ordered = [mask for _, mask in sorted(able.items())]
+    for group in nodes.racks.values() if request.span == "rack" else (nodes.usable,):
+        chosen = _first(ordered, allowed & group, fewest)
+        if sum(nodes.size[node] for node in chosen) >= request.gpus:
+            return chosen
+    return None
+
+
+def _among(
+    nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
+) -> list[int] | None:
+    """Return nodes to take completely: empty and awake, else empty, else soon emptied."""
+    empty = nodes.levels[nodes.whole] & allowed
+    one_rack = request.span == "rack"
+    roomy = empty
+    if request.gpus % nodes.whole:
+        roomy &= _racks_with_room(nodes, request, empty, count)
+    for group in (nodes.awake, nodes.usable):
+        chosen = nodes.spread(roomy & group, count, one_rack=True)
+        if chosen is None and not one_rack:
+            chosen = nodes.spread(empty & group, count)
+        if chosen is not None:
+            return list(bits(chosen))
+    if not push:
+        return None
+    racks = nodes.racks.values() if one_rack else (nodes.usable,)
+    return easiest_to_empty(nodes, count, (allowed & rack for rack in racks))
+
+
+def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: int) -> int:
+    """Return the nodes of racks that could also take the block that is left over."""
+    part_used = 0
+    for free in range(request.gpus % nodes.whole, nodes.whole):
+        part_used |= nodes.levels[free]
+    part_used &= nodes.usable
+    room = 0
+    for rack in nodes.racks.values():
+        if part_used & rack or (empty & rack).bit_count() > count:
+            room |= rack
+    return room
+
+
+def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> list[int] | None:
+    """Return `count` of the largest nodes in one group, empty once the fewest blocks go, or None.
+
+    Nodes with fewer soft blocks come first, then those with fewer GPUs in use, then the lowest.
+    """
+    able = _emptiable(nodes, push=True)
+    ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]
+    best: tuple[int, list[int]] | None = None
+    for group in groups:
+        chosen = _first(ordered, group, count)
+        moves = sum(len(nodes.soft.on.get(node, ())) for node in chosen)
+        if len(chosen) == count and (best is None or moves < best[0]):
+            best = (moves, chosen)
+    return None if best is None else best[1]
+
+
+def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int], int]:
+    """Return the nodes that are empty or, with `push`, hold nothing but soft blocks.
+
+    As sets by size, number of soft blocks and GPUs that these use.
+    """
+    empty = nodes.empty
+    able = {(size, 0, 0): mask & empty for size, mask in nodes.sized.items()}
+    for (free, sizes), mask in nodes.soft.kinds() if push else ():
+        used = sum(sizes)
+        only_soft = mask & nodes.sized.get(free + used, 0)
+        if only_soft:
+            key = (free + used, len(sizes), used)
+            able[key] = able.get(key, 0) | only_soft
+    return able
+
+
+def _first(ordered: Iterable[int], among: int, count: int) -> list[int]:
+    """Return up to `count` nodes of a set, from the first sets in order."""
+    chosen: list[int] = []
+    for mask in ordered:
+        chosen += islice(bits(mask & among), count - len(chosen))
+        if len(chosen) == count:
+            break
+    return chosen
 
 
 def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:

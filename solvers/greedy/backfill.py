@@ -118,7 +118,7 @@ class Future:
 
 
 def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[int, int]] | None:
-    """Return nodes and GPUs of a job by best fit, as `ronda.formulations.placement.orders` has it.
+    """Return nodes and GPUs of a job by best fit, as `ronda.formulations.placement.nodes` has it.
 
     None without room.
     """

@@ -7,12 +7,12 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
+from ronda.formulations import placement as placing
 from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.energy import left_w, seconds_left
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of, requested_options
-from ronda.formulations.placement import orders
 from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
 from ronda.formulations.watts import RackPower, capped, may_sleep, node_w
 from ronda.instances.job import Allocation, JobState, Option
@@ -147,7 +147,7 @@ class Room:
         self._own: dict[str, list[int]] = {}
         for index, pool in enumerate(self.pools):
             self._own.setdefault(pool.partition, []).append(index)
-        self._order = orders.most_free if most_free else orders.consolidate
+        self._order = placing.most_free if most_free else placing.consolidate
         self._awake_until: dict[int, float] = {}
         self._draw = draw_of(round, sleeping=self.sleeping, until_end=until_end)
         self.limited = self._draw.limited

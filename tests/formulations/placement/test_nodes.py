@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.bit_sets import bits, bits_of
 from ronda.formulations.placement.nodes import PoolRequest, fewest, pool_nodes
-from ronda.formulations.placement.packing import pack
-from ronda.formulations.placement.whole_nodes import easiest_to_empty, mixed_nodes
+from ronda.formulations.placement.packing import easiest_to_empty, mixed_nodes, pack
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 

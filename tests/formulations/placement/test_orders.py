@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.placement.nodes import FreeList
-from ronda.formulations.placement.orders import consolidate, most_free
+from ronda.formulations.placement.nodes import FreeList, consolidate, most_free
 
 FREE = st.lists(st.integers(0, 8), min_size=1, max_size=12)
 

@@ -1,6 +1,8 @@
-"""Grids: all ways to run an application in a pool on some terms, as they are before jobs ask.
+"""All ways to run applications in pools: grids of models, and tables of rates handed over.
 
-Grids of measured step times that are asked for together are made together.
+A grid holds the ways of one application on some terms, as they are before jobs ask. Grids of
+measured step times that are asked for together are made together. Where rates were handed over
+each job's table says the ways, and the rows of all tables are made in one pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
+from ronda.formulations.models import rated
 from ronda.formulations.models.power import measured_speeds_and_watts, speed_and_watts
 from ronda.formulations.options.application import Application, PoolShape
 from ronda.formulations.options.table import (
@@ -25,9 +28,11 @@ from ronda.formulations.options.table import (
     SPAN,
     WATTS,
     rivals,
+    unbeaten,
 )
 from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.job import Job
 
 
 class Terms(NamedTuple):
@@ -176,3 +181,80 @@ def _grids(
     for x, own in enumerate(rows.transpose(1, 0, 2)):
         left = np.flatnonzero(own[RATE] > others[0, x, batch, np.arange(len(batch))])
         yield Grid(own[:, left], batch[left], others[:, x, :, left].transpose(1, 2, 0))
+
+
+class Told(NamedTuple):
+    """A job, by its number, in a pool that it has rates for; `free` to be run as not asked for."""
+
+    number: int
+    job: Job
+    of: Application
+    free: bool
+
+
+def rated_ways(told: Sequence[Told], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
+    """Return (K,) whose each row is, and (COLUMNS, K) the rows, in the order of the tables.
+
+    Jobs may have every way within their limits that has a rate on the fewest nodes that hold the
+    GPUs; those not free what they asked for, at full clock. Rows that are beaten (`unbeaten`) are
+    dropped if `prune`; watts count in that if `mind_power`.
+    """
+    if not told:
+        return np.empty(0, dtype=np.int64), np.empty((COLUMNS, 0))
+    tables = [_columns(each.of) for each in told]
+    which = np.repeat(np.arange(len(told)), [table.shape[1] for table in tables])
+    rows = np.concatenate(tables, axis=1)
+    checkpoint()
+    kept = np.flatnonzero(_allowed(told, which, rows))
+    which, rows = which[kept], rows[:, kept]
+    if prune:
+        costs = rows[[rated.GPUS, rated.WATTS]] if mind_power else rows[[rated.GPUS]]
+        best = unbeaten(which, rows[rated.RATE], costs)
+        which, rows = which[best], rows[:, best]
+    pools = np.array([each.of.shape.index for each in told])
+    per_node = np.array([each.of.shape.pool.gpus_per_node for each in told])
+    ways = np.ones((COLUMNS, len(which)))
+    ways[POOL] = pools[which]
+    ways[SPAN] = np.where(rows[rated.GPUS] <= per_node[which], NODE, CLUSTER)
+    for column, own in _SAME:
+        ways[column] = rows[own]
+    return np.array([each.number for each in told])[which], ways
+
+
+_SAME = (
+    (GPUS, rated.GPUS),
+    (CLOCK, rated.CLOCK),
+    (BATCH, rated.BATCH),
+    (RATE, rated.RATE),
+    (WATTS, rated.WATTS),
+)
+
+
+def _columns(of: Application) -> Floats:
+    assert of.rated is not None
+    return rated.columns(of.rated, of.shape.pool.gpu_type.idle_w)
+
+
+def _allowed(told: Sequence[Told], which: Rows, rows: Floats) -> Mask:
+    """Tell (K,) which rows a job may have."""
+    limits = [
+        (
+            job.gpus,
+            (job.min_gpus or job.gpus) if free else job.gpus,
+            (job.max_gpus or job.gpus) if free else job.gpus,
+            of.shape.pool.gpus,
+            of.shape.pool.gpus_per_node,
+            -1.0 if free else of.batch(job),
+            of.shape.index,
+        )
+        for _, job, of, free in told
+    ]
+    asked, low, high, most, per_node, batch, pool = np.array(limits, dtype=float).T[:, which]
+    gpus = rows[rated.GPUS]
+    allowed = (gpus == asked) | ((low <= gpus) & (gpus <= high))
+    allowed &= (gpus <= most) & (rows[rated.NODES] == np.ceil(gpus / per_node))
+    allowed &= (batch < 0) | ((rows[rated.BATCH] == batch) & (rows[rated.CLOCK] == 1.0))
+    for shape in {each.of.shape.index: each.of.shape for each in told}.values():
+        offered = np.isin(rows[rated.CLOCK], shape.pool.gpu_type.clocks)
+        allowed &= offered | (pool != shape.index)
+    return np.asarray(allowed)
