@@ -1,23 +1,36 @@
-"""What nodes draw without jobs, awake, asleep and waking, and what rack caps leave for jobs.
+"""What nodes draw without jobs, awake, asleep and waking, and what cap and budget leave for jobs.
 
-Equal nodes make a `NodeClass`. `RackPower` says, while jobs are placed, which nodes may still take
-how many watts; sets of nodes are there the bits of one integer, by their index in the cluster.
+Equal nodes make a `NodeClass`. What racks' caps leave while jobs are placed is in
+`ronda.formulations.placement.rack_power`.
+
+**The energy ahead** is what a budget bears over time, and what each option takes of its window. By
+t seconds from now the cluster may use ``L(t) = B + (E - B) t / W`` joules within the window of W
+seconds and ``B + sustained t`` after it, with B what is banked (`ronda.instances.round`). A job
+that adds w watts to its idle GPUs for d more seconds uses ``w min(t, d)`` of them by t; its pauses
+use none. A plan must keep ``base t + Σ_k w_k min(t, d_k) <= L(t)`` at every t of the window: that
+is what `left_w` looks at. For models in which options add up, with ``M(t) = L(t) - (base + h) t``
+for what draws h watts on for the whole window, ::
+
+    Σ_k w_k share_k <= E / W - base,   share_k = d/W max(1, M(W) / M(d)),   d = min(W, d_k)
+
+is enough, since ``min(t, d) / M(t)`` is greatest at d or W. It is exact for jobs of one length
+beside what draws h, and for all jobs where all of E may be used at once: an option is then charged
+``w min(W, d)`` joules. As h counts what runs now for longer than the window, and its nodes: should
+a plan stop that, `left_w` shows whether the jobs in its place draw too much too soon. Ours.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from ronda.formulations.bit_sets import bits, bits_of, lowest_bits
-from ronda.formulations.models.power import extra_gpu_w
+from ronda.formulations.models.power import extra_w
 from ronda.formulations.per_record import per_record
 from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
-from ronda.instances.job import Allocation
+from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
 
 
@@ -222,119 +235,93 @@ def base_w(round: Round) -> float:
     return float((least_node_w(topology) if may_sleep(round) else topology.awake_w).sum())
 
 
-TOLERANCE = 1e-9
-"""Relative rounding allowed against a cap."""
-
-
-class RackPower:
-    """Watts left below the cap of every capped rack.
-
-    A node that no job uses counts as awake and idle, or, if `drowsy` (asleep until a job uses it),
-    as sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
-    """
-
-    __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
-
-    def __init__(self, cluster: Cluster, drowsy: Iterable[int]) -> None:
-        topology = cluster.topology
-        caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
-        lineages = [
-            tuple(above for above in racks_above(cluster)[name] if above in caps)
-            for name in topology.racks
-        ]
-        self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]
-        self._wake_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
-        still = sorted(set(drowsy))
-        self._drowsy = bits_of(still)
-        left = {name: watts * (1 + TOLERANCE) for name, watts in caps.items()}
-        members: defaultdict[str, int] = defaultdict(int)
-        by_wake: dict[str, defaultdict[float, int]] = {n: defaultdict(int) for n in caps}
-        for node, watts in enumerate(node_w(topology, still).tolist()):
-            for name in self._caps_of[node]:
-                left[name] -= watts
-                members[name] |= 1 << node
-                by_wake[name][self._wake_w[node]] |= 1 << node
-        self._left = left
-        # Small subtrees first: a rack before the row that holds it.
-        self._members = dict(sorted(members.items(), key=lambda item: item[1].bit_count()))
-        self._by_wake = {name: sorted(masks.items()) for name, masks in by_wake.items()}
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = object.__new__(type(self))
-        for name in ("_by_wake", "_caps_of", "_drowsy", "_members", "_wake_w"):
-            setattr(twin, name, getattr(self, name))
-        twin._left = dict(self._left)
-        return twin
-
-    def add(self, node: int, watts: float) -> None:
-        """Account for `watts` more (or, negative, less) on `node`, which is awake from now on."""
-        if self._drowsy >> node & 1:
-            self._drowsy ^= 1 << node
-            watts += self._wake_w[node]
-        for name in self._caps_of[node]:
-            self._left[name] -= watts
-
-    def allowed(self, among: int, watts: float, count: int = 1) -> int:
-        """Return the nodes of the set `among` that may take `watts` more.
-
-        With `count` above 1 every node that is returned may take as much at the same time; where
-        a cap does not allow all of them, awake nodes and low indices come first.
-        """
-        for name, members in self._members.items():
-            left, inside = self._left[name], members & among
-            if not inside:
-                continue
-            refused = inside if left < watts else 0
-            for wake_w, mask in self._by_wake[name]:
-                if left < watts + wake_w:
-                    refused |= mask & inside & self._drowsy
-            among &= ~refused
-            if count > 1 and inside != refused:
-                among &= ~(inside & ~refused) | self._together(name, inside & ~refused, watts)
-        return among
-
-    def fits(self, pieces: Iterable[tuple[int, float]]) -> bool:
-        """Tell whether all pairs (node, watts) may be added together."""
-        trial = self.copy()
-        for node, watts in pieces:
-            if not trial.allowed(1 << node, watts):
-                return False
-            trial.add(node, watts)
-        return True
-
-    def _together(self, name: str, inside: int, watts: float) -> int:
-        """Return those of the nodes `inside` a capped rack that may take `watts` each together."""
-        left, drowsy = self._left[name], inside & self._drowsy
-        chosen = inside & ~drowsy
-        if watts > 0:
-            chosen = lowest_bits(chosen, min(chosen.bit_count(), int(left // watts)))
-        # Less than idle power on one node is no reserve for others: the job may not go there.
-        left -= max(watts, 0.0) * chosen.bit_count()
-        for node in bits(drowsy):
-            need = watts + self._wake_w[node]
-            if need <= left:
-                chosen |= 1 << node
-                left -= need
-        return chosen
-
-
 def capped(cluster: Cluster) -> bool:
     """Tell whether any rack has a power cap."""
     return any(rack.power_cap_w is not None for rack in cluster.racks)
 
 
-def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
-    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
-    limit = round.watts
-    if limit is None and not capped(round.cluster):
-        return True
-    pieces = []
-    for each in allocations.values():
-        each_w = extra_gpu_w(round, each.option)
-        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
-    if limit is not None:
-        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
-        if drawn_w > limit * (1 + TOLERANCE):
-            return False
-    return RackPower(round.cluster, round.asleep).fits(pieces)
+ROUNDING = 1e-12
+"""Rounding of shares."""
+
+
+def seconds_left(round: Round, state: JobState, option: Option) -> float:
+    """Return for how long a job will draw an option's power; infinite if its size is not known."""
+    work = state.remaining_at(round.now_s)
+    return np.inf if work is None else work / option.rate + option.teardown_s
+
+
+def may_use_j(round: Round, seconds: Floats) -> Floats:
+    """Return the joules L(t) that the cluster may use within each of some times from now."""
+    assert round.energy_j is not None
+    energy_j, window_s = round.energy_j, round.window_s
+    mean_w = energy_j / window_s
+    later_w = mean_w if round.sustained_w is None else min(round.sustained_w, mean_w)
+    banked_j = energy_j if round.banked_j is None else round.banked_j
+    within = banked_j + (energy_j - banked_j) * (seconds / window_s)
+    later = later_w * seconds + (round.banked_j or 0.0)
+    return np.where(seconds <= window_s, within, later)
+
+
+def share(round: Round, seconds: Floats) -> Floats:
+    """Return the share of its watts that each job is charged throughout the window (see above).
+
+    `seconds` is for how long it draws them. The round has an energy budget.
+    """
+    assert round.energy_j is not None
+    window_s, d = round.window_s, np.minimum(seconds, round.window_s)
+    base = base_w(round) + _lasting_w(round)
+    whole, left = round.energy_j - base * window_s, may_use_j(round, d) - base * d
+    scarcer = np.divide(whole, left, out=np.ones_like(d), where=left > 0)
+    shares = d / window_s * np.maximum(1.0, scarcer)
+    return np.where(shares < 1.0 - ROUNDING, shares, 1.0)
+
+
+@per_record(maxsize=2)
+def _lasting_w(round: Round) -> float:
+    """Return the watts that what runs now draws beyond the base for the whole window."""
+    topology = round.cluster.topology
+    found, used = 0.0, set[int]()
+    for state in round.running:
+        held = state.allocation
+        if held is None:
+            continue
+        used.update(node for node, _ in held.placement)
+        if seconds_left(round, state, held.option) >= round.window_s:
+            found += max(0.0, extra_w(round, held.option))
+    rests = topology.sleep_w < topology.awake_w
+    rests[list(used)] = False
+    asleep = np.flatnonzero(rests)
+    return found + max(0.0, float(node_w(topology, asleep).sum()) - base_w(round))
+
+
+def left_w(
+    round: Round, base: float, watts: Floats, seconds: Floats, *, until_end: bool = False
+) -> float:
+    """Return the watts that may come on top for as long as is looked ahead; below 0: too much.
+
+    Parameters
+    ----------
+    base
+        Watts of the cluster without jobs.
+    watts, seconds
+        (n,) what jobs add to their idle GPUs, and for how long; infinite counts as the window.
+    until_end
+        Whether to look ahead to the end of the last job, and not to that of the window only.
+    """
+    left = np.inf
+    if round.power_cap_w is not None:
+        left = round.power_cap_w - base - float(watts.sum())
+    if round.energy_j is None:
+        return float(left)
+    window_s = round.window_s
+    d = np.where(np.isfinite(seconds), seconds, window_s)
+    if not until_end:
+        d = np.minimum(d, window_s)
+    order = np.argsort(d, kind="stable")
+    times = np.append(d[order], window_s)
+    ended_j = np.append(0.0, np.cumsum((watts * d)[order]))
+    going_w = float(watts.sum()) - np.append(0.0, np.cumsum(watts[order]))
+    before = np.searchsorted(times[:-1], times, side="left")  # the jobs that end before each time
+    used = base * times + ended_j[before] + going_w[before] * times
+    spare = (may_use_j(round, times) - used)[times > 0] / times[times > 0]
+    return float(min(left, spare.min()))

@@ -7,10 +7,9 @@ import numpy as np
 
 from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.energy import share
 from ronda.formulations.objectives.outlook import work_ahead
 from ronda.formulations.options.table import RACK, OptionTable, unbeaten
-from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps
+from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps, share
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 

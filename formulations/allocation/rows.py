@@ -109,7 +109,7 @@ def power(case: Case) -> Iterator[Row]:
     """Σ_k extra_k x_k + Σ_c (awake_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c, in watts.
 
     `energy_window` is the same with what options are charged on average over the window
-    (`ronda.formulations.energy`), times the window, in joules. The lower limit comes first.
+    (`ronda.formulations.watts`), times the window, in joules. The lower limit comes first.
     """
     round_, window_s = case.round, case.round.window_s
     limits = []

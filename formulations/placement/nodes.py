@@ -1,8 +1,9 @@
 """Free GPUs of the nodes of one pool, blocks there that may still be moved, and what jobs ask.
 
-Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer. What it costs
-to clear a node depends on its free GPUs and the sizes of its soft blocks alone: at most 177 kinds
-of nodes of 8 GPUs, however many the nodes.
+Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, which is
+quick to cut, to join and to search (`bits` and what stands beside it). What it costs to clear a
+node depends on its free GPUs and the sizes of its soft blocks alone: at most 177 kinds of nodes of
+8 GPUs, however many the nodes.
 
 Rigid jobs take free GPUs in one of two orders, each as a published simulator does it: `consolidate`
 is the placer of the Helios artifact (SC'21, section 2.2), for FIFO, SJF and SRTF; `most_free` that
@@ -12,16 +13,67 @@ of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
 from ronda.formulations.per_record import per_record
 from ronda.formulations.watts import capped
 from ronda.instances.cluster import Cluster, Topology
+
+_STRIDE = 1024
+"""Length of the parts in which a large set is searched, so that time grows with its numbers."""
+
+_PART = (1 << _STRIDE) - 1
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the numbers in a set, ascending."""
+    start = -1
+    while mask:
+        empty = lowest_bit(mask)
+        mask >>= empty
+        start += empty
+        part = mask & _PART
+        while part:
+            lowest = part & -part
+            yield start + lowest.bit_length()
+            part ^= lowest
+        mask >>= _STRIDE
+        start += _STRIDE
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the lowest number of a set that is not empty."""
+    return (mask & -mask).bit_length() - 1
+
+
+def bits_of(numbers: Iterable[int]) -> int:
+    """Return the set of some numbers."""
+    mask = 0
+    for number in numbers:
+        mask |= 1 << number
+    return mask
+
+
+def lowest_bits(mask: int, count: int) -> int:
+    """Return the `count` lowest numbers of a set that has at least as many."""
+    if mask.bit_count() == count:
+        return mask
+    if count == 1:
+        return mask & -mask
+    return bits_of(islice(bits(mask), count))
+
+
+def positions_by(values: Sequence[int], keys: Iterable[int]) -> dict[int, int]:
+    """Return for each key the set of positions in `values` where it stands."""
+    masks = dict.fromkeys(keys, 0)
+    for position, value in enumerate(values):
+        masks[value] |= 1 << position
+    return masks
+
 
 Kind = tuple[int, tuple[int, ...]]
 """Free GPUs of a node and the sizes of its soft blocks, ascending."""

@@ -33,11 +33,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.bit_sets import bits, bits_of, lowest_bit
 from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.dual_feasible import at_most
-from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest
-from ronda.formulations.watts import RackPower
+from ronda.formulations.placement.nodes import (
+    Piece,
+    PoolNodes,
+    PoolRequest,
+    bits,
+    bits_of,
+    lowest_bit,
+)
+from ronda.formulations.placement.rack_power import RackPower
 
 _GPU = 1 << 20
 """What a GPU that stays counts beside a job that stays: more than any number of jobs."""

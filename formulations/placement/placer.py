@@ -3,12 +3,19 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.clock import watched
 from ronda.formulations.models.power import extra_gpu_w
-from ronda.formulations.placement.nodes import Piece, PoolNodes, PoolRequest, free_lists, pool_nodes
+from ronda.formulations.placement.nodes import (
+    Piece,
+    PoolNodes,
+    PoolRequest,
+    bits_of,
+    free_lists,
+    pool_nodes,
+)
 from ronda.formulations.placement.packing import pack
-from ronda.formulations.watts import RackPower, capped
+from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.watts import capped
 from ronda.instances.job import Allocation, JobState, Option, same_nodes, used_nodes
 from ronda.instances.round import Round
 

@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.case import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.energy import left_w
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
-from ronda.formulations.watts import awake_for, by_pool, idle_w, may_sleep, node_classes, rack_caps
+from ronda.formulations.watts import (
+    awake_for,
+    by_pool,
+    idle_w,
+    left_w,
+    may_sleep,
+    node_classes,
+    rack_caps,
+)
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.energy import seconds_left
 from ronda.formulations.options.application import Requested, requested_options
 from ronda.formulations.placement.nodes import FreeList, Placement
+from ronda.formulations.watts import seconds_left
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, Room, start_in_order

@@ -12,14 +12,22 @@ import numpy as np
 
 from ronda.formulations.allocation.limits import node_steps_w
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.energy import seconds_left, share
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList, most_free
 from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.sleeping.standby import rest, spare_of
-from ronda.formulations.watts import awake_for, base_w, by_pool, capped, may_sleep, node_classes
+from ronda.formulations.watts import (
+    awake_for,
+    base_w,
+    by_pool,
+    capped,
+    may_sleep,
+    node_classes,
+    seconds_left,
+    share,
+)
 from ronda.instances.job import Allocation, JobState, Option, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -34,7 +42,7 @@ class GpuLadderClimb:
 
     Running jobs that may not be stopped have taken theirs. Watts are limited at once, by the power
     cap, and throughout the energy window, in which a job is charged its share
-    (`ronda.formulations.energy`). Nodes sleep that no job needs, if that helps. `step` (L,) is the
+    (`ronda.formulations.watts`). Nodes sleep that no job needs, if that helps. `step` (L,) is the
     index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs left in each pool; `clocks`
     sets the clock of jobs that do not go on as they run.
     """

@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 
 from ronda.formulations import placement as placing
-from ronda.formulations.bit_sets import bits_of
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.energy import left_w, seconds_left
 from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of, requested_options
-from ronda.formulations.placement.nodes import FreeList, Placement, free_lists
-from ronda.formulations.watts import RackPower, capped, may_sleep, node_w
+from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
+from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.watts import capped, left_w, may_sleep, node_w, seconds_left
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 

@@ -9,7 +9,7 @@ power, which ONES itself does not know, are kept.
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
-from ronda.formulations.watts import keeps_limits
+from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.formulations.energy import left_w, may_use_j, seconds_left, share
+from ronda.formulations.watts import left_w, may_use_j, seconds_left, share
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.job import Estimate, Job, JobState, Option
 from ronda.instances.round import Round

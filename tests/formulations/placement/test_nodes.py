@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.bit_sets import bits, bits_of
-from ronda.formulations.placement.nodes import PoolRequest, fewest, pool_nodes
+from ronda.formulations.placement.nodes import PoolRequest, bits, bits_of, fewest, pool_nodes
 from ronda.formulations.placement.packing import easiest_to_empty, mixed_nodes, pack
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 

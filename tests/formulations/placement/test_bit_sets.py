@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.bit_sets import bits, bits_of, lowest_bit, lowest_bits, positions_by
+from ronda.formulations.placement.nodes import bits, bits_of, lowest_bit, lowest_bits, positions_by
 
 NUMBERS = st.sets(st.integers(0, 5000))
 

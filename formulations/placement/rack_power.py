@@ -1,0 +1,130 @@
+"""What racks' power caps leave for jobs while these are placed; whether placed jobs keep caps.
+
+Sets of nodes are the bits of one integer, by their index in the cluster.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+import numpy as np
+
+from ronda.formulations.models.power import extra_gpu_w
+from ronda.formulations.placement.nodes import bits, bits_of, lowest_bits
+from ronda.formulations.topology import racks_above
+from ronda.formulations.watts import capped, idle_w, node_w
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Allocation
+from ronda.instances.round import Round
+
+TOLERANCE = 1e-9
+"""Relative rounding allowed against a cap."""
+
+
+class RackPower:
+    """Watts left below the cap of every capped rack.
+
+    A node that no job uses counts as awake and idle, or, if `drowsy` (asleep until a job uses it),
+    as sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
+    """
+
+    __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
+
+    def __init__(self, cluster: Cluster, drowsy: Iterable[int]) -> None:
+        topology = cluster.topology
+        caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
+        lineages = [
+            tuple(above for above in racks_above(cluster)[name] if above in caps)
+            for name in topology.racks
+        ]
+        self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]
+        self._wake_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
+        still = sorted(set(drowsy))
+        self._drowsy = bits_of(still)
+        left = {name: watts * (1 + TOLERANCE) for name, watts in caps.items()}
+        members: defaultdict[str, int] = defaultdict(int)
+        by_wake: dict[str, defaultdict[float, int]] = {n: defaultdict(int) for n in caps}
+        for node, watts in enumerate(node_w(topology, still).tolist()):
+            for name in self._caps_of[node]:
+                left[name] -= watts
+                members[name] |= 1 << node
+                by_wake[name][self._wake_w[node]] |= 1 << node
+        self._left = left
+        # Small subtrees first: a rack before the row that holds it.
+        self._members = dict(sorted(members.items(), key=lambda item: item[1].bit_count()))
+        self._by_wake = {name: sorted(masks.items()) for name, masks in by_wake.items()}
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = object.__new__(type(self))
+        for name in ("_by_wake", "_caps_of", "_drowsy", "_members", "_wake_w"):
+            setattr(twin, name, getattr(self, name))
+        twin._left = dict(self._left)
+        return twin
+
+    def add(self, node: int, watts: float) -> None:
+        """Account for `watts` more (or, negative, less) on `node`, which is awake from now on."""
+        if self._drowsy >> node & 1:
+            self._drowsy ^= 1 << node
+            watts += self._wake_w[node]
+        for name in self._caps_of[node]:
+            self._left[name] -= watts
+
+    def allowed(self, among: int, watts: float, count: int = 1) -> int:
+        """Return the nodes of the set `among` that may take `watts` more.
+
+        With `count` above 1 every node that is returned may take as much at the same time; where
+        a cap does not allow all of them, awake nodes and low indices come first.
+        """
+        for name, members in self._members.items():
+            left, inside = self._left[name], members & among
+            if not inside:
+                continue
+            refused = inside if left < watts else 0
+            for wake_w, mask in self._by_wake[name]:
+                if left < watts + wake_w:
+                    refused |= mask & inside & self._drowsy
+            among &= ~refused
+            if count > 1 and inside != refused:
+                among &= ~(inside & ~refused) | self._together(name, inside & ~refused, watts)
+        return among
+
+    def fits(self, pieces: Iterable[tuple[int, float]]) -> bool:
+        """Tell whether all pairs (node, watts) may be added together."""
+        trial = self.copy()
+        for node, watts in pieces:
+            if not trial.allowed(1 << node, watts):
+                return False
+            trial.add(node, watts)
+        return True
+
+    def _together(self, name: str, inside: int, watts: float) -> int:
+        """Return those of the nodes `inside` a capped rack that may take `watts` each together."""
+        left, drowsy = self._left[name], inside & self._drowsy
+        chosen = inside & ~drowsy
+        if watts > 0:
+            chosen = lowest_bits(chosen, min(chosen.bit_count(), int(left // watts)))
+        # Less than idle power on one node is no reserve for others: the job may not go there.
+        left -= max(watts, 0.0) * chosen.bit_count()
+        for node in bits(drowsy):
+            need = watts + self._wake_w[node]
+            if need <= left:
+                chosen |= 1 << node
+                left -= need
+        return chosen
+
+
+def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
+    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
+    limit = round.watts
+    if limit is None and not capped(round.cluster):
+        return True
+    pieces = []
+    for each in allocations.values():
+        each_w = extra_gpu_w(round, each.option)
+        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
+    if limit is not None:
+        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
+        if drawn_w > limit * (1 + TOLERANCE):
+            return False
+    return RackPower(round.cluster, round.asleep).fits(pieces)
