@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.solvers.prices import labels
+from ronda.solvers.prices import core
+from ronda.solvers.prices.core import best_within
 from ronda.solvers.prices.dual import Jobs, bound_at
-from ronda.solvers.prices.labels import best_within
 
 
 def problem_of(seed):
@@ -90,7 +90,7 @@ def test_too_many_labels_are_given_up(monkeypatch):
     prices = np.zeros(len(problem.names))
     losses = Jobs(problem).losses(prices, np.inf, 10**6)
     assert best_within(problem, prices, losses, 1e3) is not None
-    monkeypatch.setattr(labels, "MOST_LABELS", 3)
+    monkeypatch.setattr(core, "MOST_LABELS", 3)
     assert best_within(problem, prices, losses, 1e3) is None
 
 
