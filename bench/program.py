@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from ronda.instances.errors import RondaError
-from ronda.instances.text import printable, short
+from ronda.instances.errors import RondaError, printable, short
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -7,8 +7,8 @@ from ronda.instances.budget import Budget
 from ronda.instances.cluster import Cluster
 from ronda.instances.faults import Faults
 from ronda.instances.job import Costs, Job
+from ronda.instances.learning import Sweep
 from ronda.instances.profile import NoiseCurve, Profile
-from ronda.instances.sweep import Sweep
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
 """What policies know of jobs: their true sizes; the estimates of the instance; sizes and speeds

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
-from ronda.instances.profile import NoiseScale
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Mode, NoiseScale
 
 
 class Estimate(Record, frozen=True, kw_only=True, gc=False):

@@ -1,4 +1,7 @@
-"""How a training's loss and accuracy develop, and what its log shows of that."""
+"""How a training's loss and accuracy develop, what its log shows, and sweeps, which judge by logs.
+
+A sweep is a search for hyper-parameters whose trials are jobs.
+"""
 
 from ronda.instances.base import Count, Index, NonNegative, Positive, Record, Share
 
@@ -63,3 +66,34 @@ class TrainingLog(Record, frozen=True, kw_only=True):
     loss: NonNegative | None
     accuracy: NonNegative = 0.0
     losses: Losses = ()
+
+
+class Sweep(Record, frozen=True, kw_only=True):
+    """A search for the hyper-parameters of least loss; its trials are jobs that name it.
+
+    Attributes
+    ----------
+    reports
+        Reports of a trial that runs to its end: one each time that it has done another
+        `Job.epoch` of work.
+    deadline_s
+        When the search should be over, in seconds from the instance's start.
+    """
+
+    reports: Count
+    deadline_s: NonNegative | None = None
+
+
+class SweepState(Record, frozen=True, kw_only=True):
+    """A sweep in a round.
+
+    Attributes
+    ----------
+    sweep
+        What its user said of it.
+    ended
+        What trials logged that have ended, complete or not, by job.
+    """
+
+    sweep: Sweep
+    ended: dict[str, TrainingLog] = {}

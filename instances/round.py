@@ -5,8 +5,8 @@ from typing import Literal
 from ronda.instances.base import Name, NonNegative, Positive, Record
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Costs, JobState
+from ronda.instances.learning import SweepState
 from ronda.instances.profile import Profile
-from ronda.instances.sweep import SweepState
 
 
 class Round(Record, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from ronda.formulations.models.learning import logged
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.learning import SweepState
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
-from ronda.instances.sweep import SweepState
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 from ronda.solvers.solve import solve

@@ -15,8 +15,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
+from ronda.instances.errors import printable
 from ronda.instances.files.storage import store
-from ronda.instances.text import printable
 
 # Okabe and Ito's palette, which people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).

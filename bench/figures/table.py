@@ -8,8 +8,8 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from ronda.instances.errors import printable
 from ronda.instances.files.storage import store
-from ronda.instances.text import printable
 
 
 class Best(str):

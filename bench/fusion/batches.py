@@ -22,7 +22,7 @@ from ronda.bench.study.harness import Folder, jobs, limit, markdown, study, word
 from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.arrays import Arrangement, Batch, Case, Objective
 from ronda.formulations.fusion.chunks import balanced
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Mode
 from ronda.solvers.fusion.exact import solve
 from ronda.solvers.fusion.greedy import even, full
 

@@ -7,8 +7,7 @@ from ronda.formulations.fusion.memory import most_models
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
-from ronda.instances.profile import Memory
-from ronda.instances.sharing import Mode, Sharing
+from ronda.instances.profile import Memory, Mode, Sharing
 
 GIB = {"V100-16GB": 16.0, "RTX6000-24GB": 24.0, "A100-40GB": 40.0, "RTX3090-24GB": 24.0}
 """Memory of the GPUs that were measured."""

@@ -33,7 +33,7 @@ from ronda.formulations.fusion.waves import (
     random_search,
     tuning_s,
 )
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Mode
 
 CLASSES = 6
 """Batch sizes times feature transform."""

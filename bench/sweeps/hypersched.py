@@ -20,9 +20,9 @@ from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.generate.sweeps import BUSY, GPU
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
+from ronda.instances.learning import Sweep
 from ronda.instances.outcome.searched import searched
 from ronda.instances.profile import Profile, Tabular
-from ronda.instances.sweep import Sweep
 from ronda.solvers.horizon.driver import run
 
 POLICIES = ("asha", "hypersched", "sweep")

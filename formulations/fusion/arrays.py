@@ -12,8 +12,7 @@ from typing import Literal
 from ronda.formulations.fusion.memory import most_models
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Memory
-from ronda.instances.sharing import MeasuredTime, Mode, Sharing
+from ronda.instances.profile import MeasuredTime, Memory, Mode, Sharing
 
 Objective = Literal["makespan", "gpu-time", "mean-jct"]
 """When the last job ends; seconds of all GPUs; when jobs end in the mean."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import inf
 
 from ronda.formulations.fusion.time import step_s
-from ronda.instances.sharing import AffineTime, MeasuredTime
+from ronda.instances.profile import AffineTime, MeasuredTime
 
 
 def array_s(time: AffineTime | MeasuredTime, steps: Sequence[float], *, reslice: bool) -> float:

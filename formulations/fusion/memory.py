@@ -5,8 +5,7 @@ side by side need b each.
 """
 
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Memory
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Memory, Mode
 
 SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
 """Eighths of an A100's memory that the smallest of k MIG slices has (HFHT's profiles)."""

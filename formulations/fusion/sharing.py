@@ -13,8 +13,7 @@ from ronda.formulations.fusion.memory import most_models
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.job import Allocation, Job, Option
-from ronda.instances.profile import Profile
-from ronda.instances.sharing import MeasuredTime, Mode
+from ronda.instances.profile import MeasuredTime, Mode, Profile
 
 
 def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:

@@ -6,7 +6,7 @@ Models of an array progress in lock-step: a step of the array is one of every me
 from bisect import bisect_left
 
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
+from ronda.instances.profile import AffineTime, MeasuredTime, Sharing
 
 
 def step_s(time: AffineTime | MeasuredTime, models: int) -> float:

@@ -15,7 +15,7 @@ from ronda.formulations.fusion.chunks import first_fit
 from ronda.formulations.fusion.memory import dry_runs
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import Mode, Sharing
+from ronda.instances.profile import Mode, Sharing
 
 
 @dataclass(frozen=True, slots=True)

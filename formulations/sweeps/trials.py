@@ -6,9 +6,8 @@ from math import inf
 
 from ronda.formulations.per_record import per_record
 from ronda.instances.job import JobState
-from ronda.instances.learning import TrainingLog
+from ronda.instances.learning import Sweep, TrainingLog
 from ronda.instances.round import Round
-from ronda.instances.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The checker's own arithmetic of arrays: jobs that share one GPU.
 
-It is written from the docstrings of `ronda.instances.sharing` and of the profile's memory, and
+It is written from the docstrings of `ronda.instances.profile` and of the profile's memory, and
 shares nothing with `ronda.formulations.fusion`.
 """
 
@@ -13,9 +13,8 @@ import numpy as np
 from ronda.instances.cluster import GpuType
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Held, Job, Option, same_nodes
-from ronda.instances.profile import Memory, Profile
+from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Profile, Sharing
 from ronda.instances.schedule import Schedule, Segment
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
 from ronda.instances.violation import Fault, Violation, exceeds
 
 EIGHTHS = (8, 4, 2, 1, 1, 1, 1)

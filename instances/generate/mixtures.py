@@ -23,8 +23,7 @@ from ronda.instances.generate.common import check, estimate
 from ronda.instances.generate.machines import watts_at
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.profile import Memory, Parametric, Profile
-from ronda.instances.sharing import MeasuredTime, Sharing
+from ronda.instances.profile import MeasuredTime, Memory, Parametric, Profile, Sharing
 
 SHARES = {"sweeps": 0.462, "several": 0.24, "other": 0.263, "isolated": 0.035}
 """Of all GPU-hours: repetitive jobs of one GPU, jobs of several, the rest, lone jobs of one."""

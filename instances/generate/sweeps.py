@@ -20,9 +20,8 @@ from ronda.instances.generate.common import check, job_id
 from ronda.instances.generate.mixtures import curves_of
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.learning import Losses
+from ronda.instances.learning import Losses, Sweep
 from ronda.instances.profile import Parametric, PowerCurve, Profile, rigid_profile
-from ronda.instances.sweep import Sweep
 
 INITIAL, BEST = log(10), 0.2
 

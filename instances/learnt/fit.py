@@ -7,8 +7,7 @@ them and gives those that are packaged.
 from typing import Literal
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
-from ronda.instances.profile import Memory, Parametric, PowerCurve
-from ronda.instances.sharing import Sharing
+from ronda.instances.profile import Memory, Parametric, PowerCurve, Sharing
 
 
 class FitErrors(Record, frozen=True, kw_only=True):

@@ -10,9 +10,8 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.learning import Losses
+from ronda.instances.learning import Losses, Sweep
 from ronda.instances.profile import PowerCurve, Profile, Tabular, rigid_profile
-from ronda.instances.sweep import Sweep
 
 V100 = GpuType(name="V100", memory_gib=16.0, idle_w=30.0)
 BUSY = {"V100": PowerCurve(a_w=300.0)}

@@ -5,18 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from ronda.instances.check.arrays import step_s
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.profile import (
+    AffineTime,
+    MeasuredTime,
     NoiseCurve,
     NoiseScale,
     Parametric,
     Profile,
     Rated,
     Rigid,
+    Sharing,
     Tabular,
 )
 from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.diagnose import join
 from ronda.instances.rules.problem import Problem, one_of, show
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
 
 LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
 """Global batches beyond these are no numbers of samples; rates would under- or overflow."""

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from ronda.cli.output import table
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, printable
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
-from ronda.instances.text import printable
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.registry import policy as make_policy

@@ -11,9 +11,8 @@ import click
 import msgspec
 
 from ronda.bench.figures import Best, Table
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, printable
 from ronda.instances.files.storage import label
-from ronda.instances.text import printable
 
 if TYPE_CHECKING:
     from rich import table as rich_table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ronda.instances.text import printable
+from ronda.instances.errors import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -15,8 +15,7 @@ from ronda.formulations.fusion.memory import SLICES, most_models
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.learnt.fit import Fit, FitParameter, Residual
-from ronda.instances.profile import Memory
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Memory, Mode
 from ronda.instances.traces.table import read_columns, rows, to_number
 from ronda.solvers.fitting.fit import errors_of
 from ronda.solvers.fitting.sharing_data import MODES

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import Mode
+from ronda.instances.profile import Mode
 from ronda.instances.traces.table import read_columns, refuse, to_number
 
 COLUMNS: dict[str, tuple[str, ...]] = {

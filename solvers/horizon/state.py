@@ -16,11 +16,11 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.faults import Straggler
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Job, JobState, used_nodes
+from ronda.instances.learning import SweepState
 from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
-from ronda.instances.sweep import SweepState
 from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
 from ronda.solvers.horizon.faults import Event, World

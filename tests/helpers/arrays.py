@@ -6,8 +6,15 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, Truth
 from ronda.instances.plan import Plan
-from ronda.instances.profile import Memory, Parametric, PowerCurve, Profile
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
+from ronda.instances.profile import (
+    AffineTime,
+    MeasuredTime,
+    Memory,
+    Parametric,
+    PowerCurve,
+    Profile,
+    Sharing,
+)
 from ronda.solvers.contract import Capability
 
 # Alone a step takes 1 s; fused 1 + k/4, packed 0.8 k or at least 1, slices 1, 1.25 or 2.5 s.

@@ -6,7 +6,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
-from ronda.instances.text import printable
+from ronda.instances.errors import printable
 
 
 @taught(

@@ -10,8 +10,8 @@ from ronda.formulations.fusion.sharing import member, pace, widths
 from ronda.formulations.models.throughput import fastest_step
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.job import Allocation, Estimate, JobState, Option
+from ronda.instances.profile import Mode
 from ronda.instances.round import Round
-from ronda.instances.sharing import Mode
 from ronda.solvers.policies.fused.regroup import fastest_cut
 
 

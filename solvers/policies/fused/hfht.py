@@ -15,8 +15,8 @@ from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.sleeping.standby import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
+from ronda.instances.profile import Mode
 from ronda.instances.round import Round
-from ronda.instances.sharing import Mode
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room

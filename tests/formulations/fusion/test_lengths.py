@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.fusion.lengths import array_s, cut_by_length
-from ronda.instances.sharing import AffineTime
+from ronda.instances.profile import AffineTime
 
 LINE = AffineTime(alpha_s=2.0, beta_s=1.0)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.fusion.time import speed_up, step_s, turns
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import AffineTime, MeasuredTime
+from ronda.instances.profile import AffineTime, MeasuredTime
 
 
 def test_line_and_floor():

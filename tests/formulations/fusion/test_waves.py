@@ -21,7 +21,7 @@ from ronda.formulations.fusion.waves import (
     wave_s,
 )
 from ronda.instances.errors import InputError
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
+from ronda.instances.profile import AffineTime, MeasuredTime, Sharing
 
 FUSED = Sharing(mode="fused", time=AffineTime(alpha_s=1.0, beta_s=0.5))
 PACKED = Sharing(mode="packed", time=AffineTime(alpha_s=1.0, beta_s=0.5))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ronda.formulations.sweeps.queues import queues
 from ronda.formulations.sweeps.trials import Trial
 from ronda.instances.job import Allocation, Job, JobState, Option
-from ronda.instances.sweep import Sweep
+from ronda.instances.learning import Sweep
 
 SLOTS = (0, 0, 1, 2)
 

@@ -8,7 +8,7 @@ from ronda.formulations.fusion.memory import most_models, two_point
 from ronda.formulations.fusion.time import speed_up, step_s
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
-from ronda.instances.sharing import MeasuredTime
+from ronda.instances.profile import MeasuredTime
 from ronda.solvers.fitting.maxima import Maximum, memory_of, read_maxima
 from ronda.solvers.fitting.packaged import hfta, hydro, packed
 from ronda.solvers.fitting.sharing import best_speed_up, fit_sharing

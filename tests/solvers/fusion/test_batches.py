@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from ronda.formulations.fusion.arrays import Arrangement, Batch, Case, arrays_of, in_order
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus
-from ronda.instances.profile import Memory
-from ronda.instances.sharing import AffineTime, MeasuredTime, Sharing
+from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Sharing
 from ronda.solvers.fusion.exact import solve
 from ronda.solvers.fusion.greedy import even, full
 

@@ -14,9 +14,9 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs, Truth
+from ronda.instances.learning import Sweep
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.rules.validate import validate
-from ronda.instances.sweep import Sweep
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.fifo import Fifo

@@ -18,10 +18,9 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence
 from ronda.instances.job import JobState, Truth
-from ronda.instances.learning import TrainingLog
+from ronda.instances.learning import Sweep, TrainingLog
 from ronda.instances.outcome.searched import searched
 from ronda.instances.rules.validate import validate
-from ronda.instances.sweep import Sweep
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.groups import groups

@@ -8,8 +8,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, Source, json_option
-from ronda.instances.errors import InputError
-from ronda.instances.text import printable
+from ronda.instances.errors import InputError, printable
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -123,7 +123,7 @@ def _laws(fits: "Fits") -> Any:
 
 def law(fit: Any) -> str:
     """Write the law of a fit of sharing or memory with its numbers."""
-    from ronda.instances.sharing import AffineTime
+    from ronda.instances.profile import AffineTime
 
     if fit.memory is not None:
         return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.instances.text import printable, short
+from ronda.instances.errors import printable, short
 
 
 @given(st.text())
