@@ -47,7 +47,7 @@ def test_show_a_topology(folder, ronda):
     done = ronda("instances", "show", "pollux-1", "--topology", "--json")
     tree = json.loads(done.stdout)["topology"]
     assert (tree["kind"], [part["kind"] for part in tree["children"]]) == ("cluster", ["node"])
-    data = Path(__file__).resolve().parents[1] / "data" / "topology"
+    data = Path(__file__).resolve().parents[3] / "data" / "topology"
     hosts = ronda("instances", "show", data / "lingjun_hosts.csv", "--topology").stdout
     assert hosts.startswith("lingjun_hosts: 847 nodes, 6,776 GPUs\n└── rack G6:")
     node = ronda("instances", "show", data / "azure_ncv4_nccl_topo.xml", "--topology").stdout
