@@ -64,6 +64,18 @@ from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.width import taken
 from ronda.instances.arrays import Floats, Mask, Rows
 
+PATIENCE = 3.0
+"""Times alone after which a weight begins to grow: as chosen in docs/rolling_horizon.md."""
+
+MOST_DOUBLINGS = 20.0
+"""No weight grows beyond 2^20: solvers work with coefficients of limited range."""
+
+ALONE_S = "alone_s"
+"""Parameter of objectives that let jobs age: the mean time alone, in seconds."""
+
+SEEN = "seen"
+"""Key, in a plan's details, of the `Seen` jobs."""
+
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
 MOST_ELASTIC = 0.95
 # Next to 1 and to 0, for a logarithm and a quotient that are finite: q is infinite for p = 1.
@@ -87,19 +99,6 @@ def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
     scarce = prices(_ranks(o, members, size, weight), weight, p) * share
     price = (scarce + 0.5 * weight * (1.0 - share)) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
-
-
-PATIENCE = 3.0
-"""Times alone after which a weight begins to grow: as chosen in docs/rolling_horizon.md."""
-
-MOST_DOUBLINGS = 20.0
-"""No weight grows beyond 2^20: solvers work with coefficients of limited range."""
-
-ALONE_S = "alone_s"
-"""Parameter of objectives that let jobs age: the mean time alone, in seconds."""
-
-SEEN = "seen"
-"""Key, in a plan's details, of the `Seen` jobs."""
 
 
 class Seen(msgspec.Struct, frozen=True):
