@@ -34,7 +34,7 @@ from ronda.formulations.objectives.outlook import (
     outlook,
     stop_s,
 )
-from ronda.formulations.objectives.rank import ALONE_S, PATIENCE, rank_values
+from ronda.formulations.objectives.rank import ALONE_S, PATIENCE, aged_weight, rank_values
 from ronda.formulations.objectives.restarts import restart_factor
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
@@ -219,9 +219,12 @@ def _form(objective: str) -> Form:
         raise InputError("objective", repr(objective), f"one of: {known}") from None
 
 
-def density(o: Outlook) -> Floats:
-    """Return ``w rate / remaining work``: the job that can be completed soonest first."""
-    return np.asarray(o.by_row(o.weight / o.remaining) * o.rate)
+def density(o: Outlook, patience: float, alone_s: float | None) -> Floats:
+    """Return ``w rate / remaining work``: the job that can be completed soonest first.
+
+    The weight w grows with a job's age, as it does in `rank`.
+    """
+    return np.asarray(o.by_row(aged_weight(o, patience, alone_s) / o.remaining) * o.rate)
 
 
 def snapshot(o: Outlook) -> Floats:
@@ -342,7 +345,7 @@ AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None
 
 OBJECTIVES: Mapping[str, Form] = {
     "rank": Form(rank_values, AGEING),
-    "density": Form(density),
+    "density": Form(density, AGEING),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
         weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}

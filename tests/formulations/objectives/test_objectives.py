@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from by_fill import allocate_by_fill
 from ronda.formulations.objectives.forms import OBJECTIVES, values
@@ -108,6 +109,15 @@ def test_density_is_rate_over_remaining_work():
     """100 units of which 60 are done: rate / 40."""
     table, v = value_of(snapshot(job("a", done=60.0)), "density")
     np.testing.assert_allclose(v, table.rate / 40)
+
+
+def test_density_lets_jobs_age():
+    """Both take 100 s alone: 400 s older, at patience 2, is one doubling of the weight."""
+    old, new = rigid("old", 100.0), rigid("new", 100.0)
+    new = replace(new, job=replace(new.job, submit_s=400.0), since_s=400.0)
+    round_ = replace(snapshot(old, new, on=cluster(1)), now_s=400.0)
+    assert value_of(round_, "density", patience=2.0)[1].tolist() == pytest.approx([0.02, 0.01])
+    assert value_of(round_, "density", patience=4.0)[1].tolist() == pytest.approx([0.01, 0.01])
 
 
 def test_snapshot_is_the_gain_in_remaining_time():

@@ -15,7 +15,7 @@ def outlook_values(state, horizon_s=600.0):
     """Return the table of one job and its densities, without what a stop would lose."""
     round = snapshot(state, costs=COSTS)
     table = build(round)
-    return table, density(outlook(round, table, horizon_s))
+    return table, density(outlook(round, table, horizon_s), patience=3.0, alone_s=None)
 
 
 def test_a_switch_costs_its_pause_over_the_horizon():
