@@ -144,10 +144,12 @@ def make_case(
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
     run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
-    that must run stay in any case. With `joint`, racks are chosen with the options: those of span
-    ``rack`` get a variable for each rack (`ronda.formulations.allocation.racks`), and are compared
-    only with their like. So they are with `positions`, where what runs is compared with nothing:
-    it needs no other nodes (`ronda.formulations.positions`). `awake` is as in `Case`.
+    that must run stay in any case. By their rates, options of a table hardly ever beat each other:
+    they are compared only where values mind watts, or where spans no longer count. With `joint`, racks are
+    chosen with the options: those of span ``rack`` get a variable for each rack
+    (`ronda.formulations.allocation.racks`), and are compared only with their like. So they are with
+    `positions`, where what runs is compared with nothing: it needs no other nodes
+    (`ronda.formulations.positions`). `awake` is as in `Case`.
     """
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)
@@ -158,18 +160,19 @@ def make_case(
     racks = rack_caps(round.cluster)
     if racks:
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
-    costs = [table.gpus[rows].astype(float)]
-    if round.power_cap_w is not None or racks:
-        costs.append(table.extra_w[rows])
     charges = charged_w(round, table)
-    if round.energy_j is not None:
-        costs.append(charges[rows])
-    group = table.job[rows] * len(table.pools) + table.pool[rows]
-    if joint:
-        group = 3 * group + reach(table, rows)
-    elif positions:
-        group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
-    rows = rows[unbeaten(group, values[rows], np.array(costs))]
+    if table.minds_power or not (joint or positions) and bool((table.span == RACK).any()):
+        costs = [table.gpus[rows].astype(float)]
+        if round.power_cap_w is not None or racks:
+            costs.append(table.extra_w[rows])
+        if round.energy_j is not None:
+            costs.append(charges[rows])
+        group = table.job[rows] * len(table.pools) + table.pool[rows]
+        if joint:
+            group = 3 * group + reach(table, rows)
+        elif positions:
+            group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
+        rows = rows[unbeaten(group, values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)

@@ -74,6 +74,7 @@ def build(
         Whether a row with a lower rate and less power is worth keeping. None: if the round has a
         limit on power or energy, or a rack has one. Objectives that look at watts need True.
     """
+    minds_power = bool(mind_power)
     if mind_power is None:
         capped = any(rack.power_cap_w is not None for rack in round.cluster.racks)
         mind_power = capped or round.watts is not None
@@ -101,6 +102,7 @@ def build(
         power_w=ways[WATTS][way],
         current=current[order],
         must_run=np.array([_must_run(state) for state in jobs], dtype=bool),
+        minds_power=minds_power,
     )
 
 

@@ -55,6 +55,8 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         (K,) whether the row is what the job runs on now.
     must_run
         (J,) whether the job may not be stopped or changed (its only row is the current one).
+    minds_power
+        Whether rows are kept for values that fall with watts, whatever the limits.
     """
 
     jobs: tuple[JobState, ...]
@@ -71,6 +73,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     power_w: NDArray[np.float64]
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
+    minds_power: bool = False
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""

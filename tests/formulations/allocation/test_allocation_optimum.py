@@ -11,6 +11,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
 from ronda.formulations.allocation.rows import separable, within
 from ronda.formulations.options.build import build as build_options
+from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
 from ronda.solvers.exact.form import linear_form
 from ronda.solvers.exact.highs import solve
@@ -74,6 +75,18 @@ def test_options_that_cannot_matter_get_no_variable():
     must = table.must_run[table.job]
     assert (worth[rows[~must[rows]]] > 0).all()
     assert set(np.flatnonzero(must)) <= set(rows)
+
+
+def test_slow_options_are_compared_where_values_mind_watts():
+    """Without limits one option is left of each number of GPUs; plain tables have no slow ones."""
+    free = {"power_cap_w": None, "energy_j": None, "running": ()}
+    round_ = msgspec.structs.replace(generated(40, seed=1), **free)
+    for mind in (None, True):
+        table = build_options(round_, mind_power=mind)
+        kept = make_case(round_, table, table.rate / table.power_w).rows
+        sizes = {(table.job[k], table.pool[k], table.gpus[k]) for k in kept}
+        assert len(kept) == len(sizes)
+        assert (len(table) > len(kept)) == bool(mind)
 
 
 @settings(max_examples=25, deadline=None)
