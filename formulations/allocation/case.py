@@ -145,8 +145,8 @@ def make_case(
     Options that cannot be in a best allocation get no variable: those worth no more than not to
     run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
     that must run stay in any case. By their rates, options of a table hardly ever beat each other:
-    they are compared only where values mind watts, or where spans no longer count. With `joint`, racks are
-    chosen with the options: those of span ``rack`` get a variable for each rack
+    they are compared only where values mind watts, or where spans no longer count. With `joint`,
+    racks are chosen with the options: those of span ``rack`` get a variable for each rack
     (`ronda.formulations.allocation.racks`), and are compared only with their like. So they are with
     `positions`, where what runs is compared with nothing: it needs no other nodes
     (`ronda.formulations.positions`). `awake` is as in `Case`.
@@ -161,7 +161,8 @@ def make_case(
     if racks:
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
     charges = charged_w(round, table)
-    if table.minds_power or not (joint or positions) and bool((table.span == RACK).any()):
+    by_span = joint or positions or not (table.span == RACK).any()
+    if table.minds_power or not by_span:
         costs = [table.gpus[rows].astype(float)]
         if round.power_cap_w is not None or racks:
             costs.append(table.extra_w[rows])

@@ -86,7 +86,7 @@ def test_levels_of_unequal_nodes():
 
 
 def test_what_runs_on_other_pieces_takes_what_it_has():
-    """A job of 4 on 2 + 2 GPUs of two nodes of 6 takes no block of 4; if it starts again it does."""
+    """A job of 4 on 2 + 2 GPUs of two nodes of 6 takes no block of 4; started again it does."""
     use, _ = rows({6: 2, 4: 1}, [4], held=((0, 2), (1, 2)))["buddy[default/v,4]"]
     assert use == [1.0, 0.0, 1.0]
 
