@@ -32,7 +32,9 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   attained service as Tiresias' LAS does (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
 * A rigid job counts with the GPUs that it takes from others, for n above
-  (`ronda.formulations.objectives.width`): its own and those that nobody can use beside it.
+  (`ronda.formulations.objectives.width`): its own, those that nobody can use beside it, and of
+  those on which others earn less than it does the share that is missing, by the ranks without
+  this last part.
 
 **Ageing** (ours): a job's weight doubles as it grows older, so that nobody starves. Serving small
 jobs first keeps a large one waiting as long as small ones go on to arrive. With ::
@@ -61,7 +63,7 @@ import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.formulations.objectives.width import taken
+from ronda.formulations.objectives.width import outdone, taken
 from ronda.instances.arrays import Floats, Mask, Rows
 
 PATIENCE = 3.0
@@ -93,11 +95,20 @@ def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
     """
     weight, p = aged_weight(o, patience, alone_s), elasticity(o)
     gpus, members = _competitors(o)
-    least, most = _taken(o, gpus, members)
-    share = (most / gpus) ** p
-    size = o.remaining / o.least_rate * least / weight
-    scarce = prices(_ranks(o, members, size, weight), weight, p) * share
-    price = (scarce + 0.5 * weight * (1.0 - share)) / o.most_rate
+
+    def worth(least: Floats, most: Floats) -> Floats:
+        """Return (J,) what a job is worth at its best rate if it takes so many GPUs."""
+        share = (most / gpus) ** p
+        size = o.remaining / o.least_rate * least / weight
+        scarce = prices(_ranks(o, members, size, weight), weight, p) * share
+        return np.asarray(scarce + 0.5 * weight * (1.0 - share))
+
+    extra = np.zeros(len(gpus))
+    if (o.least_gpus == o.most_gpus).any():
+        extra = _idle(o, gpus, members)
+        each = worth(o.least_gpus + extra, o.most_gpus) / o.most_gpus
+        extra += _outdone(o, gpus, members, each)
+    price = worth(o.least_gpus + extra, o.most_gpus + extra) / o.most_rate
     return np.asarray(o.by_row(price) * o.rate)
 
 
@@ -157,14 +168,9 @@ def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
     return gpus, [np.array(members) for members in own.values()]
 
 
-def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, Floats]:
-    """Return (J,) the fewest and the most GPUs that each job takes from others.
-
-    Elastic jobs use what they leave; rigid ones may leave GPUs that nobody can use (`taken`).
-    """
-    least, most, rigid = o.least_gpus.copy(), o.most_gpus.copy(), o.least_gpus == o.most_gpus
-    if not rigid.any():
-        return least, most
+def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
+    """Return (J,) the GPUs that nobody can use beside each rigid job; elastic ones use them."""
+    idle, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     start, widths = _widths(o)
     for own in members:
         bound = own[rigid[own]]
@@ -172,8 +178,18 @@ def _taken(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> tuple[Floats, F
             asked = o.least_gpus[bound].astype(int).tolist()
             others = [tuple(widths[start[j] : start[j + 1]]) for j in own[~rigid[own]].tolist()]
             takes = taken(int(gpus[own[0]]), asked, others)
-            least[bound] = most[bound] = [takes[n] for n in asked]
-    return least, most
+            idle[bound] = [takes[n] - n for n in asked]
+    return idle
+
+
+def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -> Floats:
+    """Return (J,) the GPUs on which others earn less beside each rigid job, of (J,) worth a GPU."""
+    found, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
+    for own in members:
+        lost = outdone(int(gpus[own[0]]), o.least_gpus[own], o.most_gpus[own], worth[own])
+        bound = own[rigid[own]]
+        found[bound] = [lost[n] for n in o.least_gpus[bound].astype(int).tolist()]
+    return found
 
 
 def _widths(o: Outlook) -> tuple[list[int], list[int]]:

@@ -34,18 +34,42 @@ def test_rank_of_rigid_jobs_of_one_width():
 
 
 def test_rigid_jobs_rank_by_gpu_seconds():
-    """8 s on 4 GPUs are 32 GPU-seconds, more than 20 s on one: the latter has the higher rank."""
+    """40 GPU-seconds on 4 GPUs are more than 20 s on one, which so has the higher rank.
+
+    What a job of one GPU takes from others is 1 2/3: beside the second of four the third and the
+    fourth earn 2/9 and 4/9 less (test_width).
+    """
     narrow = [rigid(f"{k}", 100.0, submit_s=k) for k in range(3)]
-    wide, long = rigid("wide", 8.0, gpus=4), rigid("long", 20.0)
+    wide, long = rigid("wide", 10.0, gpus=4), rigid("long", 20.0)
     _, v = value_of(snapshot(wide, long, *narrow, on=cluster(4)))
-    # wide: i = 4, n/N = 1: 4. long: i = 5, n/N = 1/4: 5/4 + (1 - 1/4)/2 = 1.625
-    np.testing.assert_allclose(v[:2], [4.0, 1.625])
+    # wide: i = 4, n/N = 1: 4. long: i = 5, n/N = 5/12: 25/12 + (1 - 5/12)/2 = 2.375
+    np.testing.assert_allclose(v[:2], [4.0, 2.375])
+
+
+def test_a_short_job_is_not_passed_over_for_gangs_as_long_ones_could_run_beside_it():
+    """16 GPUs; two minutes on 8, or an hour on all of them: 20 hours on the other 8 can wait."""
+    gangs = [rigid(f"{k}", 3600.0, gpus=16, submit_s=k) for k in range(3)]
+    short, long = rigid("short", 120.0, gpus=8), rigid("long", 72_000.0, gpus=8)
+    _, v = value_of(snapshot(short, long, *gangs, on=cluster(16)))
+    assert v[0] + v[1] > v[2:].max()
 
 
 def test_a_rigid_job_that_leaves_gpus_idle_takes_them():
     """Of 4 s on all GPUs and 5 s on three of four the shorter goes first: they cannot share."""
     _, v = value_of(snapshot(rigid("all", 4.0, gpus=4), rigid("some", 5.0, gpus=3), on=cluster(4)))
     np.testing.assert_allclose(v, [2.0, 1.0])
+
+
+def test_what_others_earn_counts_beside_the_gpus_that_are_left_idle():
+    """On 8 GPUs 5 and 2 leave one idle that 8 would use: each takes one more.
+
+    By the GPU-seconds so taken, 60, 300 and 240, they have ranks 3, 1 and 2; on a GPU of their own
+    they earn (15/8 + 3/16)/5 = 33/80 and (1/4 + 3/8)/2 = 25/80. So the first takes 2 x 8/33 more.
+    """
+    states = [rigid("five", 10.0, gpus=5), rigid("two", 100.0, gpus=2), rigid("all", 30.0, gpus=8)]
+    _, v = value_of(snapshot(*states, on=cluster(8)))
+    share = (6 + 16 / 33) / 8
+    np.testing.assert_allclose(v, [3 * share + 0.5 * (1 - share), 3 / 8 + 5 / 16, 2.0])
 
 
 def test_elastic_jobs_do_not_starve_rigid_ones():

@@ -2,11 +2,12 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.objectives.width import taken
+from ronda.formulations.objectives.width import outdone, taken
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,19 @@ def test_equals_trying_all(case):
         others.remove((width,))
         assert found == most(gpus, every) - most(gpus - width, others)
         assert width <= found <= gpus
+
+
+@pytest.mark.parametrize(
+    ("gpus", "jobs", "expected"),
+    [
+        (4, [(4, 4, 8), (1, 1, 13), (1, 1, 9), (1, 1, 7), (1, 1, 5)], {4: 0, 1: 2 / 9 + 4 / 9}),
+        (16, [(16, 16, 5), (8, 8, 4), (8, 8, 1)], {16: 0, 8: 8 * 3 / 4}),  # the gang does not fit
+        (16, [(10, 10, 4), (3, 3, 6), (4, 4, 2), (2, 2, 1)], {10: 1.5, 3: 5, 4: 1, 2: 0}),
+        (16, [(10, 10, 4), (1, 8, 1), (4, 4, 2), (3, 3, 0.5)], {10: 3.5, 4: 1, 3: 0}),
+        (16, [(8, 8, 5), (8, 8, 1)], {8: 0}),  # there is room for all
+    ],
+)
+def test_outdone_by_hand(gpus, jobs, expected):
+    """Others fill what a job leaves, best first: 2 GPUs beside the 4 of which it earns half."""
+    found = outdone(gpus, *np.array(jobs, dtype=float).T)
+    assert found == pytest.approx(expected)
