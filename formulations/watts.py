@@ -1,4 +1,4 @@
-"""What nodes draw without jobs, awake, asleep and waking, and what cap and budget leave for jobs.
+"""What nodes draw without jobs, what a job adds, and what cap and budget leave for jobs.
 
 Equal nodes make a `NodeClass`. What racks' caps leave while jobs are placed is in
 `ronda.formulations.placement.rack_power`.
@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.models.power import extra_w
 from ronda.formulations.per_record import per_record
 from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
@@ -53,6 +52,18 @@ def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
     sleeping = round.asleep if asleep is None else asleep
     woken = sorted(set(round.asleep).difference(sleeping))
     return float(node_w(round.cluster.topology, sleeping, woken).sum())
+
+
+def extra_w(round: Round, option: Option) -> float:
+    """Return the watts that a job adds to a cluster whose GPUs idle."""
+    pool = round.cluster.topology.pools[option.pool]
+    return option.power_w - option.own_gpus * pool.gpu_type.idle_w
+
+
+def extra_gpu_w(round: Round, option: Option) -> float:
+    """Return the watts that a job adds on each of its GPUs."""
+    pool = round.cluster.topology.pools[option.pool]
+    return option.power_w / option.gpus - pool.gpu_type.idle_w / option.width
 
 
 def least_node_w(topology: Topology) -> Floats:

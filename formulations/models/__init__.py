@@ -7,12 +7,11 @@ them to measurements, in `ronda.solvers.fitting`.
 
 from ronda.formulations.models.efficiency import stages
 from ronda.formulations.models.learning import epochs_over
-from ronda.formulations.models.power import extra_w, gpu_power_w, job_power_w, speed_and_watts
+from ronda.formulations.models.power import gpu_power_w, job_power_w, speed_and_watts
 from ronda.formulations.models.throughput import model_of, samples_per_s
 
 __all__ = [
     "epochs_over",
-    "extra_w",
     "gpu_power_w",
     "job_power_w",
     "model_of",

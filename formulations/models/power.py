@@ -14,9 +14,7 @@ from ronda.formulations.models.rated import rates_and_watts
 from ronda.formulations.models.throughput import measured_steps, model_of, speed_and_share
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType
-from ronda.instances.job import Option
 from ronda.instances.profile import PowerCurve, Profile, Rated
-from ronda.instances.round import Round
 
 
 def gpu_power_w(curve: PowerCurve, clock: ArrayLike) -> Floats:
@@ -41,18 +39,6 @@ def mixed_power_w(
     if curve.sync_w is None:
         return np.asarray(busy + 0.0 * share)
     return np.asarray((1.0 - share) * busy + share * curve.sync_w)
-
-
-def extra_w(round: Round, option: Option) -> float:
-    """Return the watts that a job adds to a cluster whose GPUs idle."""
-    pool = round.cluster.topology.pools[option.pool]
-    return option.power_w - option.own_gpus * pool.gpu_type.idle_w
-
-
-def extra_gpu_w(round: Round, option: Option) -> float:
-    """Return the watts that a job adds on each of its GPUs."""
-    pool = round.cluster.topology.pools[option.pool]
-    return option.power_w / option.gpus - pool.gpu_type.idle_w / option.width
 
 
 def speed_and_watts(

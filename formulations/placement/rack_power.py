@@ -9,10 +9,9 @@ from typing import Self
 
 import numpy as np
 
-from ronda.formulations.models.power import extra_gpu_w
 from ronda.formulations.placement.nodes import bits, bits_of, lowest_bits
 from ronda.formulations.topology import racks_above
-from ronda.formulations.watts import capped, idle_w, node_w
+from ronda.formulations.watts import capped, extra_gpu_w, idle_w, node_w
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation
 from ronda.instances.round import Round

@@ -18,9 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.models.power import extra_gpu_w, extra_w
 from ronda.formulations.placement.rack_power import RackPower
-from ronda.formulations.watts import capped, idle_w, left_w, may_sleep, seconds_left
+from ronda.formulations.watts import (
+    capped,
+    extra_gpu_w,
+    extra_w,
+    idle_w,
+    left_w,
+    may_sleep,
+    seconds_left,
+)
 from ronda.instances.arrays import Floats
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan

@@ -12,7 +12,6 @@ import numpy as np
 
 from ronda.formulations.allocation.limits import node_steps_w
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList, most_free
@@ -23,6 +22,7 @@ from ronda.formulations.watts import (
     base_w,
     by_pool,
     capped,
+    extra_w,
     may_sleep,
     node_classes,
     seconds_left,

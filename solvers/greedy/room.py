@@ -9,11 +9,10 @@ import numpy as np
 
 from ronda.formulations import placement as placing
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.models.power import extra_w
 from ronda.formulations.options.application import application_of, requested_options
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
 from ronda.formulations.placement.rack_power import RackPower
-from ronda.formulations.watts import capped, left_w, may_sleep, node_w, seconds_left
+from ronda.formulations.watts import capped, extra_w, left_w, may_sleep, node_w, seconds_left
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 
