@@ -1,5 +1,6 @@
 """The machine room: GPU types, groups of equal nodes, racks, partitions and their pools."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -153,6 +154,10 @@ class Topology:
     def in_service(self, pool: int) -> NDArray[np.bool_]:
         """(N,) which nodes of a pool have GPUs in service."""
         return np.asarray((self.node_pool == pool) & (self.node_gpus > 0))
+
+    def racks_of(self, nodes: Iterable[int]) -> int:
+        """Return how many racks some nodes stand in."""
+        return len({int(self.node_rack[node]) for node in nodes})
 
     @property
     def waking_w(self) -> NDArray[np.float64]:

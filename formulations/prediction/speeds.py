@@ -5,10 +5,12 @@ do not overlap, with local batch b (`ronda.formulations.models.throughput`)::
 
     C = alpha_c + beta_c b        X = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node)
                                       | alpha_n + beta_n (n - 2) (several)
+                                      | alpha_x + beta_x (n - 2) (several racks)
 
 C and X are measured apart, so each is linear in its parameters: non-negative least squares of
 relative errors, small steps and long ones alike. What nothing was measured of is taken as well as
-can be: GPUs that were never used together synchronise at no cost, and nodes as GPUs of one node do.
+can be: GPUs that were never used together synchronise at no cost, nodes as GPUs of one node do, and
+racks as nodes of one do.
 Real scaling is not concave, so C and X are multiplied by the ratio of measured to fitted steps in
 like ways to run: the *correction*.
 """
@@ -23,7 +25,7 @@ from scipy.spatial.distance import cdist
 
 from ronda.formulations.models.throughput import phases
 from ronda.instances.arrays import Floats
-from ronda.instances.profile import Parametric, Tabular
+from ronda.instances.profile import Parametric, Tabular, Throughput
 
 LEAST_S = 1e-9
 """No step takes less: a parameter that rounds to 0 would make work free."""
@@ -39,11 +41,17 @@ UNKNOWN = Parametric(alpha_c_s=0.0, beta_c_s=1.0)
 
 
 class Way(NamedTuple):
-    """How a job ran when it was measured."""
+    """How a job ran when it was measured; only of a `Parametric` several racks are told."""
 
     gpus: int
     nodes: int
     local_batch: float
+    racks: int = 1
+
+
+def way_of(model: Throughput, gpus: int, nodes: int, local_batch: float, racks: int) -> Way:
+    """Return how a job runs, as far as its kind of model can tell."""
+    return Way(gpus, nodes, local_batch, racks if isinstance(model, Parametric) else 1)
 
 
 @dataclass(slots=True)
@@ -70,29 +78,32 @@ class Measured:
         """The most GPUs that were measured, 0 if none."""
         return max((way.gpus for way in self.ways), default=0)
 
-    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return (M,) GPUs, nodes, local batches, mean seconds of computing and synchronising."""
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+        """Return (M,) GPUs, nodes, local batches, racks, and mean seconds of both phases."""
         rows = [(*way, c / n, x / n) for way, (c, x, n) in self.ways.items()]
-        gpus, nodes, local_batch, compute, sync = np.array(rows, dtype=float).T
-        return gpus, nodes, local_batch, compute, sync
+        gpus, nodes, local_batch, racks, compute, sync = np.array(rows, dtype=float).T
+        return gpus, nodes, local_batch, racks, compute, sync
 
 
 def fit(measured: Measured) -> Parametric:
     """Return the model of what was measured; there must be some."""
-    gpus, nodes, batch, compute, sync = measured.columns()
+    gpus, nodes, batch, racks, compute, sync = measured.columns()
     computing = np.stack([np.ones_like(batch), batch], axis=1) / compute[:, None]
     if len(set(batch.tolist())) == 1:
         computing[:, 0] = 0.0  # one batch does not tell both apart: all in proportion
     alpha_c, beta_c = nnls(computing, np.ones(len(batch)))[0].tolist()
     within = _synchronising(gpus, sync, (gpus > 1) & (nodes == 1))
-    across = _synchronising(gpus, sync, nodes > 1)
+    across = _synchronising(gpus, sync, (nodes > 1) & (racks == 1))
+    far = _synchronising(gpus, sync, racks > 1)
     return Parametric(
         alpha_c_s=max(alpha_c, LEAST_S),
         beta_c_s=beta_c,
-        alpha_r_s=(within or across or (0.0, 0.0))[0],
+        alpha_r_s=(within or across or far or (0.0, 0.0))[0],
         beta_r_s=(within or (0.0, 0.0))[1],
-        alpha_n_s=(across or within or (0.0, 0.0))[0],
-        beta_n_s=(across or within or (0.0, 0.0))[1],
+        alpha_n_s=(across or within or far or (0.0, 0.0))[0],
+        beta_n_s=(across or within or far or (0.0, 0.0))[1],
+        alpha_x_s=far[0] if far else None,
+        beta_x_s=far[1] if far else None,
     )
 
 
@@ -121,7 +132,7 @@ def correction(
     *Gaussian Processes for Machine Learning* 2006, section 2.2): what was measured is met, what
     lies far from it keeps a ratio of 1.
     """
-    known_gpus, known_nodes, known_batch, compute, sync = measured.columns()
+    known_gpus, known_nodes, known_batch, _, compute, sync = measured.columns()
     ratio = np.log((compute + sync) / np.add(*phases(model, known_gpus, known_nodes, known_batch)))
     known = np.log2(np.stack([known_gpus, known_nodes, known_batch], axis=1)) / REACH
     asked = np.log2(np.stack([gpus, nodes, local_batch], axis=1)) / REACH

@@ -158,7 +158,7 @@ def _run(
     job, topology = state.job, cluster.topology
     pool = int(topology.node_pool[placement[0][0]])
     gpu_type = topology.pools[pool].gpu_type.name
-    racks = len({int(topology.node_rack[node]) for node, _ in placement})
+    racks = topology.racks_of(node for node, _ in placement)
     several = topology.pools[pool].racks > 1
     span = "node" if len(placement) == 1 else "rack" if several and racks == 1 else "cluster"
     batch = profile.base_batch

@@ -66,7 +66,7 @@ def held(
     if spread is None:
         return None
     allocation = Allocation(option=spread, placement=placement)
-    racks = len({int(topology.node_rack[node]) for node, _ in placement})
+    racks = topology.racks_of(node for node, _ in placement)
     rate = of.rate_on(allocation, racks, None)
     return Allocation(option=replace(spread, rate=rate), placement=placement) if rate else None
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ronda.formulations.prediction.speeds import Way, way_of
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Profile
 from ronda.instances.rules.problem import show
@@ -15,8 +16,8 @@ from ronda.solvers.embedding.rates import Host
 from ronda.solvers.embedding.records import Settings, State, StepTime
 from ronda.solvers.embedding.round import told_rates
 
-Seen = tuple[tuple[str, str], tuple[int, int, float], StepTime]
-"""A measured step: of which profile and GPU type, on how many GPUs, nodes and samples a GPU."""
+Seen = tuple[tuple[str, str], Way, StepTime]
+"""A measured step: of which profile and GPU type, and how the job ran."""
 
 
 class Reader:
@@ -108,10 +109,13 @@ class Reader:
             raise InputError(place, "a step of a job that does not run", "one that runs")
         if not step.compute_s > 0 or not step.sync_s >= 0:
             raise InputError(place, show(msgspec.to_builtins(step)), "seconds above 0")
-        option = held.option
-        kind = self.settings.cluster.topology.pools[option.pool].gpu_type.name
+        option, topology = held.option, self.settings.cluster.topology
+        kind = topology.pools[option.pool].gpu_type.name
         batch = step.local_batch or option.batch / option.gpus
-        return (of.profile.name, kind), (option.gpus, len(held.placement), batch), step
+        racks = topology.racks_of(node for node, _ in held.placement)
+        model = of.profile.throughput[kind]
+        way = way_of(model, option.gpus, len(held.placement), batch, racks)
+        return (of.profile.name, kind), way, step
 
 
 def _known(state: State, job: str, what: str) -> Live:

@@ -134,9 +134,7 @@ class Beliefs:
             known.append((self._levels(job), work))
         self._shown.pop(job.id, None)
 
-    def measure(
-        self, where: tuple[str, str], way: tuple[int, int, float], compute_s: float, sync_s: float
-    ) -> None:
+    def measure(self, where: tuple[str, str], way: Way, compute_s: float, sync_s: float) -> None:
         """Learn what a step took.
 
         Parameters
@@ -144,15 +142,15 @@ class Beliefs:
         where
             Names of the job's profile and of the GPU type.
         way
-            GPUs, nodes, and samples of a GPU in a pass.
+            How the job ran.
         compute_s
             Seconds of computing in a pass, at full clock.
         sync_s
             Seconds of synchronising in the step that do not overlap with computing.
         """
         known = self._measured.setdefault(where, Measured())
-        before_s = known.mean_s(Way(*way))
-        known.add(Way(*way), compute_s, sync_s)
+        before_s = known.mean_s(way)
+        known.add(way, compute_s, sync_s)
         if before_s is None or abs((compute_s + sync_s) / before_s - 1.0) > NEWS:
             self._profiles.pop(where[0], None)
 

@@ -14,6 +14,7 @@ from ronda.formulations.fusion.sharing import pace
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.throughput import fastest_step, samples_per_s, slowdown
+from ronda.formulations.prediction.speeds import Way, way_of
 from ronda.instances.cluster import GpuType
 from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
@@ -66,8 +67,7 @@ class TrueRates:
     def __init__(self, instance: Instance) -> None:
         self.profiles = instance.profiles
         self.curves = instance.curves
-        self.pools = instance.cluster.topology.pools
-        self.node_rack: list[int] = instance.cluster.topology.node_rack.tolist()
+        self.topology = instance.cluster.topology
         self._known: dict[tuple[object, ...], Stages] = {}
 
     def stages(
@@ -77,13 +77,11 @@ class TrueRates:
 
         It is faster by `factor` than its profile says.
         """
-        option, nodes = allocation.option, len(allocation.placement)
-        racks = len({self.node_rack[node] for node, _ in allocation.placement})
-        way = (option.gpus, nodes, option.batch, option.clock, racks)
+        option, way = allocation.option, self._way(allocation)
         array = (option.mode, option.width)
         key = (job.profile, curve, option.pool, *way, *array, factor)
         if key not in self._known:
-            profile, gpu_type = self.profiles[job.profile], self.pools[option.pool].gpu_type
+            profile, gpu_type = self._kind(job, option.pool)
             speed = float(samples_per_s(profile, gpu_type, *way)) * factor
             speed *= pace(profile, gpu_type.name, *array)
             until: tuple[float, ...] = (INFINITY,)
@@ -94,24 +92,33 @@ class TrueRates:
             self._known[key] = Stages(until, rates)
         return self._known[key]
 
+    def step(self, job: Job, held: Allocation, factor: float) -> tuple[Way, float, float] | None:
+        """Return what `job` sees of its speed on what it holds, by `factor` as fast as its profile.
 
-def measured_step(
-    profile: Profile, gpu_type: GpuType, held: Allocation, factor: float
-) -> tuple[float, float, float] | None:
-    """Return what a job sees of its speed on what it holds, by `factor` as fast as its profile.
+        How it runs, seconds of computing in a pass at full clock, and of synchronising; None for
+        jobs without steps.
+        """
+        profile, gpu_type = self._kind(job, held.option.pool)
+        model = profile.throughput[gpu_type.name]
+        if isinstance(model, Rigid | Rated):
+            return None
+        gpus, nodes, batch, clock, racks = self._way(held)
+        step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+        seconds, passes = float(step.seconds) / factor, float(step.passes)
+        sync_s = seconds * float(step.sync_share)
+        compute_s = (seconds - sync_s) / (passes * float(slowdown(model.phi, clock)))
+        way = way_of(model, gpus, nodes, batch / (gpus * passes), racks)
+        return way, compute_s, sync_s
 
-    The local batch, seconds of computing in a pass at full clock, and of synchronising; None for
-    jobs without steps. `profile` is the true one.
-    """
-    model = profile.throughput[gpu_type.name]
-    if isinstance(model, Rigid | Rated):
-        return None
-    option, nodes = held.option, len(held.placement)
-    step = fastest_step(profile, gpu_type, option.gpus, nodes, option.batch, option.clock)
-    seconds, passes = float(step.seconds) / factor, float(step.passes)
-    sync_s = seconds * float(step.sync_share)
-    compute_s = (seconds - sync_s) / (passes * float(slowdown(model.phi, option.clock)))
-    return option.batch / (option.gpus * passes), compute_s, sync_s
+    def _way(self, held: Allocation) -> tuple[int, int, float, float, int]:
+        """Return GPUs, nodes, batch, clock and racks of an allocation."""
+        option = held.option
+        racks = self.topology.racks_of(node for node, _ in held.placement)
+        return option.gpus, len(held.placement), option.batch, option.clock, racks
+
+    def _kind(self, job: Job, pool: int) -> tuple[Profile, GpuType]:
+        """Return the profile of a job and the GPUs of a pool."""
+        return self.profiles[job.profile], self.topology.pools[pool].gpu_type
 
 
 class Base(NamedTuple):

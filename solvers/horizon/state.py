@@ -25,7 +25,7 @@ from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
 from ronda.solvers.horizon.faults import Event, World
 from ronda.solvers.horizon.journal import Change
-from ronda.solvers.horizon.live import Live, TrueRates, measured_step
+from ronda.solvers.horizon.live import Live, TrueRates
 from ronda.solvers.horizon.pacing import Pacer
 
 if TYPE_CHECKING:
@@ -340,11 +340,9 @@ class ClusterState:
         if before.since_s == live.resume_s:  # the first time on this allocation
             beliefs.judge(gpu_type, before, held.option.rate)
         factor = live.truth.throughput * self.world.speed_of(held)
-        step = measured_step(self.instance.profiles[live.job.profile], gpu_type, held, factor)
+        step = self.rates.step(live.job, held, factor)
         if step is not None:
-            local_batch, compute_s, sync_s = step
-            way = held.option.gpus, len(held.placement), local_batch
-            beliefs.measure((live.job.profile, gpu_type.name), way, compute_s, sync_s)
+            beliefs.measure((live.job.profile, gpu_type.name), *step)
         if not live.segments:
             beliefs.begin(live.job, live.state.noise)
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ronda.formulations.models.throughput import phases
-from ronda.formulations.prediction.speeds import Measured, Way, believed, fit
+from ronda.formulations.prediction.speeds import Measured, Way, believed, fit, way_of
 from ronda.instances.profile import Parametric, Tabular
 
 TRUE = Parametric(
@@ -38,6 +39,26 @@ def test_nodes_that_were_never_crossed_are_like_gpus_of_one() -> None:
     """Nodes that were never crossed are like gpus of one."""
     found = fit(measured((1, 1, 8.0), (1, 1, 64.0), (2, 1, 32.0), (4, 1, 32.0)))
     assert (found.alpha_n_s, found.beta_n_s) == (found.alpha_r_s, found.beta_r_s)
+
+
+def test_racks_are_told_apart_once_they_were_crossed() -> None:
+    """Steps across racks say nothing of those across nodes of one, and the other way round."""
+    ways = [(1, 1, 8.0), (1, 1, 64.0), (8, 2, 16.0), (16, 4, 16.0)]
+    near = measured(*ways)
+    assert not fit(near).minds_racks
+    real = replace(TRUE, alpha_x_s=0.09, beta_x_s=0.008)
+    for gpus in (8, 16):
+        compute, sync = phases(real, gpus, 2, 16.0, racks=2)
+        near.add(Way(gpus, 2, 16.0, racks=2), float(compute), float(sync))
+    found = fit(near)
+    for name in ("alpha_n_s", "beta_n_s", "alpha_x_s", "beta_x_s"):
+        assert getattr(found, name) == pytest.approx(getattr(real, name), rel=1e-6), name
+
+
+def test_only_models_that_can_tell_racks_are_told_them() -> None:
+    """Measured tables have no racks: steps across them count as those of one."""
+    assert way_of(TRUE, 8, 2, 16.0, 2).racks == 2
+    assert way_of(table(1.0), 8, 2, 16.0, 2).racks == 1
 
 
 def test_one_batch_is_taken_in_proportion() -> None:

@@ -7,10 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.models.throughput import phases
 from ronda.instances.check.answer import check
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence, Instance, Knowledge
 from ronda.instances.plan import Plan
+from ronda.instances.profile import Parametric
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
@@ -117,6 +119,23 @@ def test_an_application_grows_to_twice_what_was_measured() -> None:
     first = rounds("history")[0]
     for state in first.jobs:
         assert state.job.max_gpus == state.job.gpus
+
+
+def test_what_it_costs_to_cross_racks_is_learnt() -> None:
+    """Jobs across racks are promised what they will get, once one of the application was there."""
+    found, policy = load("gangs"), Watched()
+    assert isinstance(found, Instance)
+    jobs = [job for job in found.jobs if job.profile == "vgg16"]
+    wide = tuple(replace(job, gpus=48, max_gpus=48) for job in jobs)
+    given = replace(found, jobs=wide)
+    run(given, policy, knowledge="history")
+    (real,) = given.profiles["vgg16"].throughput.values()
+    (known,) = policy.rounds[-1].profiles["vgg16"].throughput.values()
+    assert isinstance(real, Parametric)
+    assert isinstance(known, Parametric)
+    batch = given.profiles["vgg16"].base_batch / 48
+    steps = [sum(phases(model, 48, 6, batch, racks=2)) for model in (real, known)]
+    assert steps[1] == pytest.approx(steps[0], rel=1e-6)
 
 
 def perturbed(given: Instance, ended: set[str]) -> Instance:
