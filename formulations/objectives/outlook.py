@@ -35,6 +35,12 @@ def work_ahead(round: Round) -> Floats:
     return np.where(np.isnan(left), np.inf, left)
 
 
+UNKNOWN = 1.5
+"""Spread of what is left of a job of unknown size: that of a Pareto tail of exponent 2."""
+
+MOST_UNSURE = 1e6
+"""The greatest standard deviation that counts, over the mean."""
+
 MOST_OF_A_STOP = 10.0
 """A stop loses no more than what the job's option is worth, times this."""
 
@@ -43,7 +49,8 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
     """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
 
     Of the jobs (J,): expected work ``done`` and ``remaining``, ``guessed`` where the size is not
-    known; the fewest GPUs of any option (``least_gpus``) and the best rate with these; the best
+    known, and the ``spread`` of what remains (standard deviation of its logarithm, 0 where it is
+    sure); the fewest GPUs of any option (``least_gpus``) and the best rate with these; the best
     rate of any option (``most_rate``) and the fewest GPUs that give it. ``filled`` are the jobs
     that have rows, ascending. Of the rows (K,): ``rate``, work per second less what is lost by the
     pause if the option is not the current one, and ``left_s``, expected seconds until completion if
@@ -58,6 +65,7 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
     done: Floats
     remaining: Floats
     guessed: Mask
+    spread: Floats
     submit_s: Floats
     rate: Floats
     left_s: Floats
@@ -94,7 +102,8 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     """Return the outlook of a round, whose allocations last at most `horizon_s` seconds.
 
     Of a job whose size is not known, as much is left as it has done (see
-    `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate.
+    `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate. Work
+    that is believed with a standard deviation is lognormal.
 
     **Switching cost.** An option that differs from what the job runs on pauses the job, for as long
     as the driver charges (`JobState.pause_at`): a change that cuts a pause short owes the rest of
@@ -114,6 +123,9 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     if np.count_nonzero(guessed):
         attained = np.maximum(done, np.nan_to_num(least_rate) * round.length_s)
         remaining = np.where(guessed, attained, remaining)  # as much is left as has been done
+    sd = np.array([0.0 if job.estimate is None else job.estimate.sd for job in jobs], dtype=float)
+    ratio = np.minimum(sd / remaining, MOST_UNSURE)
+    spread = np.where(guessed, UNKNOWN, np.sqrt(np.log1p(ratio**2)))
     checkpoint()
     extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
     running_s = remaining[job] / rate
@@ -128,6 +140,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
         done=done,
         remaining=remaining,
         guessed=guessed,
+        spread=spread,
         submit_s=np.array([job.submit_s for job in jobs], dtype=float),
         rate=rate * kept,
         left_s=pause + running_s,

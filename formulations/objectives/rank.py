@@ -25,11 +25,12 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   GPU-seconds left goes first, and of jobs of about one rank the narrower.
 * Jobs are ranked by remaining GPU-seconds at their smallest option over their weight; with
   weights, i becomes the sum of the weights of the jobs up to and including j.
-* Jobs of unknown size have no rank but the probabilities of being the smaller one of each pair
-  (`expected_rank`). Without that, jobs of like age take turns at being the smallest. After s units
-  of work, the work R that is left has the distribution ``P(R > x) = (s / (s + x))^2``: sizes with a
-  Pareto tail of exponent 2. So as much is expected to be left as has been done, which ranks jobs by
-  attained service as Tiresias' LAS does (Gu et al., NSDI 2019).
+* Jobs whose size is not sure have no rank but the probabilities of being the smaller one of each
+  pair (`expected_rank`). Without that, jobs of like size take turns at being the smallest. What is
+  left of them is lognormal, with the mean and standard deviation that are believed. Of a job of
+  which nothing is believed, as much is expected to be left as it has done: a Pareto tail of
+  exponent 2, whose spread stands for it. That ranks jobs by attained service as Tiresias' LAS does
+  (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
 * A rigid job counts with the GPUs that it takes from others, for n above
   (`ronda.formulations.objectives.width`): its own, those that nobody can use beside it, and of
@@ -64,7 +65,7 @@ import numpy as np
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.width import outdone, taken
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.arrays import Floats, Rows
 
 PATIENCE = 3.0
 """Times alone after which a weight begins to grow: as chosen in docs/rolling_horizon.md."""
@@ -82,10 +83,11 @@ SEEN = "seen"
 MOST_ELASTIC = 0.95
 # Next to 1 and to 0, for a logarithm and a quotient that are finite: q is infinite for p = 1.
 ALL, LEAST_SHARE = -(1.0 - 2.0**-53), 1e-300
-# Most classes of others that jobs of unknown size are compared with.
+# Most classes of others that jobs whose size is not sure are compared with.
 CLASSES = 128
-# Sizes this close to each other, as a ratio, are compared by a series: no small differences.
-NEAR = 0.01
+# The logistic curve that is nearest to the normal one has this slope: they differ by 0.0095 at most
+# (Camilli, J. Educ. Stat. 1994).
+SLOPE = 1.702
 
 
 def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
@@ -210,7 +212,7 @@ def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) ->
     """Return (J,) each job's expected rank among its partition's, NaN for jobs without options."""
     upto = np.full(len(size), np.nan)
     for own in members:
-        upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.guessed[own])
+        upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.spread[own])
     return upto
 
 
@@ -234,26 +236,24 @@ def elasticity(o: Outlook) -> Floats:
     return np.where(elastic, slope, 1.0)
 
 
-def expected_rank(size: Floats, weight: Floats, submit: Floats, guessed: Mask) -> Floats:
+def expected_rank(size: Floats, weight: Floats, submit: Floats, spread: Floats) -> Floats:
     """Return the summed weights of the jobs that are not smaller, the job itself included.
 
     That is the rank, largest first, if all weights are 1. Of equal sizes the later submission
-    counts as the larger. Where a size is only guessed, what counts are the probabilities of
-    the module. All arrays are (J,), sizes in any unit.
+    counts as the larger. Where a size has a `spread` what counts are probabilities. All arrays are
+    (J,), expected sizes in any unit; the spread is the standard deviation of their logarithms.
     """
-    if not np.count_nonzero(guessed):
+    unsure = spread.nonzero()[0]
+    if not len(unsure):
         return _rank(size, weight, submit)
-    rank, sure, unsure = weight.copy(), (~guessed).nonzero()[0], guessed.nonzero()[0]
+    sure, middle, rank = (spread == 0).nonzero()[0], np.log(size) - 0.5 * spread**2, weight.copy()
     rank[sure] = _rank(size[sure], weight[sure], submit[sure])
     for others in (sure, unsure):
-        known = others is sure
-        for at, mass in zip(*_classes(size[others], weight[others]), strict=True):
+        for at, variance, mass in _classes(middle[others], spread[others], weight[others]):
             checkpoint()
-            if known:
-                rank[unsure] += mass * (1.0 - outlasts(size[unsure], at))
-            else:
-                rank[sure] += mass * outlasts(at, size[sure])
-                rank[unsure] += mass * larger(at / size[unsure])
+            who = unsure if others is sure else slice(None)
+            wide = np.sqrt(spread[who] ** 2 + variance)
+            rank[who] += 0.5 * mass * (1.0 + np.tanh(0.5 * SLOPE / wide * (at - middle[who])))
     rank[unsure] -= 0.5 * weight[unsure]  # the job itself, counted as one of the others
     return rank
 
@@ -265,29 +265,11 @@ def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
     return rank
 
 
-def _classes(size: Floats, weight: Floats) -> tuple[list[float], list[float]]:
-    """Return sizes and weights of at most `CLASSES` classes of jobs of about equal size."""
-    order = np.argsort(size, kind="stable")
+def _classes(middle: Floats, spread: Floats, weight: Floats) -> list[tuple[float, float, float]]:
+    """Return at most `CLASSES` classes of jobs of about equal size: middle, variance, weight."""
+    order = np.argsort(middle, kind="stable")
     parts = np.array_split(order, min(CLASSES, len(order))) if len(order) else []
-    means = [float(np.exp(np.log(size[part]).mean())) for part in parts]
-    return means, [float(weight[part].sum()) for part in parts]
-
-
-def outlasts(size: Floats | float, other: Floats | float) -> Floats:
-    """Return the probability that more than `other` is left of a job with an expected `size`."""
-    return np.asarray((size / (np.asarray(size) + other)) ** 2)
-
-
-def larger(ratio: Floats) -> Floats:
-    """Return the probability that the first of two unknown jobs has more left than the second.
-
-    The integral of ``P(R > x)`` of the first over the density of the second, for expected sizes in
-    the `ratio` r: with c = r - 1 it is
-    ``r^2 / c^2 - (4 r^2 + 2 r) / c^3 + 6 r^2 ln r / c^4``, and ``1/2 + c/5 - c^2 / 10`` about 1.
-    """
-    near = np.abs(ratio - 1.0) < NEAR
-    r = np.where(near, 2.0, ratio)
-    c = r - 1.0
-    exact = r**2 / c**2 - (4.0 * r**2 + 2.0 * r) / c**3 + 6.0 * r**2 * np.log(r) / c**4
-    d = ratio - 1.0
-    return np.where(near, 0.5 + d / 5.0 - d**2 / 10.0, exact)
+    return [
+        (float(middle[k].mean()), float((spread[k] ** 2).mean()), float(weight[k].sum()))
+        for k in parts
+    ]

@@ -152,7 +152,7 @@ def _judged(jobs: tuple[Job, ...], service: Service, first: int) -> Calibration:
         if k >= judged and of is not None:
             true = _work(job)
             work.append((job.gpus, true))
-            believed.append(of.mean)
+            believed.append(of.left()[0])
             shares.append(of.share(true))
 
     for _ in _gone_through(jobs, submit, service.end):

@@ -19,14 +19,14 @@ long it does is learnt. So no plan draws more than it says.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.prediction.sizes import Sizes, likeness, sizes
+from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, within
 from ronda.formulations.prediction.speeds import Measured, Way, believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
@@ -65,6 +65,26 @@ class Shown(NamedTuple):
         return same and (self.estimate is estimate or self.estimate == estimate)
 
 
+class First(msgspec.Struct, frozen=True):
+    """What was told of a job's size first: the time, its work then, and the distribution."""
+
+    time_s: float
+    done: float
+    work: list[float]
+    mass: list[float]
+    spread: float
+
+    @property
+    def sizes(self) -> Sizes:
+        """The distribution."""
+        return Sizes(np.array(self.work), np.array(self.mass), self.spread)
+
+    @classmethod
+    def of(cls, time_s: float, done: float, sizes: Sizes) -> "First":
+        """Keep what is told of a job that has done so much."""
+        return cls(time_s, done, sizes.work.tolist(), sizes.mass.tolist(), sizes.spread)
+
+
 class Saved(msgspec.Struct, frozen=True):
     """What a `Beliefs` has learnt, so that it can be written; forecasts are left out."""
 
@@ -72,7 +92,7 @@ class Saved(msgspec.Struct, frozen=True):
     measured: list[tuple[tuple[str, str], list[tuple[Way, tuple[float, float, int]]]]]
     profiles: dict[str, Profile]
     began: dict[str, NoiseScale]
-    first: dict[str, tuple[float, list[float], list[float]]]  # time, work and mass of sizes
+    first: dict[str, First]
 
 
 class Beliefs:
@@ -93,12 +113,13 @@ class Beliefs:
         self.history, self._alike, self._speeds = history, alike, speeds
         self._predicted = None if predictor is None else Predicted(predictor)
         self._complete: dict[str, deque[tuple[Level, float]]] = {}
+        self._within: dict[str, tuple[float, int]] = {}
         self._measured: dict[tuple[str, str], Measured] = {}
         self._profiles: dict[str, Profile] = {}
         self._last: dict[str, Profile] = {}
         self._began: dict[str, NoiseScale] = {}
         self._shown: dict[str, Shown] = {}
-        self._first: dict[str, tuple[float, Sizes]] = {}
+        self._first: dict[str, First] = {}
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
     def save(self) -> Saved:
@@ -108,30 +129,31 @@ class Beliefs:
             measured=[(where, list(m.ways.items())) for where, m in self._measured.items()],
             profiles=dict(self._profiles),
             began=dict(self._began),
-            first={j: (t, s.work.tolist(), s.mass.tolist()) for j, (t, s) in self._first.items()},
+            first=dict(self._first),
         )
 
     def restore(self, saved: Saved) -> None:
         """Go on from what was learnt."""
         self._complete = {n: deque(known, maxlen=REMEMBERED) for n, known in saved.complete.items()}
+        self._within = {n: _within(known) for n, known in self._complete.items()}
         self._measured = {where: Measured(dict(ways)) for where, ways in saved.measured}
         self._profiles, self._began = dict(saved.profiles), dict(saved.began)
-        self._first = {
-            job: (time_s, Sizes(np.array(work), np.array(mass)))
-            for job, (time_s, work, mass) in saved.first.items()
-        }
+        self._first = dict(saved.first)
 
     def end(self, job: Job, work: float | None) -> None:
         """Learn that a job is gone, and how much `work` it was; None if it never completed."""
         first = self._first.pop(job.id, None)
         if work is not None and first is not None:
-            time_s, of = first
-            self._report("size", time_s, job, of.mean, work, of.share(work))
+            of, done = first.sizes, first.done
+            believed = done + of.left(done)[0]
+            self._report("size", first.time_s, job, believed, work, of.share(work, done))
         if self._predicted is not None:
             self._predicted.end(job, work)
         elif work is not None and self.history:
-            known = self._complete.setdefault(self._alike(job), deque(maxlen=REMEMBERED))
+            alike = self._alike(job)
+            known = self._complete.setdefault(alike, deque(maxlen=REMEMBERED))
             known.append((self._levels(job), work))
+            self._within[alike] = _within(known)
         self._shown.pop(job.id, None)
 
     def measure(self, where: tuple[str, str], way: Way, compute_s: float, sync_s: float) -> None:
@@ -250,7 +272,7 @@ class Beliefs:
         """Return what the predictor says of the sizes of live jobs."""
         assert self._predicted is not None
         for job, told in self._predicted.submit(round):
-            self._first[job] = round.now_s, told
+            self._first[job] = First.of(round.now_s, 0.0, told)
         return self._predicted.estimates(round)
 
     def _levels(self, job: Job) -> Level:
@@ -263,6 +285,7 @@ class Beliefs:
         for state in round.jobs:
             alike.setdefault(self._alike(state.job), []).append(state)
         found: dict[str, Estimate] = {}
+        variance = pooled(self._within.values())
         for application, states in alike.items():
             if all(state.job.estimate is not None for state in states):
                 continue
@@ -277,15 +300,19 @@ class Beliefs:
             for k, (state, so_far) in enumerate(zip(states, done, strict=True), len(past)):
                 if levels[k] not in known:
                     shared = np.logical_and.accumulate(codes == codes[k], axis=1)
-                    known[levels[k]] = sizes(work, complete, likeness(shared, complete))
+                    known[levels[k]] = sizes(work, complete, likeness(shared, complete), variance)
                 of = known[levels[k]]
                 if of is not None:
-                    left = of.left(so_far)
+                    mean, sd = of.left(so_far)
                     if state.job.id not in self._first:
-                        total = Sizes(so_far + left.work, left.mass)
-                        self._first[state.job.id] = round.now_s, total
-                    found[state.job.id] = Estimate(work=so_far + left.mean, sd=left.sd)
+                        self._first[state.job.id] = First.of(round.now_s, so_far, of)
+                    found[state.job.id] = Estimate(work=so_far + mean, sd=sd)
         return found
+
+
+def _within(known: Iterable[tuple[Level, float]]) -> tuple[float, int]:
+    """Return by how much the sizes of complete jobs of an application differ."""
+    return within([work for _, work in known])
 
 
 def _is_known(profile: Profile) -> bool:

@@ -44,7 +44,7 @@ def test_json_has_the_explanation(folder, ronda):
 
 def test_a_tie_has_no_regret_to_tell(folder, ronda):
     """The job that the price of GPUs hangs on could as well have something else."""
-    round_ = generate.round(24, None, "tight", 0)
+    round_ = generate.round(24, None, "tight", 3)
     write(replace(round_, power_cap_w=None, energy_j=None), folder / "free.json")  # GPUs are short
     jobs = [state.job.id for state in round_.jobs]
     words = ["solve", "free.json", "--policy", "prices"]

@@ -10,6 +10,7 @@ from by_fill import allocate_by_fill
 from ronda.formulations.objectives.forms import OBJECTIVES, values
 from ronda.formulations.options.build import build
 from ronda.instances.errors import InputError
+from ronda.instances.job import Estimate
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from valued_rounds import COSTS, cluster, job, rigid, run, snapshot, value_of
 
@@ -121,9 +122,23 @@ def test_unknown_sizes_follow_attained_work():
     _, v = value_of(
         snapshot(rigid("old", None, done=900.0), rigid("new", None, done=100.0), on=cluster(1))
     )
-    # r = 900/100: the older is the larger with probability 81/64 - (324 + 18)/512 + 486 ln 9/4096
-    larger = 81 / 64 - 342 / 512 + 486 * np.log(9) / 4096
+    # 900 and 100 are expected to be left, each with spread 1.5
+    larger = 1 / (1 + np.exp(-1.702 * np.log(9) / np.hypot(1.5, 1.5)))
     np.testing.assert_allclose(v, [1 + 1 - larger, 1 + larger])
+
+
+def test_sizes_that_are_not_sure_are_compared_by_probability():
+    """10 s and 20 s, with standard deviations as large: spreads of sqrt(ln 2)."""
+    states = [rigid("short", 10.0), rigid("long", 20.0)]
+    unsure = [
+        replace(s, job=replace(s.job, estimate=Estimate(work=work, sd=work)))
+        for s, work in zip(states, (10.0, 20.0), strict=True)
+    ]
+    _, v = value_of(snapshot(*unsure, on=cluster(1)))
+    larger = 1 / (1 + np.exp(-1.702 * np.log(2) / np.sqrt(2 * np.log(2))))
+    np.testing.assert_allclose(v, [1 + larger, 2 - larger])
+    _, v = value_of(snapshot(*states, on=cluster(1)))
+    np.testing.assert_allclose(v, [2.0, 1.0])
 
 
 # -- the other forms ---------------------------------------------------------------------------

@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import lognorm
 
-from ronda.formulations.prediction.sizes import SHRINKAGE, Sizes, likeness, sizes
+from ronda.formulations.prediction.sizes import (
+    MOST,
+    SHRINKAGE,
+    VARIANCE,
+    Sizes,
+    likeness,
+    pooled,
+    sizes,
+    within,
+)
 
 
 def of(complete: list[float], live: list[float]) -> Sizes:
@@ -21,27 +32,26 @@ def test_complete_jobs_count_alike() -> None:
     known = of([10.0, 30.0, 20.0], [])
     assert known.work.tolist() == [10.0, 20.0, 30.0]
     assert known.mass == pytest.approx([1 / 3] * 3)
-    assert known.mean == pytest.approx(20.0)
-    assert known.sd == pytest.approx(np.std([10.0, 20.0, 30.0]))
+    assert known.left() == pytest.approx((20.0, np.std([10.0, 20.0, 30.0])))
 
 
 def test_a_job_that_has_outlived_some_sizes_has_one_of_the_others() -> None:
     """A job that has outlived some sizes has one of the others."""
-    left = of([10.0, 30.0, 20.0], []).left(12.0)
-    assert left.work.tolist() == [8.0, 18.0]
-    assert left.mean == pytest.approx(13.0)
+    assert of([10.0, 30.0, 20.0], []).left(12.0) == pytest.approx((13.0, 5.0))
 
 
 def test_a_job_that_has_outlived_all_has_as_much_left_as_it_has_done() -> None:
-    """A job that has outlived all has as much left as it has done."""
-    assert of([10.0], []).left(25.0).mean == 25.0
+    """That is as unsure as a size of which nothing is known: its logarithm has `VARIANCE`."""
+    mean, sd = of([10.0], []).left(25.0)
+    assert mean == 25.0
+    assert np.log1p((sd / mean) ** 2) == pytest.approx(VARIANCE)
 
 
 def test_before_any_is_complete_a_job_has_twice_the_greatest_progress() -> None:
-    """Before any is complete a job has twice the greaprogress."""
+    """Before any is complete a job has twice the greatest progress."""
     known = of([], [3.0, 8.0])
-    assert known.left(3.0).mean == 13.0
-    assert known.left(8.0).mean == 8.0
+    assert known.left(3.0)[0] == pytest.approx(13.0)
+    assert known.left(8.0)[0] == pytest.approx(8.0)
 
 
 def test_live_jobs_take_mass_from_the_sizes_that_they_have_outlived() -> None:
@@ -57,10 +67,49 @@ def test_nothing_is_known_before_anyone_has_done_anything() -> None:
     assert sizes(np.ones(2), np.ones(2, dtype=bool), np.zeros(2)) is None
 
 
-def test_quantiles_are_sizes() -> None:
-    """Quantiles are sizes."""
-    known = of([10.0, 20.0, 30.0, 40.0], [])
-    assert [known.quantile(q) for q in (0.0, 0.25, 0.26, 0.5, 1.0)] == [10, 10, 20, 20, 40]
+@pytest.mark.parametrize("done", [0.0, 5.0, 12.0, 40.0])
+def test_what_is_left_by_integration(done: float) -> None:
+    """Two sizes, each a lognormal: the mean and the variance of what lies beyond."""
+    known = Sizes(np.array([10.0, 20.0]), np.array([0.25, 0.75]), spread=0.7)
+    middle = known.work * np.exp(-(0.7**2) / 2)
+
+    def density(x: float, power: int = 0) -> float:
+        return float(known.mass @ lognorm.pdf(x, 0.7, scale=middle)) * x**power
+
+    total, first, second = (quad(density, done, 2000.0, k, limit=200)[0] for k in range(3))
+    mean = first / total
+    found = known.left(done)
+    assert found == pytest.approx((mean - done, np.sqrt(second / total - mean**2)), rel=1e-4)
+    between = quad(density, done, done + 9.0)[0]
+    assert known.share(done + 9.0, done) == pytest.approx(between / total, rel=1e-6)
+
+
+def test_few_jobs_tell_little() -> None:
+    """Just before the size of the only complete job little is left if sizes are alike, else not."""
+    work, complete = np.array([10.0, 9.9]), np.array([True, False])
+    alike, apart = (sizes(work, complete, np.ones(2), v) for v in (1e-8, 2.0))
+    assert alike is not None
+    assert apart is not None
+    assert alike.left(9.9)[0] == pytest.approx(0.1, rel=0.05)
+    assert apart.left(9.9)[0] > 9.9
+    many = sizes(np.full(32, 10.0), np.ones(32, dtype=bool), np.ones(32), 2.0)
+    assert many is not None
+    assert many.spread == pytest.approx(np.sqrt(2.0) / 2.0)
+
+
+def test_sizes_of_one_application_differ_as_they_did() -> None:
+    """Log sizes 0 and 2 of one, 5 and 5 of another: 2 beside `VARIANCE`, with 2 + 1 degrees."""
+    seen = [within(np.exp([0.0, 2.0]).tolist()), within(np.exp([5.0, 5.0]).tolist())]
+    assert pooled(seen) == pytest.approx((VARIANCE + 2.0) / 3.0)
+    assert pooled([within([]), within([4.0])]) == VARIANCE
+    assert pooled([within([1e-300, 1e300])]) == MOST
+
+
+def test_sizes_of_any_magnitude_have_a_mean_and_a_deviation() -> None:
+    """No number overflows."""
+    found = Sizes(np.array([1e-300, 1e300]), np.array([0.5, 0.5]), spread=5.0).left(1e-200)
+    assert np.isfinite(found).all()
+    assert found[0] > 0
 
 
 @given(
@@ -75,9 +124,9 @@ def test_what_is_left_is_positive_and_sums_to_one(
     known = of(complete, live)
     assert known.mass.sum() == pytest.approx(1.0)
     assert (np.diff(known.work) > 0).all()
-    left = known.left(max(done, 1e-3))
-    assert left.mass.sum() == pytest.approx(1.0)
-    assert (left.work > 0).all()
+    mean, sd = known.left(max(done, 1e-3))
+    assert mean > 0
+    assert sd >= 0
 
 
 def test_jobs_of_the_same_user_weigh_more() -> None:

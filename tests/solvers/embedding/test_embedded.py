@@ -3,10 +3,12 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import ronda
 from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.prediction.sizes import VARIANCE, Sizes
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
@@ -91,7 +93,9 @@ def test_a_speed_that_is_not_known_becomes_known():
     assert found.decide().start["a"].gpus == 4
     found.update(now_s=60.0, progress={"a": 30.0})
     state = found.round().running[0]  # 4 GPUs for 60 s are all that is known of it
-    assert (state.done_at(60.0), state.job.estimate.work) == (240.0, 480.0)
+    likely = Sizes(np.array([480.0]), np.ones(1), np.sqrt(VARIANCE))
+    told = state.done_at(60.0), state.job.estimate.work
+    assert told == pytest.approx((240.0, 240.0 + likely.left(240.0)[0]))
     with pytest.raises(InputError, match="4 GPUs"):
         found.update(measured={"a": {8: 8.0}})
     found.update(now_s=61.0, measured={"a": LINEAR})

@@ -1,16 +1,20 @@
 """What policies believe at each level of knowledge, and that they see nothing else."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.models.throughput import phases
+from ronda.formulations.prediction.sizes import VARIANCE, Sizes
 from ronda.instances.check.answer import check
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence, Instance, Knowledge
+from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric
 from ronda.instances.round import Round
@@ -61,17 +65,26 @@ def rounds(level: Knowledge) -> list[Round]:
     return policy.rounds
 
 
+def assert_told(state: JobState, sizes: Sizes, now_s: float) -> None:
+    """Check that a job's estimate is what some sizes leave of it."""
+    done, told = state.done_at(now_s), state.job.estimate
+    assert told is not None
+    assert (told.work - done, told.sd) == pytest.approx(sizes.left(done), rel=1e-6)
+
+
 def test_none_tells_how_far_live_jobs_have_come() -> None:
-    """Twice the greatest progress of a live job of the application; at first nothing."""
+    """About twice the greatest progress of a live job of the application; at first nothing."""
     for seen in rounds("none"):
         done = {state.job.id: state.done_at(seen.now_s) for state in seen.jobs}
         most = dict.fromkeys((state.job.profile for state in seen.jobs), 0.0)
         for state in seen.jobs:
             most[state.job.profile] = max(most[state.job.profile], done[state.job.id])
         for state in seen.jobs:
-            told = None if state.job.estimate is None else state.job.estimate.work
-            size = 2.0 * most[state.job.profile]
-            assert told == (pytest.approx(size) if size else None)
+            size = np.array([2.0 * most[state.job.profile]])
+            if not size[0]:
+                assert state.job.estimate is None
+                continue
+            assert_told(state, Sizes(size, np.ones(1), np.sqrt(VARIANCE)), seen.now_s)
 
 
 def test_oracle_tells_the_true_sizes() -> None:
@@ -84,7 +97,7 @@ def test_oracle_tells_the_true_sizes() -> None:
 
 
 def test_a_size_is_that_of_complete_jobs_of_the_same_application() -> None:
-    """In this workload all jobs of an application have the same size."""
+    """In this workload all jobs of an application have one size: the more, the surer."""
     true = {job.profile: job.truth.work for job in instance().jobs if job.truth is not None}
     gone: set[str] = set()
     before: set[str] = set()
@@ -93,11 +106,13 @@ def test_a_size_is_that_of_complete_jobs_of_the_same_application() -> None:
         now = {state.job.id for state in seen.jobs}
         gone |= before - now
         before = now
-        complete = {job.profile for job in instance().jobs if job.id in gone}
+        complete = Counter(job.profile for job in instance().jobs if job.id in gone)
+        variance = VARIANCE / (1 + complete.total() - len(complete))
         for state in seen.jobs:
-            if state.job.profile in complete:
-                assert state.job.estimate is not None
-                assert state.job.estimate.work == pytest.approx(true[state.job.profile])
+            if count := complete[state.job.profile]:
+                spread = np.sqrt(variance) * count**-0.2
+                size = Sizes(np.array([true[state.job.profile]]), np.ones(1), spread)
+                assert_told(state, size, seen.now_s)
                 told += 1
     assert told > 50
 
@@ -184,7 +199,7 @@ def test_forecasts_tell_what_was_believed_and_what_came() -> None:
     rates = [each for each in forecasts if each.what == "rate"]
     assert len(sizes) > 3
     assert all(each.real == true[each.job] for each in sizes)
-    assert {each.share for each in sizes[-3:]} == {0.5}  # all of one size by then
+    assert all(0.4 < (each.share or 0.0) < 0.8 for each in sizes[-3:])  # all of one size by then
     assert len(rates) >= len(given.jobs)
     last = [abs(each.believed / each.real - 1.0) for each in rates[-5:]]
     assert max(last) < 0.5

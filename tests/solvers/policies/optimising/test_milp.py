@@ -179,7 +179,7 @@ def test_same_seed_same_plan():
 
 def test_initial_plan_is_a_warm_start(monkeypatch):
     """The best plan as `initial` is the first incumbent, and without time for a MILP the answer."""
-    round_ = generated(30, None, "tight", 5)
+    round_ = generated(30, None, "tight", 4)
     best = plan_of(Milp(gap=1e-4), round_)
     monkeypatch.setattr(allocate, "SECONDS_PER_OPTION", 1e6)
     greedy = plan_of(EXACT, round_, limit_s=1e3)
