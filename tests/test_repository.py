@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("bench", "formulations", "instances", "solvers")
 HEAVY = (
     *("dask", "deap", "distributed", "highspy", "lightgbm"),
-    *("matplotlib", "networkx", "pandas", "pyomo"),
+    *("matplotlib", "networkx", "pandas", "pyomo", "scipy"),
 )
 
 # Written so that this file does not match itself.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ronda.formulations.prediction.speeds import Way, way_of
+from ronda.formulations.models.measured import Way, way_of
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Profile
 from ronda.instances.rules.problem import show

@@ -26,8 +26,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.models.measured import Measured, Way
 from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, within
-from ronda.formulations.prediction.speeds import Measured, Way, believed
+from ronda.formulations.prediction.speeds import believed
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.learnt.predictor import Predictor

@@ -13,8 +13,8 @@ import msgspec
 from ronda.formulations.fusion.sharing import pace
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
+from ronda.formulations.models.measured import Way, way_of
 from ronda.formulations.models.throughput import fastest_step, samples_per_s, slowdown
-from ronda.formulations.prediction.speeds import Way, way_of
 from ronda.instances.cluster import GpuType
 from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.models.measured import Measured, Way, way_of
 from ronda.formulations.models.throughput import phases
-from ronda.formulations.prediction.speeds import Measured, Way, believed, fit, way_of
+from ronda.formulations.prediction.speeds import believed, fit
 from ronda.instances.profile import Parametric, Tabular
 
 TRUE = Parametric(

@@ -1,0 +1,57 @@
+"""What the jobs of an application measured of their steps, by how they ran.
+
+`ronda.formulations.prediction.speeds` fits models to it. This module loads no SciPy.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.profile import Parametric, Throughput
+
+
+class Way(NamedTuple):
+    """How a job ran when it was measured; only of a `Parametric` several racks are told."""
+
+    gpus: int
+    nodes: int
+    local_batch: float
+    racks: int = 1
+
+
+def way_of(model: Throughput, gpus: int, nodes: int, local_batch: float, racks: int) -> Way:
+    """Return how a job runs, as far as its kind of model can tell."""
+    return Way(gpus, nodes, local_batch, racks if isinstance(model, Parametric) else 1)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the jobs of an application measured on one GPU type; bounded by the ways to run them.
+
+    By way: summed seconds of computing in a pass at full clock, of synchronising, and how often.
+    """
+
+    ways: dict[Way, tuple[float, float, int]] = field(default_factory=dict)
+
+    def add(self, way: Way, compute_s: float, sync_s: float) -> None:
+        """Add one measurement."""
+        compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
+        self.ways[way] = compute + compute_s, sync + sync_s, count + 1
+
+    def mean_s(self, way: Way) -> float | None:
+        """Return the mean seconds of a pass and synchronising; None if it was not measured."""
+        compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
+        return (compute + sync) / count if count else None
+
+    @property
+    def most_gpus(self) -> int:
+        """The most GPUs that were measured, 0 if none."""
+        return max((way.gpus for way in self.ways), default=0)
+
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+        """Return (M,) GPUs, nodes, local batches, racks, and mean seconds of both phases."""
+        rows = [(*way, c / n, x / n) for way, (c, x, n) in self.ways.items()]
+        gpus, nodes, local_batch, racks, compute, sync = np.array(rows, dtype=float).T
+        return gpus, nodes, local_batch, racks, compute, sync
