@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import digamma
 
+from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 
@@ -89,6 +90,7 @@ def train(x: Floats, y: Floats, a: Floats, seed: int, *, artifact: bool) -> Netw
     adam = _Adam(network.weights)
     gradient = Network(np.empty_like(weights), network.shift, network.scale)
     for _ in range(PASSES):
+        checkpoint()
         order = rng.permutation(len(x))
         for begin in range(0, len(x), BATCH):
             rows = order[begin : begin + BATCH]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.models.learning import logged
 from ronda.formulations.prediction import Network, ProgressPredictor, finished_rows
 from ronda.instances.arrays import Floats
@@ -25,20 +26,29 @@ JOBS = 20
 SEED = 0
 """Of every training, as in the artifact's configuration."""
 
+TRAINING = 0.8
+"""Share of the time left that a training may take beside the last one, which serves otherwise."""
+
 
 def predictor(
-    memory: Memory, kept: dict[str, Any], refit: float, *, artifact: bool
+    memory: Memory, kept: dict[str, Any], refit: float, deadline: Deadline, *, artifact: bool
 ) -> tuple[ProgressPredictor, dict[str, Any]]:
     """Return the predictor for this tick, and what to keep of it for the next ones.
 
-    It is retrained from scratch once the share `refit` of jobs (0: any) has been added since.
+    It is retrained from scratch once the share `refit` of jobs (0: any) has been added since. If
+    there is no time for that the last one serves until the next share has.
     """
     if kept:
         more = memory.ended - kept["ended"]
         if more < max(1.0, refit * (JOBS + kept["ended"])):
-            weights = (np.array(kept[name]) for name in ("weights", "shift", "scale"))
-            return ProgressPredictor(Network(*weights), artifact), kept
-    made = _first(artifact) if not memory.past else _fit(memory, artifact)
+            return _known(kept, artifact), kept
+    try:
+        with ending(deadline.share(TRAINING if kept else 1.0).end):
+            made = _first(artifact) if not memory.past else _fit(memory, artifact)
+    except OutOfTimeError:
+        if not kept:
+            raise
+        return _known(kept, artifact), kept | {"ended": memory.ended}
     network = made.network
     return made, {
         "ended": memory.ended,
@@ -46,6 +56,12 @@ def predictor(
         "shift": network.shift.tolist(),
         "scale": network.scale.tolist(),
     }
+
+
+def _known(kept: dict[str, Any], artifact: bool) -> ProgressPredictor:
+    """Return the predictor that was kept."""
+    weights = (np.array(kept[name]) for name in ("weights", "shift", "scale"))
+    return ProgressPredictor(Network(*weights), artifact)
 
 
 @lru_cache(maxsize=2)

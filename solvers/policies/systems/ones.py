@@ -80,7 +80,8 @@ class Ones:
         if any(s.since_s > round.now_s for s in round.running):
             # ONES waits until all workers of a deployment run.
             return Plan(policy=self.name, allocations=running, details=details)
-        allocations, carried = self._decide(round, details, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        allocations, carried = self._decide(round, details, deadline, rng)
         return Plan(
             policy=self.name,
             allocations=allocations,
@@ -89,7 +90,7 @@ class Ones:
         )
 
     def _decide(
-        self, round: Round, details: dict[str, Any], rng: Generator
+        self, round: Round, details: dict[str, Any], deadline: Deadline, rng: Generator
     ) -> tuple[dict[str, Allocation], dict[str, Any]]:
         """Decide every pool; returns what runs from now on and the details to carry."""
         memory, artifact = Memory.read(details), self.variant == "artifact"
@@ -98,7 +99,7 @@ class Ones:
         epochs = {i: epoch_of(way) for i, way in ways.items()}
         look(memory, ways, epochs, round.now_s)
         learnt, kept = predictor(
-            memory, details.get("ones.predictor", {}), self.refit, artifact=artifact
+            memory, details.get("ones.predictor", {}), self.refit, deadline, artifact=artifact
         )
         allocations = round.held  # until its pool is decided, what runs may have to go on
         last = details.get("ones.population", {})
