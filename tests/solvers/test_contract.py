@@ -10,6 +10,7 @@ from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import read, write
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
@@ -80,6 +81,13 @@ def test_deadlines_too_short_for_anything_stop_nobody(made, limit_s):
     assert check(round_, plan) == []
     if plan.stop is StopReason.TIME_LIMIT:
         assert len(plan.allocations) >= len(round_.held)
+
+
+def test_plans_are_read_as_they_were_written(made, tmp_path):
+    """Details, too, are what a file can hold: what a policy remembers must not change with it."""
+    plan = contract_of(made).plan("tight")
+    write(plan, tmp_path / "plan.json")
+    assert read(tmp_path / "plan.json") == plan
 
 
 def test_details_outlive_a_plan_that_was_cut(made):

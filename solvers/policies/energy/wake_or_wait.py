@@ -144,7 +144,8 @@ class WakeOrWait:
             elif step >= known["first"] + self.keep - 1:
                 now = max(busy, min(now, max(wants.values())))
             awake.append(min(total, now))
-            memory[pool] = {"first": known["first"], "wants": sorted(wants.items())}
+            kept = [list(pair) for pair in sorted(wants.items())]
+            memory[pool] = {"first": known["first"], "wants": kept}
         plan = replace(plan, details={MEMORY: memory})
         return with_awake(round, plan, awake)
 
