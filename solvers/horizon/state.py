@@ -68,7 +68,7 @@ class ClusterState:
         self.power_w = self.meter.awake_w  # once every pause is over
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
         self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
-        self._observed: set[str] = set()
+        self._observed: dict[str, None] = {}  # in the order in which what they measure is learnt
         self._out_of_order = False
         self._left: set[str] = set()  # arrays that have lost members
         self.world = World(instance.faults)
@@ -204,7 +204,7 @@ class ClusterState:
         self.power_w += self.meter.extra_w(allocation.option, live.truth.power)
         self.running[job_id] = live.state
         if observed:
-            self._observed.add(job_id)
+            self._observed[job_id] = None
         if pinned:
             self.pinned[job_id] = None
         self._expect(live)
@@ -522,7 +522,7 @@ class ClusterState:
         self._expect(live)
         uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers or live.watched
         if live.curve is not None or live.learning is not None or uneven:
-            self._observed.add(job_id)
+            self._observed[job_id] = None
 
     def _as_drawn(self, job: Job, allocation: Allocation) -> Allocation:
         """Return an allocation with the watts of its profile, whatever the plan believed."""
@@ -546,7 +546,7 @@ class ClusterState:
         self.pinned.pop(live.job.id, None)
         self.meter.segment(segment, live.truth.power)
         self.power_w -= self.meter.extra_w(segment.option, live.truth.power)
-        self._observed.discard(live.job.id)
+        self._observed.pop(live.job.id, None)
 
     def _set_asleep(self, target: set[int]) -> None:
         for node in sorted(self.asleep.keys() - target):

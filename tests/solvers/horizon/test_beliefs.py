@@ -205,6 +205,16 @@ def test_forecasts_tell_what_was_believed_and_what_came() -> None:
     assert max(last) < 0.5
 
 
+def test_jobs_teach_in_the_order_in_which_they_began() -> None:
+    """Twelve that begin together: what is learnt must not depend on the hashes of their names."""
+    given = instance()
+    first = next(job for job in given.jobs if job.profile == "ncf")
+    same = tuple(replace(first, id=f"job-{i}", submit_s=0.0, gpus=1) for i in range(12))
+    forecasts = run(replace(given, jobs=same), "fifo", cadence=EVERY, knowledge="history").forecasts
+    rates = [each.job for each in forecasts if each.what == "rate"]
+    assert rates == [job.id for job in same[1:]]  # nothing was believed of the first one's
+
+
 def test_what_needs_no_learning_makes_no_forecasts() -> None:
     """True or declared knowledge is not believed but told."""
     assert run(instance(), "fifo", cadence=EVERY, knowledge="oracle").forecasts == ()
