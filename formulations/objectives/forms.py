@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ronda.formulations.objectives.gittins import gittins_rank
 from ronda.formulations.objectives.outlook import (
     Outlook,
     horizon_s,
@@ -345,6 +346,7 @@ AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None
 
 OBJECTIVES: Mapping[str, Form] = {
     "rank": Form(rank_values, AGEING),
+    "gittins": Form(gittins_rank, AGEING),
     "density": Form(density, AGEING),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(

@@ -90,10 +90,13 @@ CLASSES = 128
 SLOPE = 1.702
 
 
-def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
+def rank_values(
+    o: Outlook, patience: float, alone_s: float | None, larger: Floats | float = 1.0
+) -> Floats:
     """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module).
 
-    `patience` and `alone_s` are those of `aged_weight`.
+    `patience` and `alone_s` are those of `aged_weight`; jobs are ranked as if (J,) `larger` times
+    their work were left.
     """
     weight, p = aged_weight(o, patience, alone_s), elasticity(o)
     gpus, members = _competitors(o)
@@ -101,7 +104,7 @@ def rank_values(o: Outlook, patience: float, alone_s: float | None) -> Floats:
     def worth(least: Floats, most: Floats) -> Floats:
         """Return (J,) what a job is worth at its best rate if it takes so many GPUs."""
         share = (most / gpus) ** p
-        size = o.remaining / o.least_rate * least / weight
+        size = o.remaining * larger / o.least_rate * least / weight
         scarce = prices(_ranks(o, members, size, weight), weight, p) * share
         return np.asarray(scarce + 0.5 * weight * (1.0 - share))
 

@@ -262,7 +262,7 @@ def test_a_faster_option_is_never_worth_less(objective):
 
 def test_unknown_objective_lists_the_known():
     """The error names all objectives."""
-    with pytest.raises(InputError, match="one of: rank, density, snapshot"):
+    with pytest.raises(InputError, match="one of: rank, gittins, density, snapshot"):
         value_of(snapshot(job("a")), "jct")
 
 
