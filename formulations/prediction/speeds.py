@@ -13,14 +13,19 @@ can be: GPUs that were never used together synchronise at no cost, nodes as GPUs
 racks as nodes of one do.
 Real scaling is not concave, so C and X are multiplied by the ratio of measured to fitted steps in
 like ways to run: the *correction*.
+
+What was measured on one GPU type counts on the others (`carried`): a type takes as many times as
+long to compute as applications took that were measured on both, and synchronising takes as long.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec.structs import replace
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
-from ronda.formulations.models.measured import Measured
+from ronda.formulations.models.measured import Measured, Way
 from ronda.formulations.models.throughput import phases
 from ronda.instances.arrays import Floats
 from ronda.instances.profile import Parametric, Tabular
@@ -92,6 +97,37 @@ def correction(
     within = np.exp(-0.5 * cdist(known, known, "sqeuclidean")) + NUGGET * np.eye(len(known))
     across = np.exp(-0.5 * cdist(asked, known, "sqeuclidean"))
     return np.asarray(np.exp(across @ np.linalg.solve(within, ratio)))
+
+
+def carried(measured: Mapping[tuple[str, str], Measured], profile: str, on: str) -> Measured:
+    """Return what an application measured on a GPU type, and on others as if it had been there.
+
+    `measured` is by profile and GPU type. Types on which no application was measured beside another
+    type count as equally fast.
+    """
+    ways = dict[Way, tuple[float, float, int]]()
+    for (name, other), known in measured.items():
+        if name == profile and other != on:
+            by = _slower(measured, profile, other, on)
+            ways |= {way: (by * c, x, n) for way, (c, x, n) in known.ways.items()}
+    own = measured.get((profile, on))
+    return Measured(ways if own is None else ways | own.ways)
+
+
+def _slower(
+    measured: Mapping[tuple[str, str], Measured], profile: str, here: str, there: str
+) -> float:
+    """Return how many times as long computing takes `there` as `here`.
+
+    The application's own ratio, else the geometric mean of those of others, else 1.
+    """
+    both = [name for name, gpu_type in measured if gpu_type == there and (name, here) in measured]
+    found = []
+    for name in [profile] if profile in both else both:
+        gpus, nodes, batch, _, compute, _ = measured[name, there].columns()
+        here_s, _ = phases(fit(measured[name, here]), gpus, nodes, batch)
+        found.append(float(np.log(compute / here_s).mean()))
+    return float(np.exp(np.mean(found))) if found else 1.0
 
 
 def believed(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:

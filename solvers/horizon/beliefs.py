@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.models.measured import Measured, Way
 from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, within
-from ronda.formulations.prediction.speeds import believed
+from ronda.formulations.prediction.speeds import believed, carried
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.learnt.predictor import Predictor
@@ -175,7 +175,10 @@ class Beliefs:
         before_s = known.mean_s(way)
         known.add(way, compute_s, sync_s)
         if before_s is None or abs((compute_s + sync_s) / before_s - 1.0) > NEWS:
-            self._profiles.pop(where[0], None)
+            if len({gpu_type for _, gpu_type in self._measured}) > 1:
+                self._profiles.clear()  # what it tells of a GPU type counts for all applications
+            else:
+                self._profiles.pop(where[0], None)
 
     def judge(self, gpu_type: GpuType, began: JobState, real: float) -> None:
         """Report the `real` rate of what a job holds, unless nothing was believed of its speed."""
@@ -261,7 +264,7 @@ class Beliefs:
             throughput = {
                 name: model
                 if isinstance(model, Rigid | Rated)
-                else believed(model, self._measured.get((profile.name, name), Measured()))
+                else believed(model, carried(self._measured, profile.name, name))
                 for name, model in profile.throughput.items()
             }
             power = {n: _computing(c, lowest.get(n, 1.0)) for n, c in profile.power.items()}

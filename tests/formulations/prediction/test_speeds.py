@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.models.measured import Measured, Way, way_of
 from ronda.formulations.models.throughput import phases
-from ronda.formulations.prediction.speeds import believed, fit
+from ronda.formulations.prediction.speeds import believed, carried, fit
 from ronda.instances.profile import Parametric, Tabular
 
 TRUE = Parametric(
@@ -114,3 +114,42 @@ def test_measurements_of_one_way_are_averaged() -> None:
     seen.add(Way(1, 1, 8.0), 3.0, 0.0)
     assert fit(seen).beta_c_s * 8.0 == pytest.approx(2.0)
     assert len(seen.ways) == 1
+
+
+def slower(factor: float) -> Parametric:
+    """The true model where computing takes `factor` times as long."""
+    return replace(TRUE, alpha_c_s=factor * TRUE.alpha_c_s, beta_c_s=factor * TRUE.beta_c_s)
+
+
+HERE, THERE = (1, 1, 8.0), (4, 1, 16.0)
+
+
+def test_what_was_measured_on_a_gpu_type_comes_before_what_is_carried_over() -> None:
+    """An application's own ratio of both types scales the rest."""
+    known = {
+        ("bert", "a100"): measured(HERE, THERE),
+        ("bert", "v100"): measured(HERE, model=slower(3.0)),
+        ("ncf", "a100"): measured(HERE),
+        ("ncf", "v100"): measured(HERE, model=slower(5.0)),
+    }
+    found = carried(known, "bert", "v100")
+    assert found.ways[Way(*HERE)] == known["bert", "v100"].ways[Way(*HERE)]
+    assert found.ways[Way(*THERE)] == pytest.approx(
+        measured(THERE, model=slower(3.0)).ways[Way(*THERE)]
+    )
+
+
+def test_gpu_types_are_as_fast_to_an_application_as_to_others() -> None:
+    """The geometric mean of others; synchronising takes as long, and all are as fast at first."""
+    known = {("bert", "a100"): measured(HERE, THERE)}
+    assert carried(known, "bert", "v100") == known["bert", "a100"]
+    for name, factor in (("ncf", 2.0), ("vgg16", 8.0)):
+        known[name, "a100"] = measured(HERE)
+        known[name, "v100"] = measured(HERE, model=slower(factor))
+    expected = measured(HERE, THERE, model=slower(4.0)).ways
+    found = carried(known, "bert", "v100").ways
+    assert found.keys() == expected.keys()
+    for way, sums in found.items():
+        assert sums == pytest.approx(expected[way])
+    assert carried(known, "bert", "a100") == known["bert", "a100"]
+    assert not carried(known, "gpt", "v100").ways

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.models.measured import Way
 from ronda.formulations.models.throughput import phases
 from ronda.formulations.prediction.sizes import VARIANCE, Sizes
 from ronda.instances.check.answer import check
@@ -20,6 +21,7 @@ from ronda.instances.profile import Parametric
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
+from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.fifo import Fifo
 
@@ -127,6 +129,40 @@ def test_speeds_are_not_known_before_they_were_measured() -> None:
     (gpu_type,) = real[name].throughput
     steps = [p.profiles[name].throughput[gpu_type].step_s for p in (first, last)]  # type: ignore[union-attr]
     assert steps[0] != steps[1]
+
+
+def test_gpu_types_are_believed_on_one_scale() -> None:
+    """What is measured on one tells of the others, at once and of applications shown before."""
+    given = load("pods-mixed")
+    assert isinstance(given, Instance)
+    policy = Watched()
+    run(given, policy, knowledge="none")
+    name = next(job.profile for job in given.jobs)
+    real = given.profiles[name].throughput
+    for seen in policy.rounds[1:]:
+        ratios = []
+        for gpu_type, model in seen.profiles[name].throughput.items():
+            both = [phases(each, 1, 1, 32.0)[0] for each in (model, real[gpu_type])]
+            ratios.append(float(both[0] / both[1]))
+        assert max(ratios) < 4.0 * min(ratios)
+
+
+def test_news_of_a_gpu_type_are_news_of_applications_that_did_not_run() -> None:
+    """That computing takes three times as long on the V100 holds for all applications."""
+    given = load("pods-mixed")
+    assert isinstance(given, Instance)
+    policy, beliefs = Watched(), Beliefs(history=False)
+    run(given, policy)
+    seen = next(each for each in policy.rounds if len(each.profiles) > 1)
+    other, name = list(seen.profiles)[:2]
+    types = list(seen.profiles[name].throughput)
+    beliefs.measure((name, types[0]), Way(1, 1, 32.0), 1.0, 0.0)
+    beliefs.measure((other, types[0]), Way(1, 1, 32.0), 1.0, 0.0)
+    beliefs.believe(seen)
+    beliefs.measure((other, types[1]), Way(1, 1, 32.0), 3.0, 0.0)
+    shown = beliefs.believe(seen).profiles[name].throughput
+    seconds = [phases(shown[gpu_type], 1, 1, 32.0)[0] for gpu_type in types]
+    assert seconds == pytest.approx([1.0, 3.0])
 
 
 def test_an_application_grows_to_twice_what_was_measured() -> None:
