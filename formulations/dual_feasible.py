@@ -33,17 +33,14 @@ def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:
 def tightening(sizes: Iterable[int], node_gpus: int) -> tuple[int, ...]:
     """Return the k whose `node_shares` say more about these sizes than counting GPUs does.
 
-    None if the sizes are powers of two that divide the node: then counting GPUs is exact, as jobs
-    placed in descending order always fit (buddy allocation). Of functions that agree on all
-    sizes only the first is returned.
+    None if all sizes divide the node. Of functions that agree on all sizes only the first is
+    returned.
     """
     return _tightening(tuple(sorted(set(sizes))), node_gpus)
 
 
 @lru_cache(maxsize=1024)
 def _tightening(sizes: tuple[int, ...], node_gpus: int) -> tuple[int, ...]:
-    if all(node_gpus % size == 0 and size & (size - 1) == 0 for size in sizes):
-        return ()
     gpus = np.array(sizes, dtype=np.int64)
     found: dict[tuple[float, ...], int] = {}
     for k in range(1, node_gpus):

@@ -38,7 +38,7 @@ def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] 
 
     `asleep` nodes sleep; `woken` ones draw what waking takes besides.
     """
-    watts, asleep, woken = topology.awake_w, list(asleep), list(woken)
+    watts, asleep, woken = topology.awake_w.copy(), list(asleep), list(woken)
     watts[woken] += topology.waking_w[woken]
     watts[asleep] = topology.sleep_w[asleep]
     return watts

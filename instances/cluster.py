@@ -101,7 +101,7 @@ class Partition(Record, frozen=True, kw_only=True):
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """GPUs that are interchangeable for capacity: one GPU type in one partition."""
 
@@ -112,13 +112,13 @@ class Pool:
     gpus_per_node: int  # of the largest node
     racks: int  # that hold its nodes
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name used in constraints, prices and tables."""
         return f"{self.partition}/{self.gpu_type.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Topology:
     """A cluster's nodes as parallel arrays, numbered group by group in the file's order.
 
@@ -146,10 +146,15 @@ class Topology:
     wake_w: NDArray[np.float64]
     gpu_idle_w: NDArray[np.float64]
 
-    @property
+    @cached_property
     def awake_w(self) -> NDArray[np.float64]:
-        """(N,) power in watts of each node awake with every GPU idle; a new array."""
-        return np.asarray(self.host_idle_w + self.node_gpus * self.gpu_idle_w)
+        """(N,) power in watts of each node awake with every GPU idle; read-only."""
+        return _read_only(self.host_idle_w + self.node_gpus * self.gpu_idle_w)
+
+    @cached_property
+    def waking_w(self) -> NDArray[np.float64]:
+        """(N,) watts on top while each node wakes, 0 where waking takes no time; read-only."""
+        return _read_only(self.wake_w * (self.wake_s > 0))
 
     def in_service(self, pool: int) -> NDArray[np.bool_]:
         """(N,) which nodes of a pool have GPUs in service."""
@@ -160,14 +165,14 @@ class Topology:
         return len({int(self.node_rack[node]) for node in nodes})
 
     @property
-    def waking_w(self) -> NDArray[np.float64]:
-        """(N,) watts on top while each node wakes; 0 where waking takes no time."""
-        return np.asarray(self.wake_w * (self.wake_s > 0))
-
-    @property
     def idle_w(self) -> float:
         """Power in watts of the cluster with every node awake and every GPU idle."""
         return float(self.awake_w.sum())
+
+
+def _read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    values.flags.writeable = False
+    return values
 
 
 class Cluster(Record, frozen=True, kw_only=True, dict=True):

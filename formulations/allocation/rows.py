@@ -162,16 +162,20 @@ def whole_nodes(case: Case) -> Iterator[Row]:
     """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
 
     f_i are dual feasible functions of bin packing (`node_shares`). Only in pools of equal nodes,
-    and only those f_i that say more than the count of GPUs does (none for powers of two). No buddy
-    level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m steps at i G/(m + 1) ≤ i 2^l.
+    and only those f_i that say more than the count of GPUs does: none of pieces that divide a node,
+    as f_k(1/m) ≤ 1/m. No buddy level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m steps at
+    i G/(m + 1) ≤ i 2^l.
     """
     for p, pool in enumerate(case.table.pools):
         size = pool.gpus_per_node
         if any(c.pool == p and c.gpus_per_node != size for c in case.classes):
             continue
-        rest = case.gpus[case.pool == p] % size
+        rest = np.unique(case.gpus[case.pool == p] % size)
+        rest = rest[rest > 0]
+        if not (size % rest).any():
+            continue
         nodes = tuple(-float(c.pool == p) for c in case.classes)
-        which = tightening(rest[rest > 0].tolist(), size)
+        which = tightening(rest.tolist(), size)
         shares = [node_shares(np.arange(size + 1), size, i) for i in which]
         for i, use in zip(which, _uses(case, p, shares), strict=True):
             yield Row(f"whole_nodes[{pool.name},{i}]", use, 0.0, nodes)

@@ -82,6 +82,10 @@ class Separable:
         empty = (none, np.zeros((len(names), 0)), none, none.astype(np.bool_))
         return cls(start, value, use, capacity, names, every, *empty)
 
+    def named(self, prices: Floats) -> dict[str, float]:
+        """Return prices (R,) of one more GPU, node, watt or joule by the resources' names."""
+        return dict(zip(self.names, prices.tolist(), strict=True))
+
     @property
     def jobs(self) -> int:
         """Number of jobs."""

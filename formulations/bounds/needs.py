@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.bounds.modes import Kind, Modes, kind_of, modes
-from ronda.formulations.watts import least_held_w, least_node_w
+from ronda.formulations.watts import least_held_w, least_node_w, node_w
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Topology
 from ronda.instances.instance import Instance
@@ -105,7 +105,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
 def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
     """Return the least watts of the cluster without jobs; nodes that are ever off count nothing."""
     topology = instance.cluster.topology
-    watts = least_node_w(topology) if may_sleep else topology.awake_w
+    watts = least_node_w(topology) if may_sleep else node_w(topology)
     watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
     return float(watts.sum())
 

@@ -41,10 +41,8 @@ def scales_at(noises: Sequence[NoiseScale], batches: tuple[float, ...]) -> Float
     return np.array([scale_at(noise, batches) for noise in noises])
 
 
-def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
-    """Return E(B) of one batch at a noise scale; 1 if that is not known."""
-    if noise is None:
-        return 1.0
+def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
+    """Return E(B) of one batch at a noise scale."""
     if batch in noise.batches:  # most often, and many times faster than to interpolate
         return efficiency(noise.scale[noise.batches.index(batch)], batch, base_batch)
     return efficiency(float(scale_at(noise, batch)), batch, base_batch)

@@ -94,9 +94,10 @@ class Application:
 
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
         """Return the work that a sample is in a batch."""
-        if self.rigid or self.rated is not None:  # a rate that is handed over includes it
-            return 1.0
-        return worth(noise, batch, self.profile.base_batch)
+        base = self.profile.base_batch
+        if noise is None or batch == base or self.rigid or self.rated is not None:
+            return 1.0  # rates that are handed over include it
+        return worth(noise, batch, base)
 
     def option(
         self,

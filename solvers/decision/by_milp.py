@@ -23,8 +23,7 @@ from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice, Question, reserve_s
+from ronda.solvers.decision.plan import Choice, Question, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs, bound_at

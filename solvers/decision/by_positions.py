@@ -26,8 +26,7 @@ from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
-from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice
+from ronda.solvers.decision.plan import Choice, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.allocation.rows import Conflict, separable, shortages
+from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError
@@ -17,7 +17,7 @@ from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.plan import Choice
+from ronda.solvers.decision.plan import Choice, nobody, taken
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
@@ -83,24 +83,6 @@ def allocate_by_prices(
     return replace(tied, bound=bound, details=tied.details | {JOINT: True})
 
 
-def filled(case: Case, problem: Separable, answer: Answer, search: Search) -> Choice:
-    """Return the choice of a fill; nobody runs if there was no feasible one."""
-    chosen, objective = np.full(len(case.table.jobs), -1, dtype=np.int64), 0.0
-    if answer.chosen is not None and answer.objective is not None:
-        chosen, objective = _at(answer.chosen, case.rows), answer.objective
-    elapsed = search.deadline.elapsed()
-    return Choice(
-        chosen=chosen,
-        objective=objective,
-        bound=max(answer.bound, objective),
-        prices=named_prices(problem, answer),
-        build_s=elapsed,
-        incumbents=() if answer.chosen is None else ((elapsed, objective),),
-        solver="prices",
-        message="greedy choice at the dual prices",
-    )
-
-
 def _choose(case: Case, values: Floats, search: Search) -> Choice:
     """Choose by the price engine among the options, and racks, of a case."""
     problem, deadline = separable(case), search.deadline
@@ -113,10 +95,10 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
     begun = None if case.waking is None else begin(case, values, answer.chosen)
     proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
-        chosen=_at(answer.chosen, case.rows) if begun is None else begun.chosen,
+        chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,
         objective=answer.objective,
         bound=answer.bound,
-        prices=named_prices(problem, answer),
+        prices=problem.named(answer.dual.prices),
         stop=answer.stop,
         status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
         build_s=build_s,
@@ -128,24 +110,11 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         solver="prices",
         message=_words(problem, answer, carried, search),
         details={DUAL_GAP: answer.dual_gap},
-        racks=_at(answer.chosen, case.rack) if case.joint else None,
+        racks=taken(answer.chosen, case.rack) if case.joint else None,
         regret=partial(_regrets, case, problem, answer),
         worth=None if begun is None else begun.worth,
         awake=None if begun is None else begun.awake,
     )
-
-
-def _at(chosen: Rows, column: Rows) -> Rows:
-    """Return (J,) what a column of the case says of each job's choice, -1 of no choice."""
-    said = chosen.copy()
-    runs = chosen >= 0
-    said[runs] = column[chosen[runs]]
-    return said
-
-
-def named_prices(problem: Separable, answer: Answer) -> dict[str, float]:
-    """Return the value of one more GPU, node, watt or joule, by constraint name."""
-    return dict(zip(problem.names, answer.dual.prices.tolist(), strict=True))
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:
@@ -191,20 +160,6 @@ def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], sea
     if answer.search == LABELS and search.within:
         times += f" from a shortfall of {search.within:.1e} on"
     return f"{said}; {times} of at most {answer.columns} options"
-
-
-def nobody(
-    table: OptionTable, stop: StopReason, search: Search, conflicts: list[Conflict] | None = None
-) -> Choice:
-    """Return the choice of nobody, and why."""
-    return Choice(
-        chosen=np.full(len(table.jobs), -1, dtype=np.int64),
-        stop=stop,
-        status=SolutionStatus.NONE,
-        build_s=search.deadline.elapsed(),
-        solver="prices",
-        conflicts=tuple(conflicts or ()),
-    )
 
 
 def _without(case: Case, answer: Answer, search: Search) -> Choice:

@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
 
+from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.rows import Conflict
+from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, ending
 from ronda.formulations.objectives.forms import (
     minds_power,
@@ -28,6 +30,10 @@ from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import Realised, realise
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.versions import versions
+
+if TYPE_CHECKING:
+    from ronda.solvers.prices import Search
+    from ronda.solvers.prices.engine import Answer
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
@@ -156,6 +162,46 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def closed(self, gap: float) -> bool:
         """Tell whether the bound proves the gap."""
         return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
+
+
+def nobody(
+    table: OptionTable, stop: StopReason, search: "Search", conflicts: list[Conflict] | None = None
+) -> Choice:
+    """Return the choice of nobody, and why."""
+    return Choice(
+        chosen=np.full(len(table.jobs), -1, dtype=np.int64),
+        stop=stop,
+        status=SolutionStatus.NONE,
+        build_s=search.deadline.elapsed(),
+        solver="prices",
+        conflicts=tuple(conflicts or ()),
+    )
+
+
+def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -> Choice:
+    """Return the choice of a fill; nobody runs if there was no feasible one."""
+    chosen, objective = np.full(len(case.table.jobs), -1, dtype=np.int64), 0.0
+    if answer.chosen is not None and answer.objective is not None:
+        chosen, objective = taken(answer.chosen, case.rows), answer.objective
+    elapsed = search.deadline.elapsed()
+    return Choice(
+        chosen=chosen,
+        objective=objective,
+        bound=max(answer.bound, objective),
+        prices=problem.named(answer.dual.prices),
+        build_s=elapsed,
+        incumbents=() if answer.chosen is None else ((elapsed, objective),),
+        solver="prices",
+        message="greedy choice at the dual prices",
+    )
+
+
+def taken(chosen: Rows, column: Rows) -> Rows:
+    """Return (J,) what a column of the case says of each job's choice, -1 of no choice."""
+    said = chosen.copy()
+    runs = chosen >= 0
+    said[runs] = column[chosen[runs]]
+    return said
 
 
 def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:

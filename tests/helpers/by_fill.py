@@ -9,8 +9,7 @@ from ronda.formulations.watts import may_sleep, node_classes
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice
+from ronda.solvers.decision.plan import Choice, filled, nobody
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import first_answer
 

@@ -8,6 +8,6 @@ from ronda.instances.profile import Rigid
 def work_rate(profile, gpu_type, gpus, nodes, batch, clock=1.0, noise=None, racks=1):
     """Return work per second: samples per second (rigid: 1) times statistical efficiency."""
     speed = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
-    if isinstance(model_of(profile, gpu_type), Rigid):
+    if noise is None or isinstance(model_of(profile, gpu_type), Rigid):
         return speed
     return speed * worth(noise, batch, profile.base_batch)

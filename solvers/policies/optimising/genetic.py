@@ -16,8 +16,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.solvers import stopping
-from ronda.solvers.decision.by_prices import filled, nobody
-from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
+from ronda.solvers.decision.plan import Choice, Optimising, Question, filled, nobody, reserve_s
 from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
 from ronda.solvers.prices import Search
