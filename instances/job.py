@@ -56,7 +56,7 @@ class Truth(Record, frozen=True, kw_only=True, gc=False):
     failures: tuple[Positive, ...] = ()
 
     def last_work(self, retries: int | None) -> float:
-        """Return the work at which it ends, complete or, after so many `retries`, for good."""
+        """Return the work at which it ends, complete or, after `retries` retries, for good."""
         ends = retries is not None and retries < len(self.failures)
         return self.failures[retries] if ends and retries is not None else self.work
 

@@ -70,7 +70,7 @@ class Failure(Record, frozen=True, kw_only=True, array_like=True):
     node
         The node whose failure it was; None: its own.
     lost
-        Work that is to be done again.
+        Work to do again.
     lost_s
         Seconds that it took.
     """

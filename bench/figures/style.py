@@ -83,7 +83,7 @@ def box(axes: Axes, place: float, data: ArrayLike, index: int, width: float, **m
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
-    """Put a legend under all panels, in so many columns, or as many as the figure has room for."""
+    """Put a legend under all panels, in `columns` columns, or fewer if the figure is narrow."""
     labels = [str(handle.get_label()) for handle in handles]
     longest_in = 0.55 + 0.065 * max(map(len, labels), default=0)  # at a font size of 8
     fit = max(1, min(columns, int(figure.get_figwidth() / longest_in)))

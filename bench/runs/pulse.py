@@ -16,8 +16,8 @@ REST_S = 0.5
 class Pulse:
     """Listens to the scheduler of a client, and through it to the workers; for several threads.
 
-    A process that is frozen or cut off keeps its connections, and whoever waits for it waits for
-    ever: only its silence tells.
+    A process that is frozen or cut off keeps its connections, and a client that waits for it
+    waits for ever: only its silence tells.
     """
 
     def __init__(self, client: Client) -> None:

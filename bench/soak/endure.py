@@ -58,7 +58,7 @@ class Lived:
 def endure(
     rounds: int, policies: Sequence[str], every: int, kinds: Sequence[str], seed: int = 0
 ) -> Iterator[Lived]:
-    """Yield days, one policy after the other, until so many rounds are decided.
+    """Yield days, one policy after the other, until `rounds` rounds are decided.
 
     Every `every`-th decision is a misbehaviour, of `kinds` in turn.
     """

@@ -140,7 +140,7 @@ def _use(name: str, found: Any, spec: str, path: Path) -> str:
 
 
 def _alive() -> Callable[[int, int, float], None]:
-    """Return what to tell of each round: it sets the timer anew, and cuts a run that lasts."""
+    """Return what to tell of each round: it starts the timer again, and cuts a run that lasts."""
     until_s = time.process_time() + LONG_S
 
     def told(_completed: int, _jobs: int, _now_s: float) -> None:

@@ -45,7 +45,7 @@ KINDS: dict[str, Callable[[Round, Plan], Any]] = {
 
 
 def turns(every: int, kinds: Sequence[str]) -> Callable[[], str | None]:
-    """Return what gives one of `kinds`, in turn, at every so many calls, and None at the others."""
+    """Return what gives one of `kinds`, in turn, at each `every`-th call, and None at others."""
     calls, names = count(1), cycle(kinds)
     return lambda: next(names) if next(calls) % every == 0 else None
 

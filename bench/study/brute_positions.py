@@ -80,8 +80,8 @@ def random_values(table: OptionTable, seed: int) -> Floats:
 def best_plan(round: Round, table: OptionTable, values: Floats, node_price: float) -> float:
     """Return the best value of any plan: of options, less moves and `node_price` a node in use.
 
-    Running jobs stay, stop or start anew. What starts takes whole nodes, the pool's largest, and at
-    most one block; where the pool has too few of these, the fewest empty nodes that hold it.
+    Running jobs stay, stop or start again. What starts takes whole nodes, the pool's largest, and
+    at most one block; where the pool has too few of these, the fewest empty nodes that hold it.
     """
     return _Search(round, table, values, node_price).best()
 

@@ -61,7 +61,7 @@ def only_fastest(table: OptionTable) -> OptionTable:
 
 @dataclass
 class Sampled:
-    """A policy of which every so many plans are held against the bound of `milp`.
+    """A policy of which one plan in `every` is held against the bound of `milp`.
 
     With batches "fastest", the question that it answers has no others.
     """

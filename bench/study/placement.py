@@ -274,7 +274,7 @@ command = study(
         seeds("0-9"),
         numbers("--gpus", "64,128,256,512", "Sizes of the made rounds."),
         option("--hosts", default="", help="CSV file of hosts and switches: take their racks."),
-        option("--tiny", type=click.IntRange(0), default=0, help="Compare so many tiny rounds."),
+        option("--tiny", type=click.IntRange(0), default=0, help="Tiny rounds to compare."),
         limit(60.0, "Seconds of a decision."),
     ],
 )

@@ -6,7 +6,7 @@ as in the artifact's synthetic predictor. The published figures stand beside. Th
 those clusters busy for a twentieth to two fifths of the time, so `crowded` has the same jobs on as
 few nodes as make `--crowd`, or hold the widest job.
 
-Part `venus`: weeks of Venus from June on, on so many nodes as make a load, with what a predictor
+Part `venus`: weeks of Venus from June on, on the nodes that make a load, with what a predictor
 believes that was trained on April and May.
 """
 
@@ -82,7 +82,7 @@ def cluster_of(path: str, vc: str, load: float = 0.0) -> Instance:
 
 @lru_cache(maxsize=4)
 def weeks(path: str, first: int, days: int, load: float, nodes: int = 0) -> Instance:
-    """Return days of Venus from the `first` on, on the nodes that make a load, or so many."""
+    """Return days of Venus from the `first` on, on `nodes` nodes; 0: those that make the load."""
     window = Filters(start_s=first * DAY_S, end_s=(first + days) * DAY_S, min_duration_s=1)
     if not nodes:
         jobs = read_helios(path, nodes=1000, filters=window).jobs

@@ -1,7 +1,7 @@
 """Whether long and wide jobs get their turn, and what that costs the mean.
 
-Windows are cut from traces of rigid jobs: so many jobs in a row, from one that is drawn, with
-submissions spread until they bring the load. Every so many jobs one becomes a gang of half to nine
+Windows are cut from traces of rigid jobs: jobs in a row, from one that is drawn, with
+submissions spread until they bring the load. One job in `--every` becomes a gang of half to nine
 tenths of the cluster, and runs for as long as before. Every policy is held against ``srtf`` on the
 same window, by mean JCT and by waits: all the time that a job has no GPUs.
 """
@@ -166,6 +166,6 @@ command = study(
         policies(POLICIES),
         option("--windows", type=click.IntRange(2), default=20, help="Number of windows."),
         jobs(250),
-        option("--every", type=click.IntRange(0), default=50, help="One gang in so many jobs."),
+        option("--every", type=click.IntRange(0), default=50, help="Jobs of which one is a gang."),
     ],
 )

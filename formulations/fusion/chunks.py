@@ -13,7 +13,7 @@ def first_fit(members: Sequence[T], most: int) -> list[Sequence[T]]:
 
 
 def balanced(members: Sequence[T], arrays: int) -> list[Sequence[T]]:
-    """Return so many arrays whose sizes differ by one at most, the larger ones first."""
+    """Return `arrays` arrays whose sizes differ by one at most, the larger ones first."""
     size, more = divmod(len(members), arrays)
     ends = [0]
     for array in range(arrays):

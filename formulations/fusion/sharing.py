@@ -43,7 +43,7 @@ def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) 
 def fastest_mode(
     profile: Profile, gpu_type: GpuType, width: int, local_batch: float
 ) -> tuple[Mode, float] | None:
-    """Return the mode in which so many jobs go on fastest, and their pace; None: none holds them.
+    """Return the mode in which `width` jobs go on fastest, and their pace; None: none holds them.
 
     The first of the profile's modes wins a tie.
     """

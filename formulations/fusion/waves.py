@@ -22,7 +22,7 @@ from ronda.instances.profile import Mode, Sharing
 class Wave:
     """Trials that run side by side, and the epochs of each.
 
-    `fresh` is true for configurations that are drawn anew, false for survivors of the wave before.
+    `fresh` is true for configurations that are newly drawn, false for survivors of the wave before.
     """
 
     trials: int
@@ -137,7 +137,7 @@ def tuning_s(waves: Iterable[tuple[Wave, Sequence[int]]], sharing: Sharing, most
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """How HFHT tries whether a number of models fits: each try so many times, so many steps."""
+    """How HFHT tries whether a number of models fits: `repeats` times, some steps each."""
 
     repeats: int
     steps: int

@@ -102,7 +102,7 @@ def rank_values(
     gpus, members = _competitors(o)
 
     def worth(least: Floats, most: Floats) -> Floats:
-        """Return (J,) what a job is worth at its best rate if it takes so many GPUs."""
+        """Return (J,) what a job is worth at its best rate, by the GPUs that it takes."""
         share = (most / gpus) ** p
         size = o.remaining * larger / o.least_rate * least / weight
         scarce = prices(_ranks(o, members, size, weight), weight, p) * share

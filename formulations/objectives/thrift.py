@@ -51,7 +51,7 @@ def thrifty_rank(
 def worth_of_a_watt(table: OptionTable, values: Floats, chosen: Rows) -> float:
     """Return what a watt earns on average under (J,) chosen rows; 0 if none is drawn.
 
-    Where energy is to be saved whether or not the budget binds, a watt of idle nodes is worth
+    Where energy must be saved whether or not the budget binds, a watt of idle nodes is worth
     as much: jobs leave nodes, and these are powered off, if that frees more than the moves lose.
     """
     rows = chosen[chosen >= 0]

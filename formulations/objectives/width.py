@@ -93,7 +93,7 @@ def _with_elastic(every: int, elastic: Iterable[tuple[int, ...]]) -> int:
 
 
 def _with_rigid(sums: int, counts: Mapping[int, int], every: int) -> int:
-    """Return the sums that some of so many jobs of each width can add to those there are."""
+    """Return the sums there are, and those that some jobs of each width, by `counts`, add."""
     for width, count in sorted(counts.items()):
         step, left = 1, min(count, every.bit_length() // width)
         while left > 0:  # any number of jobs is a sum of the steps 1, 2, 4, ..., rest

@@ -96,7 +96,7 @@ def _rows(history: Demand, ahead: list[int], target: Target) -> list[Any]:
 
 
 def _features(series: Demand, ahead: int) -> Floats:
-    """Return (T, F) what is known at each step of the one so many steps ahead."""
+    """Return (T, F) what is known at each step of the one `ahead` steps later."""
     import pandas as pd
 
     needed, day = pd.Series(series.needed_nodes.astype(float)), steps_of_day(series)

@@ -71,7 +71,7 @@ def steps_ahead(series: Demand) -> Ints:
 
 
 def rises(needed: Ints, ahead: int, target: Target) -> Floats:
-    """Return (T,) what came of the need so many steps ahead; NaN where the series has ended."""
+    """Return (T,) what the need became `ahead` steps later; NaN where the series has ended."""
     made = np.full(len(needed), np.nan)
     if ahead < len(needed):
         after = np.lib.stride_tricks.sliding_window_view(needed[1:], ahead)

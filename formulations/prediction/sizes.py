@@ -56,7 +56,7 @@ class Sizes:
     spread: float = 0.0
 
     def left(self, done: float = 0.0) -> tuple[float, float]:
-        """Return the mean and standard deviation of what is left of a job that has done so much.
+        """Return the mean and standard deviation of what is left of a job that has done `done`.
 
         One that has outlived all sizes has as much left as it has done, and that is as unsure as
         sizes are of which nothing is known.
@@ -73,7 +73,7 @@ class Sizes:
         return done, done * float(np.sqrt(np.expm1(VARIANCE)))
 
     def share(self, work: float, done: float = 0.0) -> float:
-        """Return the probability that a job that has done so much is not larger than `work`.
+        """Return the probability that a job that has done `done` is not larger than `work`.
 
         Of a size that is equal it is half.
         """

@@ -132,7 +132,7 @@ def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats
 
 
 def _least(active: Ints, back: int) -> Ints:
-    """Return (T,) the least of each step and so many before it; the series began as it is."""
+    """Return (T,) the least of each step and the `back` before it; the series began as it is."""
     padded = np.concatenate([np.full(back, active[0]), active])
     windows = np.lib.stride_tricks.sliding_window_view(padded, back + 1)
     return np.asarray(windows.min(axis=1))

@@ -187,7 +187,7 @@ def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, st
 
 
 def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
-    """Return the plan with so many nodes of each pool awake, those with jobs and others.
+    """Return the plan with `awake` nodes of each pool awake, those with jobs and others.
 
     Of the others those that are awake now stay so first. Power limits are held.
     """

@@ -8,14 +8,14 @@ from ronda.formulations.fusion.waves import hyperband
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """So many trials at first, and the reports at which the best 1 / eta of them go on."""
+    """The trials at first, and the reports at which the best 1 / eta of them go on."""
 
     trials: int
     rungs: tuple[int, ...]
 
 
 def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
-    """Return the brackets of Hyperband (Li et al., JMLR 2018) for trials of so many reports.
+    """Return the brackets of Hyperband (Li et al., JMLR 2018) for trials of `reports` reports.
 
     They are those of `ronda.formulations.fusion.waves.hyperband` for the largest power of eta that
     is not above `reports`, their epochs stretched to them; a bracket ends with whole trials.

@@ -49,7 +49,7 @@ def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fau
 
 
 def step_s(sharing: Sharing, models: int) -> float | None:
-    """Return the seconds of a step of so many models; None where nothing is known."""
+    """Return the seconds of a step of `models` models; None where nothing is known."""
     match sharing.time:
         case AffineTime(alpha_s=alpha_s, beta_s=beta_s, floor_s=floor_s):
             return max(alpha_s + models * beta_s, floor_s)

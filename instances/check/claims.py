@@ -31,7 +31,7 @@ def completed(round: Round) -> Round:
 def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fault]]:
     """Yield what is wrong with what a running job holds: a field of its option ("": all of it).
 
-    What was measured when it began, or since, may have been fitted anew: a rate is held only
+    What was measured when it began, or since, may have been fitted again: a rate is held only
     against a rigid profile, and watts not against a table that was handed over.
     """
     held = state.allocation

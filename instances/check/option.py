@@ -242,5 +242,5 @@ class Examiner:
 
 
 def _slower(pace: Pace, factor: float) -> Pace:
-    """Return the pace of a job that takes so many times as long as alone."""
+    """Return the pace of a job that takes `factor` times as long as alone."""
     return pace._replace(samples_per_s=pace.samples_per_s / factor)

@@ -23,7 +23,7 @@ def read(path: str | Path) -> Predictor:
     data = storage.unpack(storage.load(Path(path)), place)
     found = files.parse(data, place, {"ronda/predictor/1": Predictor})
     if found.checksum != sealed(found).checksum:
-        raise InputError(place, f"the checksum {found.checksum!r}", "that of its text: train anew")
+        raise InputError(place, f"the checksum {found.checksum!r}", "that of its text: train again")
     return found
 
 

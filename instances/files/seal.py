@@ -1,6 +1,6 @@
 """A checksum in ronda's own records, so that one that was cut, changed or left out is seen.
 
-It guards against accidents and edits by hand, not against somebody who computes it anew.
+It guards against accidents and edits by hand, not against somebody who computes it again.
 """
 
 import hashlib

@@ -23,7 +23,7 @@ def demand(
     bursts: float = 2.0,
     step_s: float = 600.0,
 ) -> Demand:
-    """Return the nodes that are needed, of so many, for so many days from a Monday on.
+    """Return how many of `nodes` nodes are needed, for `days` days from a Monday on.
 
     Parts of `nodes`: `load` is the mean of a working day, `swing` how far the sine of a day goes
     (least at 06:00, most at 18:00), `weekend` how much less Saturday and Sunday need. A drift of

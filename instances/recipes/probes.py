@@ -65,7 +65,7 @@ so the node of p must sleep. B runs 130-190. JCT 60 and 90 s, mean 75 s. Energy:
 together 47,500 J."""
 
 _RESTART = """\
-A long job runs, a short one comes, and whoever is stopped pays for its restart
+A long job runs, a short one comes, and the one that stops pays for its restart
 One node of two GPUs. A: at 0 s, 2 GPUs, 200 s. B: at 100 s, 2 GPUs, 2 s. A restart takes 200 s.
 If B waits, A ends at 200 s and B at 202 s: JCT 200 and 102 s, mean 151 s. If A is stopped for B, B
 ends at 102 s, and A goes on after 200 s of restart, 302-402: mean (402 + 2)/2 = 202 s. There is

@@ -59,7 +59,7 @@ def horizon_options(out: str) -> Callable[[Command], Command]:
 
 @dataclass(frozen=True)
 class How:
-    """How runs are to be carried out: options that commands pass on as they are."""
+    """How runs are carried out: options that commands pass on as they are."""
 
     out: Path
     jobs: int

@@ -83,7 +83,7 @@ class Pollux:
         names: Sequence[Key],
         base: Mapping[Key, Sequence[Key]],
     ) -> tuple[Allocations, float]:
-        """Return what jobs get on nodes of so many slots, and the utility of these."""
+        """Return what jobs get on nodes of these slots, and the utility of these."""
         decided: Allocations = {key: [] for key in jobs}
         usable = [k for k, n in enumerate(slots) if n > 0]
         if not usable:

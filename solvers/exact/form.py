@@ -102,7 +102,7 @@ def _domains(variables: Sequence[Any]) -> tuple[Floats, Floats, Mask]:
 class Effort:
     """How long to search, and how far.
 
-    ``reserve_s`` seconds of the ``deadline`` are to be left on return; ``gap`` is the relative one
+    ``reserve_s`` seconds of the ``deadline`` are left on return; ``gap`` is the relative one
     between solution and bound at which to stop.
     """
 

@@ -1,4 +1,4 @@
-"""Memory from the most models that ran: which b and p let exactly so many fit.
+"""Memory from the most models that ran: which b and p let exactly these fit.
 
 Papers print k_max rather than GiB. Each printed maximum bounds b and p from both sides,
 ``m(k) <= M < m(k + 1)``; the point farthest from all bounds is a linear programme.

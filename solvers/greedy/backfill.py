@@ -24,7 +24,7 @@ from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, Room, start_in_order
 
 Backfill = Literal["none", "free", "easy", "conservative"]
-"""Who may pass a job that finds no room: nobody; whoever fits; who does not delay the first of its
+"""Who may pass a job that finds no room: nobody; who fits; who does not delay the first of its
 partition; who does not delay any before it."""
 
 MOST_PROMISED = 50
@@ -73,7 +73,7 @@ class Future:
         self._empty = (self.least == self.whole).sum(axis=1)
 
     def kept(self, lasts_s: float) -> NDArray[np.int32]:
-        """Return (N,) the GPUs of each node that are free for so long from now on."""
+        """Return (N,) the GPUs of each node that are free for `lasts_s` from now on."""
         kept: NDArray[np.int32] = self.least[self._last(0.0, lasts_s)]
         return kept
 

@@ -431,7 +431,7 @@ def preempt_in_order(
 
     Running jobs that are admitted stay where they are. Others start in order; one that finds no
     nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). As every round
-    decides anew, the energy of the window may be spent.
+    decides again, the energy of the window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]

@@ -82,7 +82,7 @@ class First(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, time_s: float, done: float, sizes: Sizes) -> "First":
-        """Keep what is told of a job that has done so much."""
+        """Keep what is told of a job that has done `done`."""
         return cls(time_s, done, sizes.work.tolist(), sizes.mass.tolist(), sizes.spread)
 
 
@@ -99,8 +99,8 @@ class Saved(msgspec.Struct, frozen=True):
 class Beliefs:
     """What is believed by now; sizes of complete jobs are remembered with `history`.
 
-    Jobs are `alike` if that says the same of them: what users call an application. Without
-    `speeds` those of the profiles are known.
+    Jobs for which `alike` returns the same are of one kind: what users call an application.
+    Without `speeds` those of the profiles are known.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ def _within(known: Iterable[tuple[Level, float]]) -> tuple[float, int]:
 
 
 def _is_known(profile: Profile) -> bool:
-    """Tell whether nothing is to be learnt of the speed: rigid jobs, and rates handed over."""
+    """Tell whether the speed is known as it stands: rigid jobs, and rates handed over."""
     return any(isinstance(each, Rigid | Rated) for each in profile.throughput.values())
 
 

@@ -233,7 +233,7 @@ class Driver:
         """Return the round whose decision takes effect now, if there is one.
 
         Decisions that take time are asked for when they are due, one after the other. A limit that
-        changes or runs out does not wait: the policy is asked anew, and what it says is done.
+        changes or runs out does not wait: the policy is asked again, and what it says is done.
         """
         now_s = self.state.now_s
         live = bool(self.state.waiting or self.state.running)
@@ -267,7 +267,7 @@ class Driver:
         return changes or now_s >= self._energy_due_s
 
     def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
-        """Tell whether the policy is to be called now: without live jobs, if limits need sleep."""
+        """Tell whether to call the policy now: without live jobs, if limits need sleep."""
         if not (self.state.waiting or self.state.running):
             return self.state.must_rest()
         if self.cadence.on_event and any(happened):

@@ -215,7 +215,7 @@ class Live:
     ) -> Segment:
         """Go on in an array that others have left; returns the segment in the wider one.
 
-        What is to be reported now, or is on its way, is measured anew.
+        A report that is due now, or on its way, is measured again.
         """
         in_vain, due = self.in_vain, self.report is not None or self.next_stage_s <= now_s
         segment = self._end_segment(now_s, self.done_at(now_s))

@@ -36,7 +36,7 @@ class Tails:
         self._quantiles = work[np.minimum(places, len(work) - 1)]
 
     def after(self, done: float) -> tuple[float, Estimate]:
-        """Return the next size, and the estimate until then, of a job that has done so much."""
+        """Return the next size, and the estimate until then, of a job that has done `done`."""
         k = int(np.searchsorted(self.sizes.work, done, "right"))
         if k == len(self.sizes.work):
             return 2.0 * done, Estimate(work=2.0 * done, quantiles=(2.0 * done,))
@@ -51,7 +51,7 @@ def _from_behind(array: Floats) -> Floats:
 
 
 class Told(NamedTuple):
-    """A distribution, and the estimate that follows from it until so much work is done.
+    """A distribution, and the estimate that follows from it until more work is done.
 
     That is not before `until_s`, as long as `of` is the state of the job.
     """

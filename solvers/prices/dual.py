@@ -311,7 +311,7 @@ for low ones a share of what all jobs are worth together, over the number of res
 class Dual:
     """What the dual found.
 
-    `replies` are what the jobs took at all prices that were tried, zero first: they say the same of
+    `replies` are what the jobs took at all prices that were tried, zero first: they hold for
     a problem that differs in its capacities and blocks only.
     """
 

@@ -93,7 +93,7 @@ class App:
         if answer.status == 200:
             await tell(send, answer, headers)
             return
-        # Whoever sends nonsense, or too much, is hung up on, but not before he could see why.
+        # A client that sends nonsense, or too much, is cut off, but only once it could see why.
         await tell(send, answer, [*headers, (b"connection", b"close")], more=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.limits.body_s):

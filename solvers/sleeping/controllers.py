@@ -100,7 +100,7 @@ class Vanilla:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milp:
-    """Two-stage lot sizing on quantile forecasts of the peak, solved anew in every step.
+    """Two-stage lot sizing on quantile forecasts of the peak, solved again in every step.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Milp:
     hours
         How far ahead it plans.
     eps, lead
-        Nothing is missing for so many steps with probability 1 - eps.
+        Nothing is missing for `lead` steps with probability 1 - eps.
     keep
         Steps for which it must pay that a node sleeps before it does.
     forecast

@@ -9,7 +9,7 @@ from ronda.formulations.dual_feasible import at_most, node_shares, node_weights,
 
 
 def fillings(room, largest):
-    """Yield all lists of pieces, descending, that fit into so many GPUs."""
+    """Yield all lists of pieces, descending, that fit into `room` GPUs."""
     yield ()
     for piece in range(min(room, largest), 0, -1):
         for others in fillings(room - piece, piece):
@@ -63,7 +63,7 @@ def test_powers_of_two_are_counted_exactly():
 
 
 def packs(blocks, free):
-    """Tell whether blocks fit into nodes with so much room, by trying all ways."""
+    """Tell whether blocks fit into nodes with these free GPUs, by trying all ways."""
     if not blocks:
         return True
     return any(

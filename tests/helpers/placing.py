@@ -1,4 +1,4 @@
-"""Rounds whose jobs are to be placed on nodes of 8 GPUs."""
+"""Rounds whose jobs need places on nodes of 8 GPUs."""
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
@@ -7,7 +7,7 @@ from ronda.instances.round import Round
 
 
 def room(*racks, size=8, **kwargs):
-    """Return a cluster with so many nodes of `size` GPUs in each rack."""
+    """Return a cluster of nodes of `size` GPUs; `racks` says how many in each rack."""
     return Cluster(
         gpu_types=(GpuType(name="v", memory_gib=16, idle_w=50),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(racks))),

@@ -99,7 +99,7 @@ def command(
              leaking, boosted, seasonal or last
     vanilla  a node sleeps as soon as it is not needed
     milp     lot sizing on causal forecasts. price: of a wake-up, in nodes awake
-             for a step; eps, lead: for so many steps nothing is missing with
+             for a step; eps, lead: for `lead` steps nothing is missing with
              probability 1 - eps; keep: steps for which sleep must pay; hours: how
              far it plans; forecast=boosted, seasonal or last; history: an earlier
              series to learn from

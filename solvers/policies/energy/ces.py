@@ -92,7 +92,7 @@ class _Pool:
         return {name: getattr(self, name) for name in names}
 
     def look(self, now_s: float, used: int) -> int:
-        """Return the nodes that are awake, with so many used from now on."""
+        """Return the nodes that are awake, with `used` in use from now on."""
         step = int(now_s // STEP_S)
         if self.step is None:
             self.step, self.guard, self.peak = step, step + self.rule.calm, used

@@ -51,7 +51,7 @@ class Home:
         return 1 + together.index(max(together))
 
     def sizes(self, jobs: int, gpus: int) -> tuple[int, ...]:
-        """Return how many jobs share each GPU if all together are to be fastest."""
+        """Return how many jobs share each GPU so that all together go on fastest."""
         known = self.cuts.get((jobs, gpus))
         if known is None:
             speed = [self.speed(k) for k in range(1, self.best + 1)]
@@ -64,11 +64,11 @@ class Home:
         return max(widths(self.of.profile, gpu_type, mode, self.local_batch), default=1)
 
     def speed(self, width: int) -> float:
-        """Return how many times as fast as one alone so many jobs are together."""
+        """Return how many times as fast as one alone `width` jobs are together."""
         return width * self.ways[width - 1][1]
 
     def pace(self, mode: Mode, width: int) -> float:
-        """Return the speed of each of so many jobs in a mode, against that alone."""
+        """Return the speed of each of `width` jobs in a mode, against that alone."""
         return pace(self.of.profile, self.of.shape.pool.gpu_type.name, mode, width)
 
     def alone(self, state: JobState, clock: float = 1.0) -> Option | None:

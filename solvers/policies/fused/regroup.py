@@ -14,7 +14,7 @@ T = TypeVar("T")
 class Cut(Generic[T]):
     """The jobs of one GPU: those that stay on it, and those that join them.
 
-    An array that jobs only leave goes on as it is; one that somebody joins begins anew.
+    An array that jobs only leave goes on as it is; one that somebody joins starts again.
     """
 
     stay: list[T] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Prices(Optimising):
         initial: Plan | None,
         awake: tuple[int, ...] | None = None,
     ) -> Choice:
-        """Choose by prices with at most so many nodes of each pool awake (P,); None: all."""
+        """Choose by prices with at most `awake` (P,) nodes of each pool awake; None: all."""
         return allocate_by_prices(
             question.round,
             question.table,

@@ -32,8 +32,8 @@ def in_order(
     """Return the plan in which jobs of no sweep, then trials in order, run as far as they can.
 
     Trials that are not in the order wait, but for those that may not be stopped. Those that `nodes`
-    names start on that node alone; those that `sizes` names run on so many GPUs. Where these find
-    no room together, trials keep the GPUs that they have.
+    names start on that node alone; those that `sizes` names run on as many GPUs as it says. Where
+    these find no room together, trials keep the GPUs that they have.
     """
     kept = [s for s in round.jobs if s.job.sweep is None or firm(s)]
     known = {s.job.id for s in kept}
@@ -56,7 +56,7 @@ def sized(state: JobState, gpus: int | None) -> JobState:
 
 
 def speed(round: Round, state: JobState, gpus: int) -> float:
-    """Return the work per second of a trial on so many GPUs; 0 where it cannot run on them."""
+    """Return the work per second of a trial on `gpus` GPUs; 0 where it cannot run on them."""
     job = state.job
     if not (job.min_gpus or job.gpus) <= gpus <= (job.max_gpus or job.gpus):
         return 0.0

@@ -90,7 +90,7 @@ def test_key_tells_different_work_apart_and_only_that():
 
 
 def test_key_tells_predictors_apart_by_what_they_hold(tmp_path):
-    """A predictor that was trained anew in the same file is another; a copied one is not."""
+    """A predictor that was trained again in the same file is another; a copied one is not."""
     judged = Calibration(jobs=1, correlation=0.0, service_correlation=0.0, error=1.0, coverage=0.0)
     first = Predictor(instance="x", fingerprint="f", model="", calibration=judged)
     here, there = tmp_path / "here.json", tmp_path / "there.json"

@@ -98,7 +98,7 @@ def elastic_instances(draw):
 def random_run(instance, rng):
     """Run jobs with random allocations that change freely; return their ends and the joules.
 
-    True rates and powers are worked out anew from the profiles' docstrings: no code is shared
+    True rates and powers are worked out again from the profiles' docstrings: no code is shared
     with the bound. Nodes stay awake.
     """
     idle_w = instance.cluster.topology.idle_w

@@ -109,7 +109,7 @@ def test_it_minds_power_and_refuses_a_thrift_out_of_range():
 
 @pytest.mark.parametrize("objective", ["thrifty-rank", "snapshot", "weighted-goodput"])
 def test_values_of_an_outlook_are_the_values_of_the_round(objective):
-    """Whoever has an outlook already gets the same numbers."""
+    """A caller that has an outlook already gets the same numbers."""
     round_ = one_job()
     table = build(round_, mind_power=True)
     seen = outlook(round_, table, horizon_s(round_))

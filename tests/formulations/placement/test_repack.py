@@ -12,7 +12,7 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 
 
 def pool(*racks, size=8):
-    """Return an empty pool of nodes, so many in each rack."""
+    """Return an empty pool of nodes; `racks` says how many in each rack."""
     groups = (
         NodeGroup(name=f"g{k}", count=count, gpus_per_node=size, gpu_type="v", rack=f"r{k}")
         for k, count in enumerate(racks)

@@ -313,7 +313,7 @@ def test_an_unchanged_allocation_keeps_its_rate():
 
 
 def test_an_updated_rate_does_not_change_a_job_that_must_run():
-    """Only the expected rate of a job that may not be preempted was measured anew."""
+    """Only the expected rate of a job that may not be preempted was measured again."""
     pinned = replace(ROUND.running[0], job=replace(ROUND.running[0].job, preemptible=False))
     fixed = replace(LOOSE, running=(pinned, ROUND.running[1]))
     assert check(fixed, plan(e1=but(E1, rate=50))) == []

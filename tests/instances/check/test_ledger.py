@@ -55,7 +55,7 @@ def cluster(nodes, **caps):
 
 
 def option(job, gpus):
-    """Return the option of a job on so many GPUs in a node."""
+    """Return the option of a job on `gpus` GPUs in a node."""
     if job.profile == "rigid":
         return Option(pool=0, gpus=gpus, rate=1, power_w=200 * gpus)
     return Option(pool=0, gpus=gpus, batch=40, rate=RATE[gpus], power_w=200 * gpus)
@@ -168,7 +168,7 @@ def test_the_ledger_finds_what_the_full_check_finds(seed, caps):
 
 
 def test_sums_of_power_are_renewed(monkeypatch):
-    """The sums that are made anew every few changes are those that were kept."""
+    """The sums that are made again every few changes are those that were kept."""
     monkeypatch.setattr(ledger_module, "RESUM_AFTER", 3)
     test_the_ledger_finds_what_the_full_check_finds()
 

@@ -37,6 +37,6 @@ def test_a_plain_name_stays(name):
 
 
 def test_what_was_made_of_a_name_is_not_taken_by_another():
-    """A name that looks as if it had been made is made anew."""
+    """A name that looks as if it had been made is made again."""
     made = file_name("a b")
     assert file_name(made) != made

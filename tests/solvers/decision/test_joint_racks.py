@@ -30,7 +30,7 @@ FAR = Parametric(alpha_c_s=0.0, beta_c_s=1.0, alpha_x_s=3.0)
 
 
 def racks_of(*nodes, gpus_per_node=4, **fields):
-    """Return a cluster with so many nodes in each rack."""
+    """Return a cluster; `nodes` says how many nodes are in each rack."""
     return Cluster(
         gpu_types=(GpuType(name="G", memory_gib=16.0),),
         racks=tuple(Rack(name=f"r{k}") for k in range(len(nodes))),

@@ -264,7 +264,7 @@ class Stubborn:
 
 
 def test_only_plans_that_can_be_carried_out_are():
-    """No second job on GPUs in use, and no move of a job that may not, whoever put it there."""
+    """No second job on GPUs in use, and no move of a job that may not."""
     found = host(Stubborn())
     found.update(added=[{"id": "a", "gpus": 8, "rates": LINEAR, "preemptible": False}])
     assert found.decide().start["a"].nodes == {"nodes-0": 8}

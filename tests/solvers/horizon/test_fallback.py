@@ -54,7 +54,7 @@ def at(schedule, now_s):
 
 
 def test_a_shallow_drop_slows_the_job_with_the_least_loss_per_watt(make_clocked):
-    """200 W are to be saved: one job at half clock, for 30 s."""
+    """200 W must be saved: one job at half clock, for 30 s."""
     # Over 600 s clock 0.5 loses 2 (10 + 590/2) GPU-seconds for 200 W, 3.05 a watt; clock 0.75
     # 2 (10 + 590/4) for 100 W, 3.15. Of equals the first: a has done 50 s when it pauses, 10 s of
     # its work at half clock until 80 s, pauses again, and has 40 s to go: 130 s.

@@ -246,7 +246,7 @@ def all_at_once(jobs, seed):
 
 @cache
 def least_jct_s(jobs, seed):
-    """Return the bound on the mean JCT of such an instance, whoever schedules it."""
+    """Return the bound on the mean JCT of such an instance under any policy."""
     return bounds(all_at_once(jobs, seed)).mean_jct_s
 
 
@@ -297,7 +297,7 @@ def test_faults_change_nothing_where_there_are_none():
 
 
 def test_what_is_left_of_an_overtaken_plan_fits():
-    """Two jobs were to change places when one of the nodes failed: whoever comes first has room."""
+    """Two jobs would change places when one of the nodes failed: the first has room."""
     outage = Outage(node=1, start_s=3, end_s=50)
     state = ClusterState(instance(job(gpus=2), job("b", gpus=2), outages=(outage,)))
     option = Option(pool=0, gpus=2, span="node", rate=1.0, power_w=120.0)

@@ -50,7 +50,7 @@ def test_what_is_missing_or_altered_is_refused(spoil, number, kept):
 
 
 def test_a_decision_of_another_time_is_refused(kept):
-    """Even with checksums made anew: each decision stands at the time of its event."""
+    """Even with checksums made again: each decision stands at the time of its event."""
     instance, journal = kept
     before = last = ""
     made = []

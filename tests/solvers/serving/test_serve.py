@@ -98,7 +98,7 @@ def test_a_round_gets_its_plan(server, query):
 
 
 def head(length, token=TOKEN):
-    """Return the header of a post of so many bytes."""
+    """Return the header of a post of `length` bytes."""
     shown = f"Authorization: Bearer {token}\r\n"
     return f"POST /plan HTTP/1.1\r\nHost: x\r\n{shown}Content-Length: {length}\r\n\r\n".encode()
 

@@ -72,7 +72,7 @@ def test_hfht_leaves_arrays_alone():
 
 
 def best_speed(jobs, gpus):
-    """Return the greatest total speed of so many jobs on at most so many GPUs, by all cuts."""
+    """Return the greatest total speed of `jobs` jobs on at most `gpus` GPUs, by all cuts."""
     speed = {0: 0.0}
     for k in range(1, 8):
         way = fastest_mode(NET, GPU, k, 1.0)
@@ -226,7 +226,7 @@ def test_an_array_is_kept_as_it_runs():
 
 
 def test_a_run_goes_on_from_its_journal(tmp_path):
-    """Half of the decisions replayed, re-slices between them included, the rest made anew."""
+    """Half of the decisions replayed, re-slices between them included, the rest made again."""
     made = instance([9.0, 12.0, 15.0, 7.0, 20.0], gpus=1, submit_s=[0, 0, 3, 9, 20])
     path = tmp_path / "journal.jsonl"
     whole = run(made, "prices+fused", journal=path)

@@ -34,7 +34,7 @@ def random_problem(seed):
     block_use = rng.integers(-6, 4, (resources, blocks)).astype(float)
     if blocks and rng.random() < 0.5:
         capacity = capacity - 3
-    if rng.random() < 0.2:  # at least so much must be used: a reservation
+    if rng.random() < 0.2:  # a least use: a reservation
         use[0], capacity[0] = -use[0], -np.floor(use[0].sum() * 0.1)
         block_use[0] = 0
     return Separable(

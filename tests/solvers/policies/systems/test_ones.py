@@ -208,7 +208,7 @@ def _board(genome):
 
 
 def _memory(**samples):
-    """Return a memory of jobs with so many samples, R, epochs when placed and when scaled."""
+    """Return a memory of jobs by samples, R, epochs when placed and when scaled."""
     return Memory(
         members={
             name: Member(limit=limit, samples=y, ran_s=ran_s, placed=placed, scaled=scaled)
@@ -257,7 +257,7 @@ def test_the_dominant_job_is_scaled_down():
 
 
 def _seats(board, epochs, placed):
-    """Return seats with so many epochs now and when last placed."""
+    """Return seats by epochs now and when last placed."""
     return [
         Seat(
             Member(limit=4, samples=10.0 * e, placed=p),
