@@ -166,6 +166,6 @@ command = study(
         policies(POLICIES),
         option("--windows", type=click.IntRange(2), default=20, help="Number of windows."),
         jobs(250),
-        option("--every", type=click.IntRange(0), default=50, help="Jobs of which one is a gang."),
+        option("--every", type=click.IntRange(0), default=50, help="Jobs to one gang; 0: no gang."),
     ],
 )
