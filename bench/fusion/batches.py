@@ -55,7 +55,7 @@ RULES: dict[str, tuple[Mode, ...]] = {
 
 
 def named(name: str, jobs: int) -> Case:
-    """Return a case of the study: `jobs` jobs, as many of each class."""
+    """Return a case of the study with `jobs` jobs, even over the classes."""
     gpus = GPUS[name]
     made = []
     for application, classes in CASES[name]:

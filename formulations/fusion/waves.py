@@ -137,7 +137,7 @@ def tuning_s(waves: Iterable[tuple[Wave, Sequence[int]]], sharing: Sharing, most
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """How HFHT tries whether a number of models fits: `repeats` times, some steps each."""
+    """How HFHT tries whether a number of models fits: `repeats` tries of `steps` steps."""
 
     repeats: int
     steps: int

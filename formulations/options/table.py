@@ -279,9 +279,9 @@ def _unbeaten(key: Rows, goods: Floats) -> Mask:
     """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
 
     In a group the first good ascends, so that later ones win only where it is the same. Each pass
-    compares all with those some places before, as far as groups reach, and first by what most
-    often tells them apart: the last good (the value), and among equals the second. Once half of
-    them are beaten, the others are compared again without these.
+    compares all with those `before` places ahead of them, as far as groups reach, and first by what
+    most often tells them apart: the last good (the value), and among equals the second. Once half
+    of them are beaten, the others are compared again without these.
     """
     kept = np.zeros(len(key), dtype=bool)
     left, beaten, before = np.arange(len(key)), kept.copy(), 1

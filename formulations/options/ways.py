@@ -55,8 +55,8 @@ class Grid(NamedTuple):
 
     `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
     rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
-    `ronda.formulations.options.table.rivals`, if dominated rows are dropped. What
-    its own batch beats has no row then.
+    `ronda.formulations.options.table.rivals`, if dominated rows are dropped. What its own
+    batch beats has no row then.
     """
 
     ways: Floats

@@ -12,7 +12,7 @@ def in_order(nodes: Mapping[Any, Any]) -> list[Any]:
 
 
 def slots_of(node: Any, need: Mapping[str, int]) -> int:
-    """Return how many replicas a node holds, each with that need."""
+    """Return how many replicas a node holds, each of which needs `need`."""
     return min((node.resources.get(r, 0) // n for r, n in need.items() if n > 0), default=0)
 
 
@@ -26,7 +26,7 @@ def most_needed(jobs: Any) -> dict[str, int]:
 
 
 def cluster_of(nodes: Sequence[tuple[str, int]]) -> Cluster:
-    """Return nodes by GPU type, by name, and GPUs each; of the GPUs no more is known."""
+    """Return a cluster of nodes, each a GPU type's name and its GPUs; no more is known of these."""
     groups: list[tuple[tuple[str, int], int]] = []
     for node in nodes:
         if groups and groups[-1][0] == node:

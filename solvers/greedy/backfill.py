@@ -24,7 +24,7 @@ from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, Room, start_in_order
 
 Backfill = Literal["none", "free", "easy", "conservative"]
-"""Who may pass a job that finds no room: nobody; who fits; who does not delay the first of its
+"""Who may pass a job that finds no room: nobody; any that fits; who does not delay the first of its
 partition; who does not delay any before it."""
 
 MOST_PROMISED = 50

@@ -51,7 +51,7 @@ def _from_behind(array: Floats) -> Floats:
 
 
 class Told(NamedTuple):
-    """A distribution, and the estimate that follows from it until more work is done.
+    """A distribution, and the estimate that follows from it until `until` is done.
 
     That is not before `until_s`, as long as `of` is the state of the job.
     """
