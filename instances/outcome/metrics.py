@@ -41,9 +41,10 @@ def job_figures(schedule: Schedule) -> JobFigures:
         [nan if o.end_s is None or o.discarded else o.end_s - o.submit_s for o in outcomes]
     )
     held_s = np.array([sum(s.end_s - s.start_s for s in o.segments) for o in outcomes])
+    queue_s = jct_s - held_s
     return JobFigures(
         jct_s=jct_s,
-        queue_s=jct_s - held_s,
+        queue_s=np.where(np.abs(queue_s) < SECOND, 0.0, queue_s),  # no rest of rounding
         gpu_s=np.array(
             [sum(s.option.own_gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
         ),

@@ -151,3 +151,11 @@ def test_queue_and_service_make_up_the_completion_time(times):
     np.testing.assert_array_equal(figures.jct_s, figures.queue_s + figures.gpu_s)
     assert not figures.preemptions.any()
     assert not figures.restarts.any()
+
+
+def test_time_in_pieces_leaves_no_rest_that_looks_like_a_wait():
+    """In doubles (2.4 - 0.1) + (7 - 2.4) + (7.7 - 7) is 9e-16 below 7.7 - 0.1: no wait."""
+    pieces = (held(0.1, 2.4), held(2.4, 7.0, gpus=2), held(7.0, 7.7))
+    assert 7.7 - 0.1 - sum(piece.end_s - piece.start_s for piece in pieces) != 0
+    figures = job_figures(replace(SCHEDULE, jobs=(outcome("d", 0.1, *pieces),)))
+    assert figures.queue_s.tolist() == [0]
