@@ -8,7 +8,7 @@ import numpy as np
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.time_shares import TimeShares
-from ronda.instances.arrays import Floats
+from ronda.instances.arrays import Floats, Ints
 from ronda.instances.job import JobState
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.systems.leases import Book, Leasing
@@ -33,8 +33,9 @@ class ShockwaveLike(Leasing):
     makespan, under finish-time fairness, by a MILP. Ours are: how many rounds a job gets instead of
     which; that a job which cannot be fair costs what it is late by, instead of a second program;
     that sizes are those of the estimates, without foretold changes of batches; and GPU types, as
-    the original knows one: a job counts with its best. Jobs that won most of the rounds that
-    they can use go first, the shortest of them, and run on the GPUs that they asked for.
+    the original knows one: a job counts with its best. Of more than some 1,400 jobs the rounds are
+    those of the relaxation, to the nearest. Jobs that won most of the rounds that they can use go
+    first, the shortest of them, and run on the GPUs that they asked for.
 
     Parameters
     ----------
@@ -102,40 +103,39 @@ def _rows(of: TimeShares, market: ShockwaveLike, rounds: Floats) -> tuple[Any, F
     its fair time if it has its equal share after the window; m is no less than what is left of
     each job, and of all, after the window.
     """
-    from scipy.sparse import csr_array, hstack, vstack
+    from scipy.sparse import csr_array
 
     jobs, best = len(of.jobs), of.rate.max(axis=1)
-    one, no = np.eye(jobs), np.zeros((jobs, jobs))
     step = best * market.lease_s  # work of a round
     total = of.done + of.left
-    parts, upper = [], []
+    n = np.arange(jobs)  # columns of rounds; then of logarithms, of lateness, of the makespan
+    v, s, m = jobs + n, 2 * jobs + n, np.full(jobs, 3 * jobs)
+    one = np.ones(jobs)
+    upper: list[Floats] = []
+    entries: list[tuple[Ints, Ints, Floats]] = []
 
-    def add(n: Any, v: Any, s: Any, m: Any, most: Any) -> None:
-        most = np.atleast_1d(most)
-        columns = [np.asarray(each, dtype=float).reshape(len(most), -1) for each in (n, v, s, m)]
-        parts.append(hstack([csr_array(each) for each in columns]))
+    def add(most: Floats, *columns: tuple[Ints, Floats]) -> None:
+        """Add rows, each with its own entry of all columns, or one row with all their entries."""
+        row = sum(map(len, upper)) + np.arange(len(most))
+        entries.extend((np.broadcast_to(row, c.shape), c, values) for c, values in columns)
         upper.append(most)
 
-    nothing = np.zeros(jobs)
-    add(of.gpus, nothing, nothing, 0.0, market.rounds * of.capacity.sum())
+    add(np.array([market.rounds * of.capacity.sum()]), (n, of.gpus))
     points = np.linspace(0.0, rounds, POINTS, axis=1)
     done = of.done[:, None] + step[:, None] * points
     logs = np.log(np.clip(done / total[:, None], LEAST, 1.0))
     for a, b in zip(range(POINTS), range(1, POINTS), strict=False):
         slope = (logs[:, b] - logs[:, a]) / (points[:, b] - points[:, a])
-        add(-np.diag(slope), one, no, nothing, logs[:, a] - slope * points[:, a])
+        add(logs[:, a] - slope * points[:, a], (n, -slope), (v, one))
     window_s = market.rounds * market.lease_s
     fair_s = market.fair * of.alone_s
     after = of.left / of.equal
-    add(
-        -np.diag(step / of.equal / fair_s),
-        no,
-        -one,
-        nothing,
-        (fair_s - of.age_s - window_s - after) / fair_s,
-    )
+    slack = (fair_s - of.age_s - window_s - after) / fair_s
+    add(slack, (n, -step / of.equal / fair_s), (s, -one))
     all_s = float((of.gpus * of.left / best).sum() / of.capacity.sum())
-    add(-market.lease_s * one, no, no, np.full(jobs, -all_s), -of.left / best)
+    add(-of.left / best, (n, -market.lease_s * one), (m, -all_s * one))
     area = market.lease_s * of.gpus / of.capacity.sum()
-    add(-area, nothing, nothing, -all_s, -all_s)
-    return vstack(parts), np.concatenate(upper)
+    add(np.array([-all_s]), (n, -area), (m[:1], np.array([-all_s])))
+    rows, columns, values = map(np.concatenate, zip(*entries, strict=True))
+    most = np.concatenate(upper)
+    return csr_array((values, (rows, columns)), shape=(len(most), 3 * jobs + 1)), most

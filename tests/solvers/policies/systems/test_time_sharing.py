@@ -1,12 +1,16 @@
 """Gavel-like and Shockwave-like by hand: shares of time, and leases that realise them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.time_shares import TimeShares
 from ronda.instances.check.answer import check
 from ronda.solvers.policies.systems.gavel_like import GavelFtfLike, fair_shares
+from ronda.solvers.policies.systems.program import MOST_ROWS, least
 from ronda.solvers.policies.systems.shockwave_like import ShockwaveLike, won_rounds
 from ronda.solvers.solve import solve
 
@@ -72,6 +76,29 @@ def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
     known = {"done": [0, 1200], "left": [2400, 1200], "age_s": [age_s, 0]}
     of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
     assert won_rounds(of, ShockwaveLike(makespan=0.0), Deadline()).tolist() == [rounds, 20 - rounds]
+
+
+def test_a_market_takes_memory_by_its_jobs():
+    """A square block of 2,000 jobs alone would take 2,000² × 8 bytes = 32 MB."""
+    jobs = 2000
+    known = {"done": np.zeros(jobs), "left": np.full(jobs, 2400.0), "age_s": np.zeros(jobs)}
+    of = sharing(np.ones((jobs, 1)), gpus=np.ones(jobs), capacity=(100.0,), **known)
+    tracemalloc.start()
+    try:
+        won = won_rounds(of, ShockwaveLike(), Deadline())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert won.tolist() == [1] * jobs  # 100 GPUs for 20 rounds
+    assert peak < 16e6
+
+
+@pytest.mark.parametrize(("rows", "most"), [(MOST_ROWS, 1.0), (MOST_ROWS + 1, 1.5)])
+def test_a_program_of_many_rows_is_relaxed(rows, most):
+    """The most x <= 1.5: 1 of whole numbers, and 1.5 of all."""
+    matrix, ends = csr_array(np.ones((rows, 1))), (np.zeros(1), np.full(1, 9.0))
+    found = least(np.array([-1.0]), matrix, np.full(rows, 1.5), ends, np.ones(1) > 0, Deadline())
+    assert found.tolist() == [most]
 
 
 def test_a_short_job_goes_before_one_that_wins_more_rounds(elastic_round, live_job):
