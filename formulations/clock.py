@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ronda.instances.errors import InputError
 
@@ -29,10 +31,14 @@ class Deadline:
         started: float | None = None,
         cancelled: Event | None = None,
     ) -> None:
-        if limit_s is not None and not limit_s > 0:
-            raise InputError("time limit", f"{limit_s:g} s", "more than 0 s")
-        self.limit_s, self.cancelled = limit_s, cancelled
+        self.limit_s = None if limit_s is None else _seconds(limit_s)
+        self.cancelled = cancelled
         self.started = time.perf_counter() if started is None else started
+
+    @classmethod
+    def of(cls, given: "Deadline | float | None") -> "Deadline":
+        """Return a deadline as it is given, one of so many seconds from now, or none at all."""
+        return given if isinstance(given, Deadline) else cls(given)
 
     @property
     def end(self) -> float:
@@ -63,6 +69,15 @@ class Deadline:
     def over(self) -> bool:
         """Tell whether the time is used up."""
         return self.left() <= 0
+
+
+def _seconds(given: Any) -> float:
+    """Return a limit as a number of seconds above 0; any other thing is refused."""
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number):
+        raise InputError("time limit", f"a {type(given).__name__}", "seconds")
+    if not given > 0:
+        raise InputError("time limit", f"{given:g} s", "more than 0 s")
+    return float(given)
 
 
 BETWEEN = 128

@@ -17,8 +17,10 @@ from .solvers.embedding.embedded import Embedded
 from .solvers.embedding.records import StepTime
 from .solvers.embedding.round import make_round
 from .solvers.horizon.driver import run
+from .solvers.isolated import Isolated
 from .solvers.registry import policy
 from .solvers.solve import solve
+from .solvers.warm_up import warm_up
 
 __version__: str
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "GpuType",
     "InputError",
     "Instance",
+    "Isolated",
     "Job",
     "JobState",
     "NodeGroup",
@@ -49,5 +52,6 @@ __all__ = [
     "solve",
     "summarise",
     "uniform_cluster",
+    "warm_up",
     "write",
 ]

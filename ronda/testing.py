@@ -70,6 +70,14 @@ class Contract:
             same = (first.allocations, first.asleep, first.objective)
             assert same == (second.allocations, second.asleep, second.objective), name
 
+    def a_seed_that_matters_is_declared(self) -> None:
+        """Decide with another seed: the same plan, unless the policy says that it is random."""
+        if Capability.RANDOM not in self.policy.capabilities:
+            for name, round_ in rounds().items():
+                first, second = self.plan(name), solve(round_, self.policy, seed=8)
+                same = first.allocations == second.allocations
+                assert same, f"round {name!r}: plans differ by seed; declare Capability.RANDOM"
+
     def nothing_to_decide_is_no_special_case(self) -> None:
         """Ask for the plan of a round without jobs: it is empty."""
         empty = msgspec.structs.replace(rounds()["loose"], waiting=(), running=())
@@ -121,6 +129,7 @@ CHECKS = (
     "has_the_face_of_a_policy",
     "plans_are_valid",
     "same_seed_gives_the_same_plan",
+    "a_seed_that_matters_is_declared",
     "nothing_to_decide_is_no_special_case",
     "a_promised_bound_bounds",
     "its_own_plan_is_a_good_start",

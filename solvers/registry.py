@@ -13,7 +13,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 from ronda.solvers import own
-from ronda.solvers.contract import Policy
+from ronda.solvers.contract import Capability, Policy
 
 POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
@@ -158,6 +158,11 @@ def config_of(made: Policy) -> dict[str, Any]:
     """Return a policy's effective parameters, as they go into records; its objective's as well."""
     known = own.values(made)
     return known | dict(known.pop(OF_OBJECTIVE, {}))
+
+
+def seed_may_matter(made: Policy) -> bool:
+    """Return whether runs with other seeds may differ: of a policy of others nobody knows."""
+    return made.name not in POLICIES or Capability.RANDOM in made.capabilities
 
 
 def as_policy(given: Policy | str) -> Policy:

@@ -19,7 +19,7 @@ def solve(
     policy: Policy | str = "milp",
     *,
     seed: int = 0,
-    deadline: Deadline | None = None,
+    deadline: Deadline | float | None = None,
     initial: Plan | None = None,
 ) -> Plan:
     """Decide one round, which is validated first, with one policy.
@@ -34,11 +34,11 @@ def solve(
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank, gap=1e-4)"``.
     deadline
-        By when to return, ``Deadline(5.0)`` for five seconds; None: no limit.
+        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
     initial
         A plan to start the search from.
     """
-    deadline = deadline or Deadline()
+    deadline = Deadline.of(deadline)
     round = validate(round)
     made = as_policy(policy)
     checked = deadline.sooner(_check_s(round, deadline))

@@ -20,6 +20,7 @@ from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.isolated import Isolated
 from ronda.solvers.registry import policy
 
 Progress = Callable[[int, int, float], None]
@@ -91,18 +92,24 @@ def believed(schedule: Schedule) -> dict[str, float]:
 
 
 def drive(
-    instance: Instance, case: Case, *, journal: Path | None = None, progress: Progress | None = None
+    instance: Instance,
+    case: Case,
+    *,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+    isolated: bool = False,
 ) -> tuple[Schedule, Measured]:
     """Run a case to its end; returns the schedule and what it is judged by.
 
     `instance` is changed already. `journal` keeps decisions as they are made: those that it holds
-    are not made again, and count with the time that they took then.
+    are not made again, and count with the time that they took then. `isolated`: the policy decides
+    in a process of its own.
     """
     resumed = journal is not None and journal.exists()
     began = time.perf_counter()
     schedule = run(
         instance,
-        policy(case.policy, **case.config),
+        (Isolated if isolated else policy)(case.policy, **case.config),
         seed=case.seed,
         time_limit_s=case.time_limit_s,
         cadence=case.cadence(instance),
@@ -123,6 +130,7 @@ def drive_in_folder(
     out: Path,
     *,
     progress: Progress | None = None,
+    isolated: bool = False,
     draw: Callable[[Schedule, Path], None],
 ) -> Measured:
     """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
@@ -139,7 +147,9 @@ def drive_in_folder(
     with claim(out, "run", about):
         if done.exists():
             return Measured(load_record(done, dict[str, Any]), [])
-        schedule, measured = drive(instance, case, journal=journal, progress=progress)
+        schedule, measured = drive(
+            instance, case, journal=journal, progress=progress, isolated=isolated
+        )
         write(schedule, out / "schedule.json.zst")
         draw(schedule, out / "figures")
         store_record(done, measured.metrics)

@@ -17,8 +17,8 @@ from ronda.instances.files.names import file_name
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Policy
-from ronda.solvers.registry import config_of, policy
+from ronda.solvers.contract import Policy
+from ronda.solvers.registry import config_of, policy, seed_may_matter
 
 MAX_SEEDS = 10_000
 """More seeds than this in one comparison are taken for a slip of the pen."""
@@ -160,9 +160,9 @@ def cases(
 
     `make` makes a policy of its label, to which a level other than the usual one is added.
 
-    A policy without randomness runs once per instance, with the first seed; two ways to write the
-    same policy are one. `instances` are by the word that loads them: each changed already, with
-    its fingerprint.
+    A policy of ronda's own without randomness runs once per instance, with the first seed; two ways
+    to write the same policy are one. `instances` are by the word that loads them: each changed
+    already, with its fingerprint.
     """
     refuse_namesakes(instances)
     if predictor is not None and "history" not in levels:
@@ -176,7 +176,7 @@ def cases(
     found: dict[str, Case] = {}
     for source, (instance, fingerprint) in instances.items():
         for label, each, known in made:
-            for seed in seeds if Capability.RANDOM in each.capabilities else seeds[:1]:
+            for seed in seeds if seed_may_matter(each) else seeds[:1]:
                 case = Case(
                     source=source,
                     instance=instance.name,

@@ -42,10 +42,11 @@ def in_time(decide: Method) -> Method:
         self: Policy,
         round: Round,
         *,
-        deadline: Deadline,
+        deadline: Deadline | float | None,
         seed: int,
         initial: Plan | None = None,
     ) -> Plan:
+        deadline = Deadline.of(deadline)
         try:
             with ending(deadline.end - _reserved_s(round, deadline)):
                 made = decide(self, round, deadline=deadline, seed=seed, initial=initial)

@@ -30,12 +30,10 @@ class LateError(Exception):
 
 
 def warm() -> None:
-    """Decide a small round, so that everything is loaded."""
-    from ronda.formulations.clock import Deadline
-    from ronda.instances import generate
-    from ronda.solvers.solve import solve
+    """Pay for imports before the first round."""
+    from ronda.solvers.warm_up import warm_up
 
-    solve(generate.round(4, seed=0), "prices", deadline=Deadline(30.0))
+    warm_up()
 
 
 def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Answer:

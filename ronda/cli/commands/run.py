@@ -46,6 +46,11 @@ from ronda.instances.schedule import Schedule
 @knowledge_option
 @predictor_option
 @click.option(
+    "--isolated",
+    is_flag=True,
+    help="Decide in a process of its own: a solver that crashes costs a decision, not the run.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
@@ -60,6 +65,7 @@ def command(
     period: float | None,
     knowledge: Knowledge,
     predictor: Path | None,
+    isolated: bool,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -79,7 +85,7 @@ def command(
         levels=(knowledge,),
         predictor=predictor,
     )
-    measured = _measured(instance, case, out)
+    measured = _measured(instance, case, out, isolated)
     for each in measured.wrong:
         note(f"violation: {each}")
     if as_json:
@@ -91,7 +97,7 @@ def command(
     return 1 if measured.metrics["violations"] else 0
 
 
-def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
+def _measured(instance: Instance, case: Case, out: Path | None, isolated: bool) -> Measured:
     def draw(schedule: Schedule, folder: Path) -> None:
         from ronda.bench.figures.run import draw_run
 
@@ -99,9 +105,11 @@ def _measured(instance: Instance, case: Case, out: Path | None) -> Measured:
 
     with bar(f"{case.instance} {case.policy}") as progress:
         if out is None:
-            return drive(instance, case, progress=progress)[1]
+            return drive(instance, case, progress=progress, isolated=isolated)[1]
         try:
-            return drive_in_folder(instance, case, out, progress=progress, draw=draw)
+            return drive_in_folder(
+                instance, case, out, progress=progress, isolated=isolated, draw=draw
+            )
         except KeyboardInterrupt:
             raise InterruptedRunError(f"interrupted; the same command goes on from {out}") from None
 

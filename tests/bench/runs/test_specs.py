@@ -120,6 +120,17 @@ def test_policies_without_randomness_run_once(two_nodes):
     assert [(c.label, c.seed) for c in found] == [("fifo", 3)]
 
 
+def test_policies_of_others_run_with_every_seed(two_nodes, tmp_path):
+    """Whatever they declare: nobody but their author knows what they do with a seed."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "class Mine:\n    def plan(self, round, *, deadline, seed, initial=None): ...\n"
+    )
+    loaded = {"two-nodes": (two_nodes, fingerprint(two_nodes))}
+    found = cases(loaded, (f"{path}:Mine",), (3, 4), time_limit_s=1.0)
+    assert [each.seed for each in found] == [3, 4]
+
+
 def test_namesakes_are_refused(two_nodes):
     """Two different instances of one name could not be told apart in the results."""
     other = msgspec.structs.replace(two_nodes, jobs=two_nodes.jobs[:1])

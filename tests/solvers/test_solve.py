@@ -1,0 +1,53 @@
+"""One round, decided: how a limit may be told, and imports paid before."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ronda
+from ronda.instances import generate
+
+ROUND = generate.round(12, severity="tight", seed=1)
+
+
+@pytest.mark.parametrize("limit", [60, 60.0, np.float32(60), ronda.Deadline(60.0), None])
+def test_a_limit_may_be_seconds(limit):
+    """Or a deadline that has begun, or none: the plan is the same."""
+    plan = ronda.solve(ROUND, "prices", deadline=limit)
+    assert plan.allocations == ronda.solve(ROUND, "prices").allocations
+    own = ronda.policy("fifo").plan(ROUND, deadline=limit, seed=0)
+    assert own.allocations == ronda.solve(ROUND, "fifo").allocations
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        ("5", "a str; expected seconds"),
+        (True, "a bool; expected seconds"),
+        ([5.0], "a list; expected seconds"),
+        (0, "0 s; expected more than 0 s"),
+        (-1.5, "-1.5 s; expected more than 0 s"),
+        (float("nan"), "nan s; expected more than 0 s"),
+    ],
+)
+def test_what_is_no_limit_is_refused(limit, found):
+    """In one line, here and by `Embedded`."""
+    with pytest.raises(ronda.InputError, match=f"time limit: found {found}"):
+        ronda.solve(ROUND, "fifo", deadline=limit)
+    host = ronda.Embedded("fifo", ROUND.cluster)
+    with pytest.raises(ronda.InputError, match=f"time limit: found {found}"):
+        host.decide(limit)
+
+
+def test_warm_up_imports_what_a_decision_needs():
+    """After it a first decision by the same policy imports nothing more."""
+    code = (
+        "import sys, ronda; from ronda.instances import generate\n"
+        "ronda.warm_up('milp'); before = set(sys.modules)\n"
+        "ronda.solve(generate.round(30, severity='tight', seed=1), 'milp')\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
