@@ -112,6 +112,12 @@ class Contract:
             if not state.job.preemptible:
                 assert plan.allocations[state.job.id] is state.allocation, state.job.id
 
+    def nodes_wake_when_jobs_wait(self) -> None:
+        """Let all nodes sleep, without a limit on power and with one: some job starts."""
+        for name in ("asleep", "asleep, capped"):
+            plan = self.plan(name)
+            assert plan.allocations, f"round {name!r}: jobs wait, all nodes sleep, and none wakes"
+
     def a_deadline_is_kept(self) -> None:
         """Give half a second for 600 jobs: back in time, with a valid plan that stops nobody."""
         round_ = large()
@@ -134,6 +140,7 @@ CHECKS = (
     "a_promised_bound_bounds",
     "its_own_plan_is_a_good_start",
     "jobs_that_may_not_be_stopped_keep_their_allocation",
+    "nodes_wake_when_jobs_wait",
     "a_deadline_is_kept",
 )
 """The checks by name: each a method of `Contract`."""
@@ -149,6 +156,7 @@ def rounds() -> dict[str, Round]:
     tiny = map(generate.tiny_round, range(100))
     return {
         "asleep": all_asleep(),
+        "asleep, capped": msgspec.structs.replace(all_asleep(), power_cap_w=2000.0),
         "balanced": generate.round(16, None, "balanced", 2),
         "loose": generate.round(12, None, "loose", 1),
         "must run": next(r for r in tiny if any(not s.job.preemptible for s in r.running)),

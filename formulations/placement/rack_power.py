@@ -13,7 +13,7 @@ from ronda.formulations.placement.nodes import bits, bits_of, lowest_bits
 from ronda.formulations.topology import racks_above
 from ronda.formulations.watts import capped, extra_gpu_w, idle_w, node_w
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Allocation
+from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.round import Round
 
 TOLERANCE = 1e-9
@@ -114,7 +114,10 @@ class RackPower:
 
 
 def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
-    """Tell whether allocations keep to the limits on power of the cluster and of its racks."""
+    """Tell whether allocations keep to the limits on power of the cluster and of its racks.
+
+    Nodes that sleep now wake if they have a job.
+    """
     limit = round.watts
     if limit is None and not capped(round.cluster):
         return True
@@ -123,7 +126,9 @@ def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
         each_w = extra_gpu_w(round, each.option)
         pieces += [(node, gpus * each_w) for node, gpus in each.placement]
     if limit is not None:
-        drawn_w = idle_w(round, None) + float(np.sum([watts for _, watts in pieces]))
+        used = used_nodes(allocations.values())
+        still = tuple(node for node in round.asleep if node not in used)
+        drawn_w = idle_w(round, still) + float(np.sum([watts for _, watts in pieces]))
         if drawn_w > limit * (1 + TOLERANCE):
             return False
     return RackPower(round.cluster, round.asleep).fits(pieces)

@@ -156,15 +156,25 @@ def spare_of(round: Round, plan: Plan) -> float:
 def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     """Return the plan with the nodes asleep that no job uses, but those that idle for not long yet.
 
-    Nodes sleep only where power or energy is limited, and sleeping saves some.
+    Nodes sleep only where power or energy is limited, and sleeping saves some; they wake wherever
+    a job is placed on them.
     """
     if not may_sleep(round):
-        return plan
+        return woken(round, plan)
     resting, since = replace(plan, asleep=unused(round, plan)), idle_since(initial)
     none = [0] * len(round.cluster.topology.pools)
     asleep = stand_by(round, resting, none, since, break_even_s(round))
     idle = still_idle(round, plan, asleep or (), initial)
     return replace(plan, asleep=asleep, details=plan.details | {IDLE: idle})
+
+
+def woken(round: Round, plan: Plan) -> Plan:
+    """Return the plan with the nodes awake that sleep now, and have a job under it."""
+    used = used_nodes(plan.allocations.values()).intersection(round.asleep)
+    if not used:
+        return plan
+    asleep = round.asleep if plan.asleep is None else plan.asleep
+    return replace(plan, asleep=tuple(node for node in asleep if node not in used))
 
 
 def unused(round: Round, plan: Plan) -> tuple[int, ...]:

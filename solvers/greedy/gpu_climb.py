@@ -146,7 +146,7 @@ class GpuLadderClimb:
             # Nodes that placing wakes may take more; those still asleep are left alone.
             still = self.round.asleep if placed.asleep is None else placed.asleep
             woken = msgspec.structs.replace(self.round, asleep=still)
-            free = free_nodes(woken, sleeping=self.sleeping)
+            free = free_nodes(woken, wakes=self.sleeping)
             for allocation in allocations.values():
                 free[allocation.option.pool].take(allocation.placement)
             for job in placed.unplaced:

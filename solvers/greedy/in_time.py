@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.placement.rack_power import keeps_limits
+from ronda.formulations.sleeping.standby import woken
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
@@ -86,7 +87,7 @@ def _earlier(
         total_s=deadline.elapsed(),
         message=f"no time for more than what runs; {len(started)} jobs start as requested",
     )
-    return Plan(
+    plan = Plan(
         policy=cut.policy,
         allocations=round.held | started,
         prices={} if initial is None else initial.prices,
@@ -95,13 +96,15 @@ def _earlier(
         record=record,
         details={} if initial is None else initial.details,
     )
+    return woken(round, plan)
 
 
 def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> dict[str, Allocation]:
     """Return what waiting jobs start on beside what is held, as requested, first come first.
 
-    A job that finds no room does not block those behind it; nodes asleep stay so. It ends with the
-    deadline, but not before the first few: a run whose every decision is cut goes on all the same.
+    A job that finds no room does not block those behind it, and wakes nodes if those awake have
+    none. It ends with the deadline, but not before the first few: a run whose every decision is cut
+    goes on all the same.
     """
     started: dict[str, Allocation] = {}
     if not round.waiting:

@@ -115,9 +115,10 @@ class Room:
         Whether jobs go to the nodes with most free GPUs, on several if they must, as in Pollux's
         artifact; else as the Helios artifact's *consolidate* placer does.
     sleeping
-        Whether nodes without a job sleep, and are woken by the jobs placed there if those that are
-        awake have no room; else nodes that sleep now are not used, and all others draw their idle
-        power. None: if that helps to keep a limit.
+        Whether all nodes without a job sleep; else those that sleep now, and all others draw their
+        idle power. None: if that helps to keep a limit.
+    wakes
+        Whether jobs wake nodes that sleep now, if those that are awake have no room.
     until_end
         As of `Draw`: a job that has started and is not stopped must be borne until it ends.
 
@@ -135,25 +136,25 @@ class Room:
         clocks: Clocks = full_clock,
         most_free: bool = False,
         sleeping: bool | None = None,
+        wakes: bool = True,
         until_end: bool = True,
     ) -> None:
         self.round, self._clocks = round, clocks
         topology = round.cluster.topology
         self.pools = topology.pools
-        self.sleeping = may_sleep(round) if sleeping is None else sleeping
-        self._free = free_nodes(round, sleeping=self.sleeping)
+        sleeping = may_sleep(round) if sleeping is None else sleeping
+        self._free = free_nodes(round, wakes=wakes)
         self._own: dict[str, list[int]] = {}
         for index, pool in enumerate(self.pools):
             self._own.setdefault(pool.partition, []).append(index)
         self._order = placing.most_free if most_free else placing.consolidate
         self._awake_until: dict[int, float] = {}
-        self._draw = draw_of(round, sleeping=self.sleeping, until_end=until_end)
+        self._draw = draw_of(round, sleeping=sleeping, until_end=until_end)
         self.limited = self._draw.limited
-        self._wake_w = waking_w(round) if self.sleeping else [0.0] * len(topology.node_gpus)
+        self._wake_w = waking_w(round, sleeping=sleeping)
         self._racks = None
         if capped(round.cluster):
-            drowsy = range(len(topology.node_gpus)) if self.sleeping else round.asleep
-            self._racks = RackPower(round.cluster, drowsy)
+            self._racks = RackPower(round.cluster, drowsy(round, sleeping=sleeping))
         for state in running:
             assert state.allocation is not None
             self.take(state, state.allocation)
@@ -241,7 +242,7 @@ class Room:
     def _place(self, option: Option) -> Placement | None:
         """Return where an option goes, on nodes that are awake if there is room; None without."""
         free = self._free[option.pool]
-        if self.sleeping and self.round.asleep:
+        if self.round.asleep:
             awake = self._place_in(option, self._without_sleepers(option.pool))
             if awake is not None:
                 return awake
@@ -259,10 +260,10 @@ class Room:
 
     def _without_sleepers(self, pool: int) -> FreeList:
         """Return the free nodes of a pool but those that sleep."""
-        free, topology = self._free[pool].copy(), self.round.cluster.topology
+        free = self._free[pool].copy()
         for node in self.round.asleep:
-            if int(topology.node_pool[node]) == pool and node not in self._awake_until:
-                free.take(((node, int(topology.node_gpus[node])),))
+            if node in free.position and node not in self._awake_until:
+                free.take(((node, free.free[free.position[node]]),))  # some may be promised
         return free
 
     def _place_in(self, option: Option, free: FreeList) -> Placement | None:
@@ -316,23 +317,32 @@ def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Op
 
 def draw_of(round: Round, *, sleeping: bool, until_end: bool) -> Draw:
     """Return what may be drawn beside a cluster without jobs: awake, or asleep if `sleeping`."""
-    topology = round.cluster.topology
-    asleep = range(len(topology.node_gpus)) if sleeping else round.asleep
-    base = float(node_w(topology, asleep).sum())
+    asleep = drowsy(round, sleeping=sleeping)
+    base = float(node_w(round.cluster.topology, asleep).sum())
     return Draw(round, base, until_end=until_end)
 
 
-def waking_w(round: Round) -> list[float]:
-    """Return (N,) what each node draws awake beyond its sleep, and to wake if it sleeps now."""
+def drowsy(round: Round, *, sleeping: bool) -> Sequence[int]:
+    """Return the nodes that sleep without a job: all if `sleeping`, else those that sleep now."""
+    return range(len(round.cluster.topology.node_gpus)) if sleeping else round.asleep
+
+
+def waking_w(round: Round, *, sleeping: bool) -> list[float]:
+    """Return (N,) what a job adds on each node that sleeps without: idle power, and to wake it.
+
+    Which those are is as of `drowsy`.
+    """
     topology = round.cluster.topology
-    watts = node_w(topology, (), round.asleep) - topology.sleep_w
-    return watts.tolist()  # type: ignore[no-any-return]
+    watts, asleep = np.zeros(len(topology.node_gpus)), list(drowsy(round, sleeping=sleeping))
+    awake_w = node_w(topology, (), round.asleep)
+    watts[asleep] = awake_w[asleep] - topology.sleep_w[asleep]
+    return watts.tolist()
 
 
-def free_nodes(round: Round, *, sleeping: bool = False) -> list[FreeList]:
-    """Return the nodes of each pool, all free but those that may not be used."""
+def free_nodes(round: Round, *, wakes: bool) -> list[FreeList]:
+    """Return the nodes of each pool, all free, but those that sleep now if no job `wakes` them."""
     free = [nodes.copy() for nodes in free_lists(round.cluster)]
-    if not sleeping:
+    if not wakes:
         topology = round.cluster.topology
         for node in round.asleep:
             gpus = int(topology.node_gpus[node])
@@ -384,7 +394,7 @@ def admit(
     pools, sleeping = round.cluster.topology.pools, may_sleep(round)
     left = [pool.gpus for pool in pools]
     draw = draw_of(round, sleeping=sleeping, until_end=False)
-    node_w = waking_w(round) if sleeping else [0.0] * len(round.cluster.topology.node_gpus)
+    node_w = waking_w(round, sleeping=sleeping)
     awake = set[int]()
     admitted = []
     pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]

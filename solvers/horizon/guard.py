@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.sleeping.standby import woken
 from ronda.instances.check.answer import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
@@ -186,7 +187,7 @@ def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) ->
     """Return a relief with what starts beside what runs in the time that is left."""
     plan = relief.plan
     started = fill(round, plan.allocations, deadline)
-    fuller = replace(plan, allocations=plan.allocations | started)
+    fuller = woken(round, replace(plan, allocations=plan.allocations | started))
     if started and not ledger.check(round, fuller):
         return relief._replace(plan=fuller)
     return relief

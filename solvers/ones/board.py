@@ -1,6 +1,6 @@
 """The part of a round that one genome of ONES decides: free GPUs of a pool, and jobs for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -88,9 +88,9 @@ def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
 class Board:
     """GPUs and jobs of the pool of this `index`.
 
-    `node` (C,) is the node of each GPU, ascending, without sleeping nodes and GPUs of jobs that may
-    not be preempted. `states` and `ways` (J,) are the jobs that may be decided on, in order of
-    submission. `deployed` (C,) is the genome that runs.
+    `node` (C,) is the node of each GPU, ascending, without GPUs of jobs that may not be preempted,
+    and without sleeping nodes that no job waits for. `states` and `ways` (J,) are the jobs that may
+    be decided on, in order of submission. `deployed` (C,) is the genome that runs.
     """
 
     index: int
@@ -137,12 +137,24 @@ def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
             members.setdefault(ways.of.shape.index, []).append((state, ways))
     for index, jobs in sorted(members.items()):
         nodes = np.flatnonzero(topology.node_pool == index)
+        _wake(round, nodes, free, jobs)
         slots: Ints = np.repeat(nodes, free[nodes])
         if not len(slots):
             continue
         states = tuple(state for state, _ in jobs)
         deployed = _deployed(slots, states, last.get(str(index), []))
         yield Board(index, slots, states, tuple(ways for _, ways in jobs), deployed)
+
+
+def _wake(round: Round, nodes: Ints, free: Ints, jobs: Sequence[tuple[JobState, Ways]]) -> None:
+    """Let jobs of a pool have sleeping ones of its `nodes` if too few GPUs are `free` (N,)."""
+    asked = [s.job.gpus if s.allocation is None else s.allocation.option.gpus for s, _ in jobs]
+    left = sum(asked) - int(free[nodes].sum())
+    for node in sorted(set(round.asleep).intersection(nodes.tolist())):
+        if left <= 0:
+            break
+        free[node] = round.cluster.topology.node_gpus[node]
+        left -= int(free[node])
 
 
 def _ways(round: Round, state: JobState) -> Ways | None:

@@ -83,7 +83,7 @@ def _scale(found: list[Seat], capacity: int, *, artifact: bool) -> None:
     if not eligible:
         return
     largest = max(eligible, key=lambda seat: seat.gpus)
-    middle = median(seat.member.ran_s for seat in found if seat.started)
+    middle = median(seat.member.ran_s for seat in found if seat.started or seat.executed)
     if 2 * largest.gpus >= capacity and largest.member.ran_s > middle > 0:
         target = shrunk(largest.gpus, largest.member.ran_s, middle)
         largest.target = min(largest.gpus, max(target, largest.start))

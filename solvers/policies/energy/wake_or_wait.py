@@ -77,7 +77,7 @@ class WakeOrWait:
         """Start what fits on awake nodes; wake nodes for others, or let them wait."""
         order = queued(round, self.queue)
         limited = may_sleep(round)  # then sleep keeps a limit, and jobs wake what they need
-        room = Room(round, round.running, sleeping=limited)
+        room = Room(round, round.running, sleeping=limited, wakes=limited)
         started = start_in_order(room, order)
         late = [state for state in order if state.job.id not in started]
         woken = set[int]()
@@ -85,7 +85,7 @@ class WakeOrWait:
             woken = self._woken(room, order, started, late)
         if woken:
             asleep = tuple(node for node in round.asleep if node not in woken)
-            room = Room(replace(round, asleep=asleep), round.running, sleeping=False)
+            room = Room(replace(round, asleep=asleep), round.running, sleeping=False, wakes=False)
             for state in order:
                 if state.job.id in started:
                     room.take(state, started[state.job.id])

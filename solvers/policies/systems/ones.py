@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.ones import IDLE
+from ronda.formulations.sleeping.standby import woken
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
@@ -82,12 +83,13 @@ class Ones:
             return Plan(policy=self.name, allocations=running, details=details)
         rng = np.random.default_rng(seed)
         allocations, carried = self._decide(round, details, deadline, rng)
-        return Plan(
+        plan = Plan(
             policy=self.name,
             allocations=allocations,
             details=carried,
             record=SolveRecord(seed=seed, total_s=deadline.elapsed(), solver="ones"),
         )
+        return woken(round, plan)
 
     def _decide(
         self, round: Round, details: dict[str, Any], deadline: Deadline, rng: Generator

@@ -4,6 +4,7 @@ import msgspec
 
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, Rack
+from ronda.instances.plan import SolutionStatus
 from ronda.solvers.solve import solve
 
 
@@ -21,12 +22,17 @@ def test_a_rack_without_watts_is_passed_over(elastic_round, live_job):
         assert check(round_, plan) == []
 
 
-def test_sleeping_nodes_are_not_used(elastic_round, live_job):
-    """Node 0 sleeps: the job starts on node 1, and a second one of all its GPUs waits."""
+def test_nodes_wake_for_jobs_that_find_no_room_on_those_awake(elastic_round, live_job):
+    """Node 0 sleeps: the first job of 4 GPUs starts on node 1, the second one wakes node 0."""
     jobs = [live_job(name, "linear", 1.0, gpus=4) for name in "ab"]
     round_ = elastic_round(*jobs, nodes=2, gpus_per_node=4, asleep=(0,))
     plan = solve(round_, "fifo")
-    assert {job: a.placement for job, a in plan.allocations.items()} == {"a": ((1, 4),)}
+    assert {job: a.placement for job, a in plan.allocations.items()} == {
+        "a": ((1, 4),),
+        "b": ((0, 4),),
+    }
+    assert (plan.asleep, plan.status) == ((), SolutionStatus.FEASIBLE)
+    assert check(round_, plan) == []
 
 
 def test_rounds_of_one_cluster_do_not_disturb_each_other(elastic_round, live_job):

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 from ronda.formulations.clock import Deadline
 from ronda.formulations.watts import may_sleep
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.answer import Ledger, check
 from ronda.instances.files.json import write
 from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon import guard
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.horizon.guard import guarded
 from ronda.solvers.policies.rigid.fifo import Fifo
 from ronda.solvers.registry import POLICIES, policy
 from ronda.solvers.solve import solve
@@ -112,6 +114,28 @@ def test_one_round_keeps_what_runs_and_starts_what_fits(tmp_path, way):
     assert plan.allocations.items() > tight().held.items()
     assert (plan.status, plan.stop) == (SolutionStatus.FALLBACK, StopReason.ERROR)
     assert plan.record.message.startswith(f"refused: {way}")
+
+
+class OneMore(Ledger):
+    """A ledger with a rule of its own: not more than one job starts at a time."""
+
+    def check(self, round, plan):
+        """Return what is broken."""
+        started = plan.allocations.keys() - round.held.keys()
+        found = [Violation("starts", "cluster", f"{len(started)} jobs start")]
+        return super().check(round, plan) + (found if len(started) > 1 else [])
+
+
+def test_what_fits_starts_only_if_the_fuller_plan_keeps_every_rule():
+    """Several jobs fit beside what runs in `tight`; the ledger lets one start: none does."""
+    round_ = tight()
+    for ledger, fills in ((Ledger(round_.cluster), True), (OneMore(round_.cluster), False)):
+        relief = guarded(
+            Misbehaving("answer: int"), round_, ledger, deadline=Deadline(), seed=0
+        ).relief
+        started = relief.plan.allocations.keys() - round_.held.keys()
+        assert (len(started) > 1) is fills
+        assert ledger.check(round_, relief.plan) == []
 
 
 def test_what_the_policy_remembers_is_kept_if_it_can_be():
