@@ -4,24 +4,29 @@ A job that cannot start now is promised the earliest start at which its GPUs are
 as it is expected to last, by what is believed of the jobs that run. One behind it starts if it is
 done before, or leaves free what was promised: the EASY rule of Lifka (JSSPP 1995) with one promise
 a partition, the conservative rule of Feitelson and Weil (IPPS 1998) with one for every job.
-Promises are of GPUs on nodes, not of mere numbers of GPUs, so that whole nodes come free; they are
-made afresh in every round.
+Promises are of GPUs on nodes, not of mere numbers of GPUs, so that whole nodes come free, and of
+watts where these are limited; they are made afresh in every round.
+
+A job that cannot be promised anything is passed over, as Slurm's and Flux's backfilling do: one
+that is too large for what is in service or for a power cap, or that waits for a job of which nobody
+knows when it ends.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.options.application import Requested, requested_options
+from ronda.formulations.options.application import Requested
 from ronda.formulations.placement.nodes import FreeList, Placement
-from ronda.formulations.watts import seconds_left
-from ronda.instances.job import Allocation, JobState
+from ronda.formulations.watts import capped, extra_gpu_w, extra_w, seconds_left
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-from ronda.solvers.greedy.room import Clocks, Room, start_in_order
+from ronda.solvers.greedy.room import Clocks, Room, spread_over, start_in_order
+from ronda.solvers.greedy.supply import Supply
 
 Backfill = Literal["none", "free", "easy", "conservative"]
 """Who may pass a job that finds no room: nobody; any that fits; who does not delay the first of its
@@ -102,15 +107,24 @@ class Future:
             self.free[first:last, node] -= gpus
         self._look()
 
-    def earliest(self, gpus: int, lasts_s: float) -> tuple[float, list[tuple[int, int]]] | None:
-        """Return when a job can start, and the nodes and GPUs by consolidation; None if never."""
+    def openings(
+        self, gpus: int, lasts_s: float, among: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[float, NDArray[np.int32]]]:
+        """Yield the starts at which enough GPUs are free, and how many stay so on each node (N,).
+
+        Only those `among` the times known.
+        """
         if gpus <= self.whole:
             able = self.free.max(axis=1) >= gpus
         else:
             able = (self.free == self.whole).sum(axis=1) >= gpus // self.whole
-        for k in np.flatnonzero(able).tolist():
+        for k in np.flatnonzero(able if among is None else able & among).tolist():
             start_s = float(self.times_s[k])
-            least = self.free[k : self._last(start_s, lasts_s) + 1].min(axis=0)
+            yield start_s, self.free[k : self._last(start_s, lasts_s) + 1].min(axis=0)
+
+    def earliest(self, gpus: int, lasts_s: float) -> tuple[float, list[tuple[int, int]]] | None:
+        """Return when a job can start, and the nodes and GPUs by consolidation; None if never."""
+        for start_s, least in self.openings(gpus, lasts_s):
             pieces = _consolidated(least, gpus, self.whole)
             if pieces is not None:
                 return start_s, pieces
@@ -145,8 +159,9 @@ class _Promises:
         self.room, self.most = room, most
         self._requested = Requested(room.round)
         self._futures: dict[int, Future] = {}
+        self._supply: Supply | None = None
         self._promised = Counter[str]()
-        self._blocked = set[str]()
+        self._first_s = np.inf  # the first start that is promised
 
     def start(self, order: Sequence[JobState]) -> dict[str, Allocation]:
         """Start jobs in order, where they leave free what those before them are promised."""
@@ -155,64 +170,120 @@ class _Promises:
         for state in order:
             checkpoint()
             partition = state.job.partition
-            if partition in self._blocked or not self.room.free_in(partition):
+            if not self.room.free_in(partition):
                 continue
             lasts_s = self._requested.remaining_s(state)
-            if not self._promised[partition]:
-                given = self.room.fit(state)
-            else:
-                given = self._beside(state, lasts_s)
+            given = self._beside(state, lasts_s)
             if given is not None:
                 started[state.job.id] = given
                 held.append((state, given))
-                future = self._futures.get(given.option.pool)
-                if future is not None:
-                    position = self.room.nodes(given.option.pool).position
-                    pieces = [(position[node], gpus) for node, gpus in given.placement]
-                    future.take(0.0, lasts_s, pieces)
+                self._take(given.option, 0.0, lasts_s, given.placement)
             elif self._promised[partition] < self.most:
                 self._promise(state, lasts_s, held)
         return started
 
     def _beside(self, state: JobState, lasts_s: float) -> Allocation | None:
         """Start a job on what is free for as long as it lasts; None if that is too little."""
+        if not self._futures:
+            return self.room.fit(state)
+        supply, first_s = self._supply, self._first_s
+        if lasts_s <= first_s:  # until the first promise watts only come free
+            supply = None
         kept: dict[int, Placement] = {}
         able = False
-        for option in requested_options(self.room.round, state):
+        for option in self.room.ways(state):
             future = self._futures.get(option.pool)
-            if future is None:
-                able = True
-                continue
-            if future.may_fit(option.gpus, lasts_s):
-                able = True
+            able |= future is None or future.may_fit(option.gpus, lasts_s)
             nodes = self.room.nodes(option.pool)
-            hidden = np.array(nodes.free) - future.kept(lasts_s)
+            free = np.array(nodes.free)
+            hidden = free - (free if future is None else future.kept(lasts_s))
+            if supply is not None:
+                each_w = extra_gpu_w(self.room.round, option) * min(option.gpus, nodes.whole)
+                names = np.array(nodes.nodes)
+                open_ = supply.open_nodes(first_s, lasts_s - first_s, each_w, names)
+                hidden = np.where(open_, hidden, free)
             kept[option.pool] = tuple(
                 (nodes.nodes[k], int(hidden[k])) for k in np.flatnonzero(hidden > 0).tolist()
             )
-        return self.room.fit(state, beside=kept) if able else None
+        if not able:
+            return None
+        if supply is None:
+            return self.room.fit(state, beside=kept)
+
+        def bears(option: Option, placement: Placement) -> bool:
+            """Tell whether the watts that were promised are left."""
+            return supply.bears(first_s, lasts_s - first_s, supply.need(option, placement, 0.0))
+
+        return self.room.fit(state, beside=kept, bears=bears)
 
     def _promise(
         self, state: JobState, lasts_s: float, held: Sequence[tuple[JobState, Allocation]]
     ) -> None:
-        """Promise a job the earliest start of all pools that suit it."""
-        best: tuple[float, int, list[tuple[int, int]]] | None = None
-        for option in requested_options(self.room.round, state):
-            future = self._future(option.pool, held)
-            found = future.earliest(option.gpus, lasts_s)
+        """Promise a job the earliest start of all pools that suit it, if there is one."""
+        if self._supply is None and (self.room.limited or capped(self.room.round.cluster)):
+            ends = _ends(self.room.round, held, self._requested)
+            self._supply = Supply(self.room, [(s, given) for s, given in ends if s > 0])
+        best: tuple[float, Option, Placement] | None = None
+        for option in self.room.ways(state):
+            found = self._earliest(state, option, lasts_s, held)
             if found is not None and (best is None or found[0] < best[0]):
-                best = found[0], option.pool, found[1]
-        if best is None:  # nobody knows when what it needs will be free
-            self._blocked.add(state.job.partition)
-            return
-        self._futures[best[1]].take(best[0], lasts_s, best[2])
-        self._promised[state.job.partition] += 1
+                best = found[0], option, found[1]
+        if best is not None:
+            start_s, option, placement = best
+            self._take(option, start_s, lasts_s, placement)
+            self._first_s = min(self._first_s, start_s)
+            self._promised[state.job.partition] += 1
 
-    def _future(self, pool: int, held: Sequence[tuple[JobState, Allocation]]) -> Future:
-        """Return the future of a pool, with all that runs and has been started there."""
+    def _earliest(
+        self,
+        state: JobState,
+        option: Option,
+        lasts_s: float,
+        held: Sequence[tuple[JobState, Allocation]],
+    ) -> tuple[float, Placement] | None:
+        """Return when and where a job can start in a pool; None if nobody knows."""
+        room, supply, pool = self.room, self._supply, option.pool
         if pool not in self._futures:
-            self._futures[pool] = future_of(self.room, pool, held, self._requested)
-        return self._futures[pool]
+            self._futures[pool] = future_of(room, pool, held, self._requested)
+        future, names = self._futures[pool], np.array(room.nodes(pool).nodes)
+        among = np.arange(len(future.times_s)) > 0  # as things are now it finds no room
+        if supply is not None:
+            among &= supply.enough(future.times_s, extra_w(room.round, option))
+        for start_s, least in future.openings(option.gpus, lasts_s, among):
+            if supply is not None:
+                each_w = extra_gpu_w(room.round, option) * min(option.gpus, future.whole)
+                least = np.where(supply.open_nodes(start_s, lasts_s, each_w, names), least, 0)
+            pieces = _consolidated(least, option.gpus, future.whole)
+            if pieces is None or spread_over(room.round, state, option, len(pieces)) is None:
+                continue
+            placement = tuple((int(names[k]), gpus) for k, gpus in pieces)
+            if supply is None or supply.bears(
+                start_s, lasts_s, supply.need(option, placement, start_s)
+            ):
+                return start_s, placement
+        return None
+
+    def _take(self, option: Option, start_s: float, lasts_s: float, placement: Placement) -> None:
+        """Use GPUs and watts from a start on."""
+        future, supply = self._futures.get(option.pool), self._supply
+        if future is not None:
+            position = self.room.nodes(option.pool).position
+            future.take(start_s, lasts_s, [(position[node], gpus) for node, gpus in placement])
+        if supply is not None:
+            need = supply.need(option, placement, start_s)
+            supply.take(start_s, lasts_s, need, placement)
+
+
+def _ends(
+    round: Round, held: Iterable[tuple[JobState, Allocation]], requested: Requested
+) -> list[tuple[float, Allocation]]:
+    """Return for how many seconds what runs, and has been started (`held`), lasts."""
+    ends = [
+        (seconds_left(round, s, s.allocation.option) + s.rest_at(round.now_s), s.allocation)
+        for s in round.running
+        if s.allocation is not None
+    ]
+    return ends + [(requested.remaining_s(state), given) for state, given in held]
 
 
 def future_of(
@@ -223,21 +294,13 @@ def future_of(
     woken: Sequence[int] = (),
 ) -> Future:
     """Return the future of a pool beside what runs, has been started (`held`), and is woken now."""
-    round_ = room.round
+    topology, limited = room.round.cluster.topology, room.limited or capped(room.round.cluster)
+    # Where watts are limited, those that other pools leave count as well.
     ends = [
-        (
-            seconds_left(round_, s, s.allocation.option) + s.rest_at(round_.now_s),
-            s.allocation.placement,
-        )
-        for s in round_.running
-        if s.allocation is not None and s.allocation.option.pool == pool
+        (end_s, given.placement if given.option.pool == pool else ())
+        for end_s, given in _ends(room.round, held, requested)
+        if limited or given.option.pool == pool
     ]
-    ends += [
-        (requested.remaining_s(s), given.placement)
-        for s, given in held
-        if given.option.pool == pool
-    ]
-    topology = round_.cluster.topology
     ends += [
         (float(topology.wake_s[node]), ((node, int(topology.node_gpus[node])),)) for node in woken
     ]

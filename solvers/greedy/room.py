@@ -33,6 +33,11 @@ class Draw:
     until_end
         Whether the energy budget must bear jobs until they end, because they cannot be stopped;
         else until the end of its window, as there are other rounds before.
+
+    Attributes
+    ----------
+    spare_w
+        Watts that may come on top for as long as one likes, by what is taken.
     """
 
     def __init__(self, round: Round, base: float, *, until_end: bool) -> None:
@@ -42,7 +47,7 @@ class Draw:
         self._watts: list[float] = []
         self._seconds: list[float] = []
         self._rounding = ROUNDING * (round.watts or 0.0)
-        self._spare = self._throughout()
+        self.spare_w = self._throughout()
 
     def seconds(self, state: JobState, option: Option) -> float:
         """Return for how long a job draws its power; infinite if its size is not known."""
@@ -55,7 +60,7 @@ class Draw:
 
     def fits(self, pieces: Sequence[Piece]) -> bool:
         """Tell whether there is room for some pieces together."""
-        if not self.limited or sum(max(0.0, watts) for watts, _ in pieces) <= self._spare:
+        if not self.limited or sum(max(0.0, watts) for watts, _ in pieces) <= self.spare_w:
             return True
         return self._left_w(pieces) >= -self._rounding
 
@@ -63,7 +68,7 @@ class Draw:
         """Take pieces, whether or not there is room."""
         self._watts += [watts for watts, _ in pieces]
         self._seconds += [seconds for _, seconds in pieces]
-        self._spare -= sum(max(0.0, watts) for watts, _ in pieces)
+        self.spare_w -= sum(max(0.0, watts) for watts, _ in pieces)
 
     def _left_w(self, pieces: Sequence[Piece]) -> float:
         """Return the watts that are left beside some pieces more."""
@@ -126,6 +131,10 @@ class Room:
     ----------
     limited
         Whether watts are limited, which all jobs share.
+    bearable_w
+        Watts that jobs may add to the empty room for as long as they like; infinite if unlimited.
+    idle_w, wake_w
+        (N,) watts of each node without a job, and those that the first job adds to them.
     """
 
     def __init__(
@@ -150,11 +159,11 @@ class Room:
         self._order = placing.most_free if most_free else placing.consolidate
         self._awake_until: dict[int, float] = {}
         self._draw = draw_of(round, sleeping=sleeping, until_end=until_end)
-        self.limited = self._draw.limited
-        self._wake_w = waking_w(round, sleeping=sleeping)
-        self._racks = None
-        if capped(round.cluster):
-            self._racks = RackPower(round.cluster, drowsy(round, sleeping=sleeping))
+        self.limited, self.bearable_w = self._draw.limited, self._draw.spare_w
+        asleep = drowsy(round, sleeping=sleeping)
+        self.idle_w = node_w(topology, asleep)
+        self.wake_w = waking_w(round, sleeping=sleeping)
+        self._racks = RackPower(round.cluster, asleep) if capped(round.cluster) else None
         for state in running:
             assert state.allocation is not None
             self.take(state, state.allocation)
@@ -201,25 +210,36 @@ class Room:
         state: JobState,
         teardown_s: float = 0.0,
         beside: Mapping[int, Placement] = MappingProxyType({}),
+        bears: Callable[[Option, Placement], bool] | None = None,
         on: int | None = None,
     ) -> Allocation | None:
         """Place a job as requested in the first pool with room, and take it; None without room.
 
-        What stands `beside`, by pool, stays free. If it must be `on` one node it is there, or not.
+        What stands `beside`, by pool, stays free, and what does not `bear` the job refuses it. If
+        it must be `on` one node it is there, or not.
         """
         for pool, kept in beside.items():
             self._free[pool].take(kept)
-        found = self._fitting(state, teardown_s, on)
+        found = self._fitting(state, teardown_s, bears, on)
         for pool, kept in beside.items():
             self._free[pool].take((node, -gpus) for node, gpus in kept)
         if found is not None:
             self.take(state, found)
         return found
 
-    def _fitting(self, state: JobState, teardown_s: float, on: int | None) -> Allocation | None:
+    def ways(self, state: JobState) -> list[Option]:
+        """Return how a job may run as requested, the pool that it would rather have first."""
+        return [self._clocks(state, option) for option in requested_options(self.round, state)]
+
+    def _fitting(
+        self,
+        state: JobState,
+        teardown_s: float,
+        bears: Callable[[Option, Placement], bool] | None,
+        on: int | None,
+    ) -> Allocation | None:
         """Return where and how a job would run as requested; None without room."""
-        for requested in requested_options(self.round, state):
-            option = self._clocks(state, requested)
+        for option in self.ways(state):
             if not self._bears(state, option, ()):
                 continue
             placement = self._place(option) if on is None else self._place_on(option, on)
@@ -231,6 +251,8 @@ class Room:
             if teardown_s:
                 spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
             if not self._bears(state, spread, placement):
+                continue
+            if bears is not None and not bears(spread, placement):
                 continue
             return Allocation(option=spread, placement=placement)
         return None
@@ -301,7 +323,7 @@ class Room:
         pieces = [(extra_w(self.round, option), seconds)]
         lasts_s = self._draw.node_seconds(seconds)
         for node, _ in placement:
-            watts, until_s = self._wake_w[node], self._awake_until.get(node)
+            watts, until_s = self.wake_w[node], self._awake_until.get(node)
             if until_s is None:
                 pieces.append((watts, lasts_s))
             elif lasts_s > until_s:

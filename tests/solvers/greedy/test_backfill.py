@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.check.answer import check
-from ronda.instances.cluster import Partition
+from ronda.instances.cluster import Partition, Rack
+from ronda.instances.faults import Faults, Outage
 from ronda.solvers.horizon.driver import run
 
 JOBS = [
@@ -88,12 +90,108 @@ def test_a_queue_blocks_its_own_partition_alone(make_instance):
     assert starts(run(instance, "fifo")) == {"a": 0, "b": 100, "c": 2}
 
 
-def test_jobs_of_unknown_size_are_promised_nothing_and_block(make_instance):
-    """Nobody knows when a is done, so nobody passes b."""
+RULES = ("easy", "conservative")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_job_that_waits_for_an_end_that_nobody_knows_is_passed_over(make_instance, rule):
+    """Nobody knows when a is done: b is promised nothing, and c starts beside a."""
     instance = make_instance(JOBS)
     instance = replace(instance, jobs=tuple(replace(j, estimate=None) for j in instance.jobs))
-    easy = starts(run(instance, "fifo(backfill=easy)"))
-    assert easy == starts(run(instance, "fifo"))
+    found = starts(run(instance, f"fifo(backfill={rule})"))
+    assert found == starts(run(instance, "fifo(backfill=free)"))
+    assert found["c"] == 20
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_job_too_large_for_what_is_in_service_is_passed_over(make_instance, rule):
+    """Node 1 is down until 1,000 s: w (8 GPUs) waits for it, and b is the first to be promised.
+
+    On node 0 a (3 GPUs) runs until 100 s, when b (4 GPUs) starts; c (1 GPU, 300 s) would delay b,
+    d (1 GPU, 50 s) does not. w starts when node 1 is back and c, the last on node 0, is done.
+    """
+    jobs = [
+        ("a", 0, 3, 100),
+        ("w", 1, 8, 10),
+        ("b", 10, 4, 50),
+        ("c", 20, 1, 300),
+        ("d", 30, 1, 50),
+    ]
+    out = Faults(outages=(Outage(node=1, start_s=0.0, end_s=1000.0),))
+    instance = make_instance(jobs, nodes=2, faults=out)
+    found = starts(run(instance, f"fifo(backfill={rule})"))
+    assert found == {"a": 0, "d": 30, "b": 100, "c": 150, "w": 1000}
+    assert starts(run(instance, "fifo"))["b"] == 1010  # nobody passes w
+
+
+def awake(instance, *, racks=(), **fields):
+    """Return an instance whose nodes never sleep: they would draw as much (400 W a node of 4)."""
+    group = replace(instance.cluster.node_groups[0], sleep_w=1e4, **fields)
+    groups = (group,)
+    if racks:
+        groups = tuple(
+            replace(group, name=rack.name, rack=rack.name, count=1, partition=partition)
+            for rack, partition in racks
+        )
+    parts = tuple(Partition(name=name) for name in sorted({g.partition for g in groups}))
+    cluster = replace(instance.cluster, node_groups=groups, racks=tuple(r for r, _ in racks))
+    return replace(instance, cluster=replace(cluster, partitions=parts))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_watts_are_promised_as_well(make_instance, rule):
+    """Four GPUs idle at 400 W, each busy one adds 200 W; of 1,000 W three can be busy.
+
+    b (3 GPUs) waits for a (2 GPUs), until 1,000 s. c (1 GPU) is done before, at 920 s. d (1 GPU)
+    would leave b its GPUs, but not its watts: it starts when b is done. w (4 GPUs), the first, can
+    not start before the cap rises, and is passed over.
+    """
+    jobs = [
+        ("w", 0, 4, 10),
+        ("a", 0, 2, 1000),
+        ("b", 10, 3, 1000),
+        ("c", 20, 1, 900),
+        ("d", 30, 1, 5000),
+    ]
+    cap = Budget(power_cap_w=StepSeries(times_s=(0.0, 3000.0), values=(1000.0, 2000.0)))
+    found = starts(run(awake(make_instance(jobs, budget=cap)), f"fifo(backfill={rule})"))
+    assert found == {"a": 0, "c": 20, "b": 1000, "d": 2000, "w": 7000}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_partition_takes_watts_that_another_one_s_first_job_is_promised(make_instance, rule):
+    """As before, on two nodes of 4 GPUs (800 W) with 1,400 W: d is alone in partition q."""
+    jobs = [("a", 0, 2, 1000), ("b", 10, 3, 1000), ("c", 20, 1, 900), ("d", 30, 1, 5000)]
+    cap = Budget(power_cap_w=StepSeries(times_s=(0.0,), values=(1400.0,)))
+    racks = ((Rack(name="r0"), "p"), (Rack(name="r1"), "q"))
+    instance = awake(make_instance(jobs, budget=cap), racks=racks)
+    own = [replace(job, partition="q" if job.id == "d" else "p") for job in instance.jobs]
+    found = starts(run(replace(instance, jobs=tuple(own)), f"fifo(backfill={rule})"))
+    assert found == {"a": 0, "c": 20, "b": 1000, "d": 2000}
+
+
+ARRIVALS = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(1, 3), st.integers(1, 200)),
+    min_size=1,
+    max_size=14,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(jobs=ARRIVALS, rule=st.sampled_from(RULES), by_rack=st.booleans())
+def test_a_cap_that_bears_three_gpus_is_as_good_as_three_gpus(make_instance, jobs, rule, by_rack):
+    """A node of 8 GPUs idles at 600 W and may draw 1,200 W; racks: two such nodes, capped each."""
+    rows = [(f"j{k}", s, g, d) for k, (s, g, d) in enumerate(sorted(jobs))]
+    cap, nodes, racks = Budget(), 1, ()
+    if by_rack:
+        nodes = 2
+        racks = tuple((Rack(name=f"r{k}", power_cap_w=1200.0), "default") for k in range(2))
+    else:
+        cap = Budget(power_cap_w=StepSeries(times_s=(0.0,), values=(1200.0,)))
+    policy = f"fifo(backfill={rule})"
+    capped = awake(make_instance(rows, nodes=nodes, gpus_per_node=8, budget=cap), racks=racks)
+    small = make_instance(rows, nodes=nodes, gpus_per_node=3)
+    assert starts(run(capped, policy)) == starts(run(small, policy))
 
 
 @settings(max_examples=30, deadline=None)
