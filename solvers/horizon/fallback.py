@@ -3,12 +3,15 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.sleeping.standby import unused
+from ronda.formulations.watts import rack_caps
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.job import JobState, Option
@@ -19,25 +22,39 @@ from ronda.solvers.horizon.slowing import at_clock, slowings
 
 Steps = Sequence[tuple[str, Option]]
 
+LIMITS = ("power", "energy", "rack-power")
+"""Rules that jobs keep at lower clocks."""
+
+FEW = 10
+"""Nodes that are named; of more only the number is told."""
+
+MOST_SPARED = 256
+"""Jobs that are tried to be spared in the end: of a thousand, each takes some milliseconds."""
+
 
 class Relief(NamedTuple):
-    """A plan, and the jobs that were slowed, stopped, or given their clock back."""
+    """A plan, the jobs that were slowed, stopped, or given their clock back, and what it breaks.
+
+    `broken` says in words what no plan keeps together with the limits.
+    """
 
     plan: Plan
     slowed: tuple[str, ...] = ()
     stopped: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
 
 
 def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -> Relief:
-    """Return a valid plan that starts nothing, with the record of the rejected one.
+    """Return a plan within all limits that starts nothing, with the record of the rejected one.
 
     Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
-    budget that is spent), jobs are slowed down, then stopped, until it holds: clocks are lowered
-    in order of the GPU time lost per watt (see `ronda.solvers.horizon.slowing`); those jobs are
-    stopped first that lose the least GPU time since they began to run here, jobs that must not be
-    stopped last. No more is slowed than is needed beside what is stopped. If `may_sleep`, nodes
-    without jobs are put to sleep where stopping is not enough.
+    budget that is spent), nodes without jobs are put to sleep if the policy `may_sleep`, jobs are
+    slowed down, then stopped, until it holds: clocks are lowered in order of the GPU time lost per
+    watt (see `ronda.solvers.horizon.slowing`); those jobs are stopped first that lose the least GPU
+    time since they began to run here. No job is slowed or stopped, and no node sleeps, if the rest
+    suffices. What no plan keeps together with the limits goes last, and the relief names it: nodes
+    of a policy that puts none to sleep stay awake, then jobs go on that may not be stopped.
 
     Raises
     ------
@@ -46,24 +63,21 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     """
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
-    slowing_helps = broken and all(v.code in ("power", "energy") for v in broken)
-    steps = slowings(round) if slowing_helps else []
-    firm = {s.job.id for s in round.running if not s.job.preemptible}
-    victims = [state.job.id for state in sorted(round.running, key=partial(_loss, round))]
-    attempts = [(victims, False)]
-    if may_sleep:
-        attempts = [([v for v in victims if v not in firm], False), (victims, True)]
-    for candidates, shed.sleeping in attempts:
+    if not broken:
+        return Relief(shed.plan((), ()))
+    nodes = shed.concerned = _concerned(round, broken)
+    running = [s for s in round.running if nodes.intersection(_nodes(s))]
+    victims = [state.job.id for state in sorted(running, key=partial(_loss, round))]
+    soft = [job for job in victims if shed.jobs[job].preemptible]
+    slowing_helps = all(v.code in LIMITS for v in broken)
+    steps = [step for step in slowings(round) if step[0] in victims] if slowing_helps else []
+    for candidates, shed.sleeping in ((soft, may_sleep), (victims, True)):
         stopped = shed.fewest_stopped(steps, candidates)
         if stopped is not None:
-            used = shed.fewest_steps(steps, stopped)
-            slowed = tuple(dict.fromkeys(job for job, _ in used if job not in stopped))
-            return Relief(shed.plan(used, stopped), slowed, tuple(stopped))
-    violations = shed.violations(steps, victims)
-    why = "" if may_sleep else f"; {rejected.policy} puts no nodes to sleep"
+            return shed.relief(steps, stopped, broken, may_sleep=may_sleep)
+        broken = shed.violations(steps, candidates)
     raise RondaError(
-        f"at {round.now_s:g} s no plan is valid, not even an empty one: "
-        f"{violations[0].message}{why}"
+        f"at {round.now_s:g} s no plan is valid, not even an empty one: {broken[0].message}"
     )
 
 
@@ -88,13 +102,17 @@ def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float
 
 
 class _Shed:
-    """Plans that keep what runs, but for some jobs that are slowed or stopped."""
+    """Plans that keep what runs, but for some jobs that are slowed or stopped.
+
+    If it is `sleeping`, so are those of the `concerned` nodes that have no job.
+    """
 
     def __init__(self, round: Round, ledger: Ledger, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
         self.held = round.held
         self.jobs = {state.job.id: state.job for state in round.running}
         self.sleeping = False
+        self.concerned: set[int] = set()
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
         """Return the plan."""
@@ -114,27 +132,101 @@ class _Shed:
         )
         if not self.sleeping:
             return plan
-        return msgspec.structs.replace(plan, asleep=unused(self.round, plan))
+        able = self.concerned.union(self.round.asleep)
+        asleep = tuple(node for node in unused(self.round, plan) if node in able)
+        return msgspec.structs.replace(plan, asleep=asleep)
 
     def violations(self, steps: Steps, stopped: Sequence[str]) -> list[Violation]:
-        """Return what the plan breaks; where jobs are stopped it may be those that must run."""
+        """Return what the plan breaks; not that jobs are stopped which must run."""
         found = self.ledger.check(self.round, self.plan(steps, stopped))
-        return [v for v in found if v.code != "must-run"] if stopped else found
+        told = {f"job {job}" for job in stopped}
+        return [v for v in found if v.code != "must-run" or v.where not in told]
 
     def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
         """Return the fewest first jobs that must be stopped beside all steps; None: too few."""
         count = _fewest(len(candidates), lambda n: not self.violations(steps, candidates[:n]))
         return None if count is None else candidates[:count]
 
-    def fewest_steps(self, steps: Steps, stopped: Sequence[str]) -> Steps:
-        """Return the fewest first steps that must be taken if some jobs are stopped."""
-        return steps[: _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))]
+    def relief(
+        self, steps: Steps, stopped: Sequence[str], unmet: Sequence[Violation], *, may_sleep: bool
+    ) -> Relief:
+        """Return the plan in which nothing is slowed, stopped or asleep without need."""
+        stopped = self._needed(stopped, lambda some: (steps, some))
+        most = _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))
+        steps = steps[:most]
+        slowed = self._needed(
+            [job for job in dict.fromkeys(job for job, _ in steps) if job not in stopped],
+            lambda some: ([step for step in steps if step[0] in some], stopped),
+        )
+        steps = [step for step in steps if step[0] in slowed]
+        if self.sleeping:
+            self.sleeping = False
+            self.sleeping = bool(self.violations(steps, stopped))
+        plan = self.plan(steps, stopped)
+        broken, limits = [], " and ".join(_limit(self.round, v) for v in unmet)
+        new = sorted({*(plan.asleep or ())} - {*self.round.asleep})
+        if new and not may_sleep:
+            which = _named("node", new) if len(new) < FEW else f"{len(new)} nodes"
+            broken.append(f"no plan keeps {limits} and all nodes awake: {which} put to sleep")
+        firm = [job for job in stopped if not self.jobs[job].preemptible]
+        if firm:
+            which = f"{_named('job', firm)}, which may not be stopped"
+            broken.append(f"no plan keeps {limits} and {which}: {', '.join(firm)} stopped")
+        return Relief(plan, tuple(slowed), tuple(stopped), broken=tuple(broken))
+
+    def _needed(
+        self, jobs: Sequence[str], of: Callable[[Sequence[str]], tuple[Steps, Sequence[str]]]
+    ) -> list[str]:
+        """Return those of some jobs that must be slowed or stopped; the last ones are spared first.
+
+        `of` returns the steps and the stops if only some of them are. Of many jobs only the last
+        ones are tried.
+        """
+        needed = list(jobs)
+        for job in reversed(jobs[-MOST_SPARED:]):
+            fewer = [other for other in needed if other != job]
+            if not self.violations(*of(fewer)):
+                needed = fewer
+        return needed
 
 
 def _loss(round: Round, state: JobState) -> tuple[bool, float]:
     """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
     gpus = state.allocation.option.own_gpus if state.allocation is not None else 0
     return not state.job.preemptible, gpus * (round.now_s - state.held_s)
+
+
+def _nodes(state: JobState) -> set[int]:
+    """Return the nodes that a job runs on."""
+    return set() if state.allocation is None else {node for node, _ in state.allocation.placement}
+
+
+def _concerned(round: Round, broken: Sequence[Violation]) -> set[int]:
+    """Return the nodes whose jobs break a limit: those of racks, if nothing else is broken."""
+    topology = round.cluster.topology
+    if any(v.code != "rack-power" for v in broken):
+        return set(range(len(topology.node_gpus)))
+    racks = {v.where for v in broken}
+    inside = [cap.racks for cap in rack_caps(round.cluster) if f"rack {cap.name}" in racks]
+    return set(np.flatnonzero(np.isin(topology.node_rack, [*chain(*inside)])).tolist())
+
+
+def _limit(round: Round, violation: Violation) -> str:
+    """Return in words the limit that a plan breaks."""
+    caps = {f"rack {cap.name}": cap.cap_w for cap in rack_caps(round.cluster)}
+    match violation.code:
+        case "power":
+            return f"{round.power_cap_w:.6g} W"
+        case "energy":
+            return f"{round.energy_j:.6g} J in {round.window_s:g} s"
+        case "rack-power":
+            return f"{caps[violation.where]:.6g} W in {violation.where}"
+    return f"{violation.where} ({violation.message})"
+
+
+def _named(kind: str, names: Sequence[object]) -> str:
+    """Return names with their kind, as in "jobs a, b"."""
+    return f"{kind}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:

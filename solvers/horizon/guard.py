@@ -91,9 +91,13 @@ def guarded(
         plan = _refused(plan, faults, initial)
     may_sleep = Capability.SLEEPS in policy.capabilities
     relief = fallback(round, ledger, plan, may_sleep=may_sleep)
+    if relief.broken:
+        record = plan.record
+        told = "; ".join([*filter(None, [record.message]), *relief.broken])
+        relief = relief._replace(plan=replace(relief.plan, record=replace(record, message=told)))
     if not relief.stopped and not relief.slowed:
         relief = _filled(round, ledger, relief, deadline)
-    return Guarded(relief, tuple(faults), solve_s, replaced=True)
+    return Guarded(relief, (*faults, *relief.broken), solve_s, replaced=True)
 
 
 def answer(
@@ -186,8 +190,9 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
 def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) -> Relief:
     """Return a relief with what starts beside what runs in the time that is left."""
     plan = relief.plan
-    started = fill(round, plan.allocations, deadline)
-    fuller = woken(round, replace(plan, allocations=plan.allocations | started))
+    then = round if plan.asleep is None else replace(round, asleep=plan.asleep)
+    started = fill(then, plan.allocations, deadline)
+    fuller = woken(then, replace(plan, allocations=plan.allocations | started))
     if started and not ledger.check(round, fuller):
         return relief._replace(plan=fuller)
     return relief

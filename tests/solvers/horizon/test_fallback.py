@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.answer import Ledger, check
+from ronda.instances.cluster import Rack
 from ronda.instances.errors import RondaError
-from ronda.instances.job import Costs
+from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
@@ -142,16 +143,132 @@ def test_a_killed_run_still_gives_clocks_back(make_clocked, tmp_path, kept):
     assert [r.restored_jobs for r in again.rounds] == [r.restored_jobs for r in whole.rounds]
 
 
-def test_nodes_sleep_only_for_policies_that_can_wake_them(make_clocked):
-    """100 W do not bear the awake node (400 W): it sleeps at 10 W, or there is no plan."""
-    instance = make_clocked(JOBS)
-    round_ = Round(
-        cluster=instance.cluster, profiles=instance.profiles, power_cap_w=100.0, waiting=()
+def standing(instance, held, **fields):
+    """Return a round at 50 s; `held`, by job: node, GPUs, since when, whether it may be stopped.
+
+    An idle node draws 400 W, asleep 10 W, and a GPU in use 200 W more, at half clock 100 W.
+    """
+    running = []
+    for name, (node, gpus, since_s, may_stop) in held.items():
+        job = Job(
+            id=name,
+            profile="rigid",
+            submit_s=since_s,
+            gpus=gpus,
+            preemptible=may_stop,
+            estimate=Estimate(work=1000.0),
+        )
+        option = Option(pool=0, gpus=gpus, span="node", rate=1.0, power_w=250.0 * gpus)
+        allocation = Allocation(option=option, placement=((node, gpus),))
+        running.append(
+            JobState(job=job, since_s=since_s, held_s=since_s, started=True, allocation=allocation)
+        )
+    return Round(
+        cluster=instance.cluster,
+        profiles=instance.profiles,
+        now_s=50.0,
+        running=tuple(running),
+        costs=Costs(restart_s=10.0),
+        **fields,
     )
-    relief = fallback(round_, Ledger(instance.cluster), Plan(), may_sleep=True)
-    assert relief.plan.asleep == (0,)
-    with pytest.raises(RondaError, match="draws 400 W of 100 W"):
-        fallback(round_, Ledger(instance.cluster), Plan(), may_sleep=False)
+
+
+def shed(round_, *, may_sleep=False):
+    """Return the relief of a round."""
+    return fallback(round_, Ledger(round_.cluster), Plan(), may_sleep=may_sleep)
+
+
+def test_jobs_that_must_run_stop_only_where_no_plan_keeps_them_and_are_named(make_clocked):
+    """Both draw 800 W on an idle node (400 W): one must go, which the record says."""
+    instance = make_clocked(JOBS, budget=dip(900.0), costs=Costs(restart_s=10.0))
+    firm = tuple(replace(job, preemptible=False) for job in instance.jobs)
+    record = at(run(replace(instance, jobs=firm), "fifo"), 50)
+    assert (record.slowed_jobs, record.stopped_jobs) == ((), ("b",))
+    assert record.violations == (
+        "power cluster: draws 1200 W of 900 W",
+        "no plan keeps 900 W and job b, which may not be stopped: b stopped",
+    )
+
+
+def test_what_one_large_stop_leaves_is_kept(make_clocked):
+    """Two idle nodes draw 800 W, and a, b and c 800, 400 and 200 W: 1,700 W bear a and some of c.
+
+    Without c there are 2,000 W, so b or a must stop, which both must run; b loses less. Then a and
+    c draw 1,800 W, and 1,700 W with c at half clock. Node 1 need not sleep, as c goes on there.
+    """
+    held = {"a": (0, 4, 0, False), "b": (1, 2, 10, False), "c": (1, 1, 20, True)}
+    relief = shed(standing(make_clocked((), nodes=2), held, power_cap_w=1700.0))
+    assert (relief.stopped, relief.slowed, relief.plan.asleep) == (("b",), ("c",), None)
+    assert relief.broken == ("no plan keeps 1700 W and job b, which may not be stopped: b stopped",)
+    assert relief.plan.status is SolutionStatus.FALLBACK
+
+
+def test_a_rack_s_cap_stops_nobody_elsewhere(make_clocked):
+    """Rack r0 draws 400 W idle, and b and d add 400 and 200 W; a, in rack r1, loses least of all.
+
+    Under 850 W it is enough to slow b (200 W less), the first of equals. 550 W do not bear b at
+    half clock (600 W), but d (500 W).
+    """
+    instance = make_clocked((), nodes=2)
+    group = replace(instance.cluster.node_groups[0], count=1)
+    groups = tuple(replace(group, name=name, rack=name) for name in ("r0", "r1"))
+    held = {"b": (0, 2, 10, True), "d": (0, 1, 20, True), "a": (1, 2, 45, True)}
+    for cap_w, slowed, stopped in ((850.0, ("b",), ()), (550.0, ("d",), ("b",))):
+        racks = (Rack(name="r0", power_cap_w=cap_w), Rack(name="r1"))
+        cluster = replace(instance.cluster, node_groups=groups, racks=racks)
+        relief = shed(standing(replace(instance, cluster=cluster), held))
+        assert (relief.slowed, relief.stopped, relief.broken) == (slowed, stopped, ())
+
+
+def test_idle_nodes_sleep_before_anybody_stops(make_clocked):
+    """A draws 1,200 W beside an idle node (400 W): of 1,300 W, and node 1 asleep draws 10 W.
+
+    A policy that puts no nodes to sleep slows a to 1,100 W, but must let node 1 sleep if a may not
+    be changed. Where node 1 may stay awake (1,600 W) it does.
+    """
+    instance = make_clocked((), nodes=2)
+    soft, firm = ({"a": (0, 4, 0, may_stop)} for may_stop in (True, False))
+    relief = shed(standing(instance, soft, power_cap_w=1300.0), may_sleep=True)
+    assert (relief.slowed, relief.stopped, relief.plan.asleep) == ((), (), (1,))
+    relief = shed(standing(instance, soft, power_cap_w=1300.0))
+    assert (relief.slowed, relief.stopped, relief.plan.asleep) == (("a",), (), None)
+    relief = shed(standing(instance, firm, power_cap_w=1300.0))
+    assert (relief.slowed, relief.stopped, relief.plan.asleep) == ((), (), (1,))
+    assert relief.broken == ("no plan keeps 1300 W and all nodes awake: node 1 put to sleep",)
+
+
+def test_nodes_sleep_where_they_must_and_nowhere_else(make_clocked):
+    """Of a (1,200 W) and b (1,000 W) one must stop under 1,700 W; then b's node may idle (400 W).
+
+    In a rack capped at 1,300 W a draws 1,600 W beside an idle node, which sleeps, while a third
+    node, elsewhere, idles on.
+    """
+    held = {"a": (0, 4, 0, False), "b": (1, 3, 10, False)}
+    instance = make_clocked((), nodes=2)
+    relief = shed(standing(instance, held, power_cap_w=1700.0), may_sleep=True)
+    assert (relief.stopped, relief.plan.asleep) == (("b",), None)
+    group = instance.cluster.node_groups[0]
+    groups = (
+        replace(group, name="r0", rack="r0"),
+        replace(group, name="r1", rack="r1", count=1),
+    )
+    racks = (Rack(name="r0", power_cap_w=1300.0), Rack(name="r1"))
+    cluster = replace(instance.cluster, node_groups=groups, racks=racks)
+    held = {"a": (0, 4, 0, True)}
+    relief = shed(standing(replace(instance, cluster=cluster), held), may_sleep=True)
+    assert (relief.slowed, relief.stopped, relief.plan.asleep) == ((), (), (1,))
+
+
+def test_what_not_even_an_empty_plan_keeps_is_refused(make_clocked):
+    """100 W do not bear the awake node (400 W), but one asleep; 5 W do not bear that (10 W)."""
+    instance = make_clocked(JOBS)
+    round_ = Round(cluster=instance.cluster, profiles=instance.profiles, power_cap_w=100.0)
+    for may_sleep in (True, False):
+        relief = shed(round_, may_sleep=may_sleep)
+        assert relief.plan.asleep == (0,)
+        assert bool(relief.broken) is not may_sleep
+    with pytest.raises(RondaError, match="draws 10 W of 5 W"):
+        shed(replace(round_, power_cap_w=5.0))
 
 
 def test_an_energy_budget_that_runs_out_slows_jobs_too(make_clocked):

@@ -6,7 +6,7 @@ import pytest
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
-from ronda.instances.errors import InputError, RondaError
+from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import validate
 from ronda.solvers.horizon.driver import run
 
@@ -77,10 +77,16 @@ def test_nobody_is_asked_where_no_limit_needs_it(limited):
     assert schedule.rounds[0].now_s == 100.0
 
 
-def test_a_policy_that_never_lets_nodes_sleep_is_told(limited):
-    """ONES has no such decision: one line says why no plan is valid, before anything runs."""
-    with pytest.raises(RondaError, match=r"at 0 s .* 560 W of 400 W; ones puts no nodes to sleep"):
-        run(limited("cap"), "ones")
+@pytest.mark.parametrize("name", LIMITS)
+def test_nodes_of_a_policy_that_lets_none_sleep_do_where_a_limit_needs_it(name, limited):
+    """ONES has no such decision: the driver takes it, says so, and ONES wakes what it needs."""
+    instance = limited(name)
+    schedule = run(instance, "ones")
+    assert check(instance, schedule) == []
+    assert schedule.sleeps
+    first = schedule.rounds[0].violations
+    assert first[-1].startswith("no plan keeps 4")
+    assert first[-1].endswith("and all nodes awake: nodes 0, 1, 2, 3 put to sleep")
 
 
 def test_what_no_sleep_can_keep_is_refused_with_the_least_that_could(limited):
