@@ -13,9 +13,10 @@ So the trials that lead teach what to expect of those behind. Nothing is used bu
 the same sweep.
 """
 
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from math import erfc, inf, log1p, sqrt
+from math import erfc, hypot, inf, log1p, sqrt
 from typing import NamedTuple
 
 RHO, TRUST = 0.0, 5.0
@@ -27,6 +28,9 @@ LEAST_ERROR = 0.1
 
 MOST = 1.5
 """The largest rho that is believed."""
+
+STEEPEST = 1e6
+"""The largest relative fall or rise that counts; what is beyond is no training's."""
 
 
 class Evidence(NamedTuple):
@@ -66,10 +70,11 @@ class Posterior:
         if losses[-1] == inf:
             return Final(inf, 0.0)
         ahead = max(0.0, log1p(reports) - log1p(len(losses) - 1))
-        fall = trend(losses) * ahead
+        fall = min(trend(losses) * ahead, sys.float_info.max)
         mean = max(0.0, losses[-1] - self.rho * fall)
-        variance = self.variance * ahead * losses[-1] ** 2 + self.rho_variance * fall**2
-        return Final(mean, sqrt(variance))
+        return Final(
+            mean, hypot(sqrt(self.variance * ahead) * losses[-1], sqrt(self.rho_variance) * fall)
+        )
 
 
 def trend(losses: tuple[float, ...]) -> float:
@@ -90,7 +95,8 @@ def evidence(losses: tuple[float, ...]) -> Evidence:
         if loss == inf or not last > 0:
             continue
         step = log1p(k) - log1p(k - 1)
-        x, y = trend(losses[:k]) * step / last, (last - loss) / last
+        x = min(trend(losses[:k]) * step / last, STEEPEST)
+        y = max((last - loss) / last, -STEEPEST)
         xx += x * x / step
         xy += x * y / step
         yy += y * y / step

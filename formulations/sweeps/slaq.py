@@ -20,8 +20,9 @@ FORGETS = 0.9
 LEFT = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
 """(D,) asymptotes as shares of the least loss."""
 
-FEWEST = 4
-"""Losses that are needed for a fit; with fewer the last fall stands for the next."""
+FEWEST, LEAST = 4, 1e-30
+"""Losses that are needed for a fit, and the least of them relative to the largest; without a fit
+the last fall stands for the next."""
 
 
 @lru_cache(maxsize=65536)
@@ -32,11 +33,11 @@ def expected_fall(losses: tuple[float, ...]) -> float:
     """
     if inf in losses:
         return -inf
-    known = np.array(losses)
+    known = np.array(losses) / max(losses)
     largest = float(np.abs(np.diff(known)).max())
     if not largest > 0:
         return 0.0
-    if len(losses) < FEWEST or not known.min() > 0:
+    if len(losses) < FEWEST or known.min() < LEAST:
         return max(0.0, float(known[-2] - known[-1])) / largest
     now, after = fitted(known)
     return max(0.0, now - after) / largest
@@ -66,7 +67,8 @@ def _polynomial(
     root = np.sqrt(weights)
     left = root[:, :, None] * powers
     matrix = left.transpose(0, 2, 1) @ left
-    matrix += 1e-12 * np.trace(matrix, axis1=1, axis2=2)[:, None, None] * np.eye(degree + 1)
+    ridge = 1e-12 * np.trace(matrix, axis1=1, axis2=2) + 1e-300  # old reports weigh nothing
+    matrix += ridge[:, None, None] * np.eye(degree + 1)
     right = (left * (root * values)[:, :, None]).sum(axis=1)
     found = np.linalg.solve(matrix, right[:, :, None])
     return (np.vander(ahead, degree + 1) @ found)[:, :, 0]

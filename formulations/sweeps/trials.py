@@ -9,6 +9,9 @@ from ronda.instances.job import JobState
 from ronda.instances.learning import Sweep, TrainingLog
 from ronda.instances.round import Round
 
+MOST_DRAWN = 256
+"""Reports of a log without their losses that count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -52,8 +55,17 @@ def trials_of(round: Round) -> list[Trial]:
 
 @per_record(maxsize=65536)
 def reported(log: TrainingLog) -> tuple[float, ...]:
-    """Return all losses of a log, that before the first epoch first; infinite where diverged."""
-    return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
+    """Return all losses of a log, that before the first epoch first; infinite where diverged.
+
+    Of a log that has the last loss alone, as one with accuracies, those between are taken to lie on
+    a straight line; it counts as `MOST_DRAWN` reports at most.
+    """
+    if log.losses:
+        return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
+    first, number = log.initial_loss, min(log.epochs, MOST_DRAWN)
+    fall = 0.0 if log.loss is None else first - log.loss
+    drawn = (first - fall * (k / number) for k in range(number))
+    return (*drawn, inf if log.loss is None else log.loss)
 
 
 @dataclass(frozen=True, slots=True)

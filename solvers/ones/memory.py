@@ -22,6 +22,9 @@ EPOCHS = 30
 EPOCH_S = 60.0
 """Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
 
+LEAST_DECREASE = -1e6
+"""Least fall of a loss, relative to the first one, that is told: one that explodes stays finite."""
+
 PAST = 256
 """Finished jobs that are remembered, the last ones: a process may run for months."""
 
@@ -180,5 +183,6 @@ def features(state: JobState, epoch: float, samples: float) -> list[float]:
     seen = state.log
     initial = 1.0 if seen is None else min(seen.initial_loss, MAX_INITIAL_LOSS)
     loss = initial if seen is None or seen.loss is None else seen.loss
-    accuracy = 0.0 if seen is None else seen.accuracy
-    return [log(epoch), initial, samples / epoch, 1.0 - loss / initial, accuracy]
+    decrease = max(LEAST_DECREASE, 1.0 - loss / initial)
+    accuracy = 0.0 if seen is None else min(1.0, seen.accuracy)  # some are logged in percent
+    return [log(epoch), initial, samples / epoch, decrease, accuracy]

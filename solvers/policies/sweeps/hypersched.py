@@ -129,7 +129,7 @@ class HyperSched(Clocked):
             pause_s = state.pause_at(round.now_s, gpus, round.costs)
             now, then = speed(round, state, has), speed(round, state, gpus)
             grows = worth_resizing(now, then, left_s[trial.name], pause_s)
-            if since >= RESIZE_EVERY and (gpus < has if waiting else grows):
+            if since >= RESIZE_EVERY and (then > 0 and gpus < has if waiting else grows):
                 found[trial.name] = gpus
         return found
 

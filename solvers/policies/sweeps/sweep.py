@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -104,7 +104,9 @@ class SweepPolicy(Clocked):
         """Return by what trials are ordered: no report yet, then the expected final loss."""
         if not trial.losses:
             return False, -float(trial.runs)
-        return True, finals[trial.name].mean / least - self.hysteresis * trial.runs
+        mean = finals[trial.name].mean
+        relative = mean / least if 0 < least < inf else mean
+        return True, relative - self.hysteresis * trial.runs
 
     def _able(self, round: Round, search: Search, lost: frozenset[str]) -> list[Trial]:
         """Return the trials that may run: those with a report, and new ones in good time."""
