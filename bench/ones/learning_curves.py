@@ -5,7 +5,6 @@ licence).
 """
 
 import gzip
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -21,7 +20,8 @@ from ronda.bench.program import CONTEXT
 from ronda.formulations.prediction.progress import finished_rows
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load, store, unpack
+from ronda.instances.files.storage import load, store
+from ronda.instances.traces.text import cells
 
 COLUMNS = ("task", "configuration", "accuracies")
 PACKAGED = "learning-curves.csv.gz"
@@ -70,9 +70,9 @@ def read(path: Path | None = None) -> list[Curve]:
     place = str(path or PACKAGED)
     packaged = resources.files("ronda.bench").joinpath("data", PACKAGED)
     data = load(path) if path else packaged.read_bytes()
-    found = _table(unpack(data, place), place, COLUMNS)
+    found = _table(data, place, COLUMNS)
     curves = []
-    for number, row in enumerate(found.itertuples(index=False), start=2):
+    for number, row in zip(found.index, found.itertuples(index=False), strict=True):
         try:
             accuracies = np.array(str(row.accuracies).split(), dtype=float)
         except ValueError:
@@ -88,12 +88,7 @@ def read(path: Path | None = None) -> list[Curve]:
 
 def _table(data: bytes, place: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return columns of a CSV file as text."""
-    try:
-        found = pd.read_csv(
-            io.BytesIO(data), dtype=str, keep_default_na=False, encoding_errors="replace"
-        )
-    except ValueError as error:
-        raise InputError(place, f"{error}", "columns " + ", ".join(columns)) from error
+    found = cells(data, place).frame
     missing = [column for column in columns if column not in found]
     if missing:
         raise InputError(place, f"no column {missing[0]!r}", "columns " + ", ".join(columns))
@@ -143,7 +138,7 @@ def make(source: Path, out: Path) -> None:
     """Make the packaged file from ``surrogate_curves_12tasks.csv.gz`` in the folder `source`."""
     path = source / "surrogate_curves_12tasks.csv.gz"
     columns = ("openml_task", "config_id", "val_accuracy")
-    found = _table(unpack(load(path), str(path)), str(path), columns)
+    found = _table(load(path), str(path), columns)
     found = found[found.config_id.astype(int) < CONFIGURATIONS]
     shares = (found.val_accuracy.astype(float) / 100).map("{:.4f}".format)
     made = shares.groupby([found.openml_task, found.config_id], sort=False).agg(" ".join)

@@ -1,13 +1,16 @@
 """A demand series from a CSV file: nodes in use, and how many there are, by time."""
 
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
+from ronda.instances.rules.sizes import limits
 from ronda.instances.traces.table import read_columns, refuse, to_number
+from ronda.instances.traces.text import dates
 
 _ALIASES = {
     "time": ("time", "date"),
@@ -35,16 +38,20 @@ def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
         if column != "time":
             values = to_number(path, frame, column, header).to_numpy()
             refuse(path, frame, (values < 0) | (values % 1 != 0), column, "whole nodes", header)
+            refuse(path, frame, values > limits().nodes, column, limits().at_most("nodes"), header)
             columns[column] = tuple(int(value) for value in values)
-    times = pd.to_datetime(frame.time, errors="coerce")
-    refuse(path, frame, times.isna().to_numpy(), "time", "a date and time")
+    for column in {"needed", "active"}.intersection(columns):
+        above = np.array(columns[column]) > np.array(columns["total"])
+        refuse(path, frame, above, column, "at most the total", frame.attrs["headers"][column])
+    time_s = dates(frame.time, ZoneInfo("UTC"))
+    refuse(path, frame, time_s.isna().to_numpy(), "time", "a date and time as 2020-09-01 00:10:00")
     if len(frame) < 2:
         raise InputError(str(path), "1 row", "at least two: they tell the length of a step")
-    passed_s = (times - times.iloc[0]).dt.total_seconds().to_numpy()
-    step_s = float(passed_s[1])
+    passed_s = (time_s - time_s.iloc[0]).to_numpy()
+    step_s = float(pd.Series(np.diff(passed_s)).mode()[0])  # the most frequent one
     even = np.isclose(passed_s, step_s * np.arange(len(frame)), atol=1e-3)
     refuse(path, frame, ~even | (step_s <= 0), "time", f"steps of {step_s:g} s, ascending")
-    start = times.iloc[0].isoformat()
+    start = pd.Timestamp(frame.time.iloc[0].strip()).isoformat()
     return Demand(
         name=name or Path(path).stem,
         start=start,

@@ -9,7 +9,7 @@ from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load, unpack
 from ronda.instances.traces.rigid import A100_NODE, Machine
-from ronda.instances.traces.table import read_columns
+from ronda.instances.traces.table import read_columns, refuse
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -38,6 +38,8 @@ def read_hosts(path: str | Path, machine: Machine = A100_NODE) -> Cluster:
     """
     names = {"core": ("DSW",), "pod": ("PSW",), "rack": ("ASW",)}
     hosts = read_columns(path, names, kind="host")
+    for column, header in hosts.attrs["headers"].items():
+        refuse(path, hosts, (hosts[column] == "").to_numpy(), column, "a switch", header)
     racks = hosts.groupby(["core", "pod", "rack"]).size()
     above = {Rack(name=core) for core, _, _ in racks.index}
     above |= {Rack(name=f"{core}/{pod}", parent=core) for core, pod, _ in racks.index}

@@ -11,12 +11,14 @@ from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import V100_NODE, Machine, rigid_instance
 from ronda.instances.traces.table import (
     ALL,
+    Dropped,
     Filters,
     read_columns,
     read_jobs,
     refuse,
     to_number,
 )
+from ronda.instances.traces.text import read_cells
 
 CITATION = (
     "Hu, Sun, Yan, Wen, Zhang: Characterization and Prediction of Deep Learning Workloads in "
@@ -42,6 +44,7 @@ def read_helios(
     filters: Filters = ALL,
     machine: Machine = V100_NODE,
     name: str = "helios",
+    dropped: Dropped | None = None,
 ) -> Instance:
     """Read a Helios trace as rigid jobs whose sizes are known (oracle).
 
@@ -56,6 +59,8 @@ def read_helios(
     preempted jobs lose 7 s (1 GPU), 30 s (2-8) or 60 s (more). Sia: Saturn,
     ``min_duration_s=60, max_gpu_hours=1000`` and windows of 8 hours. Lucid: all of September.
 
+    `dropped` gets how many rows are left out, by reason.
+
     Raises
     ------
     InputError
@@ -68,6 +73,7 @@ def read_helios(
         name=name,
         machine=machine,
         nodes=nodes,
+        dropped=dropped,
         source="SenseTime Helios, github.com/S-Lab-System-Group/HeliosData",
         licence=LICENCE,
         citation=CITATION,
@@ -102,11 +108,16 @@ def vc_nodes(path: str | Path, day: date, gpus_per_node: int = 8) -> dict[str, i
     ``total``. Helios takes 10 September 2020 (Saturn: 1 September). Virtual clusters without a
     whole node on that day are left out, as in Helios.
     """
-    frame = read_columns(path, {"date": ("date",), "total": ("total",)})
-    chosen = frame.index[frame.date == day.isoformat()]
-    if len(chosen) == 0:
-        found = f"days {frame.date.iloc[0]} to {frame.date.iloc[-1]}"
+    names = read_cells(path).frame.columns.drop(["date", "total"], errors="ignore")
+    frame = read_columns(path, {name: (name,) for name in ("date", "total", *names)})
+    chosen = frame[frame.date == day.isoformat()]
+    if len(chosen) != 1:
+        days = f"days {frame.date.iloc[0]} to {frame.date.iloc[-1]}"
+        found = f"{len(chosen)} rows of it" if len(chosen) else days
         raise InputError(str(path), found, f"a row for {day.isoformat()}")
-    quotas = pd.read_csv(path).iloc[chosen[0]].drop(["date", "total"]).astype(int)
-    nodes = {str(vc): int(gpus) // gpus_per_node for vc, gpus in quotas.items()}
+    nodes = {}
+    for vc in names:
+        gpus = to_number(path, chosen, vc)
+        refuse(path, chosen, ((gpus < 0) | (gpus % 1 != 0)).to_numpy(), vc, "a number of GPUs")
+        nodes[vc] = int(gpus.iloc[0]) // gpus_per_node
     return {vc: count for vc, count in nodes.items() if count > 0}

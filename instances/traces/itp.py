@@ -5,7 +5,7 @@ from pathlib import Path
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import A100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import ALL, Filters, read_jobs, to_number
+from ronda.instances.traces.table import ALL, Dropped, Filters, read_jobs, refuse, to_number
 
 CITATION = (
     "Gu, Zhao, Zhong, Xiong, Han, Cheng, Yang, Huang, Jin, Liu: ElasticFlow: An Elastic "
@@ -30,6 +30,7 @@ def read_itp(
     filters: Filters = ALL,
     machine: Machine = A100_NODE,
     name: str | None = None,
+    dropped: Dropped | None = None,
 ) -> Instance:
     """Read one cluster of the ITP trace as rigid jobs whose sizes are known (oracle).
 
@@ -41,6 +42,8 @@ def read_itp(
     How the literature uses it. ElasticFlow: the 195-job cut (``cluster="195job"``) on 128 A100
     (``nodes=16``), and each of ``cluster01`` to ``cluster10`` for itself on 32 to 128 GPUs
     (``nodes=4``, 8 or 16). The source holds jobs of 600 s and more only.
+
+    `dropped` gets how many rows are left out, by reason.
 
     Raises
     ------
@@ -57,6 +60,8 @@ def read_itp(
     if "deadline_s" in headers:  # from submission on, as the clock is yet to be set
         submit_s = to_number(path, frame, "submit_s")
         frame["due_in_s"] = to_number(path, frame, "deadline_s") - submit_s
+        late = (frame.due_in_s <= 0).to_numpy()
+        refuse(path, frame, late, "deadline_s", "a time after the submission", "deadline")
     return rigid_instance(
         frame,
         path=path,
@@ -65,6 +70,7 @@ def read_itp(
         name=name or f"itp-{cluster}",
         machine=machine,
         nodes=nodes,
+        dropped=dropped,
         source="Microsoft ITP 2021, github.com/microsoft/elasticflow-traces",
         licence=LICENCE,
         citation=CITATION,

@@ -1,99 +1,61 @@
-"""Any table with a job a row: which column says what, and which rows cannot be jobs.
+"""Any table with a job a row as an instance: which rows are jobs, and why others are not.
 
 CSV (or another separator), Parquet (where pandas finds an engine), and by name the output of
-Slurm's ``sacct --parsable2`` and the Standard Workload Format (Chapin et al., JSSPP 1999). GPUs
-may stand in a column of their own or in Slurm's TRES, as in ``cpu=8,gres/gpu=2``.
+Slurm's ``sacct --parsable2``, the Standard Workload Format (Chapin et al., JSSPP 1999) and the pods
+of Alibaba's GPU trace of 2023 (`ronda.instances.traces.columns`).
 """
 
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import msgspec
 import numpy as np
 import pandas as pd
 
-from ronda.instances.base import Name, Record
-from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load
+from ronda.instances.errors import InputError, printable, short
+from ronda.instances.files.storage import load
 from ronda.instances.instance import Instance
+from ronda.instances.rules.jobs import LAST_S
+from ronda.instances.rules.sizes import limits
+from ronda.instances.traces.columns import SHARES, Columns, checked, dialect_of, zone_of
 from ronda.instances.traces.rigid import Machine, rigid_instance
-from ronda.instances.traces.table import ALL, Filters, read_text
-
-UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
-"""Units of numbers in columns of times, in seconds."""
-
-BLANKS = "blanks"
-"""A separator with which a file has no header: its columns are called 1, 2, 3 ..."""
-
-
-class Columns(Record, frozen=True, kw_only=True):
-    """Which column of a table says what of a job; a file of these is JSON.
-
-    Attributes
-    ----------
-    submit, gpus
-        Columns of the submission, and of the GPUs (all of them).
-    duration, start, end
-        The run time without queueing, or the columns of its start and end.
-    id, user, vc, name, state
-        Columns of the id (by default the line), user, virtual cluster, name, how the job ended.
-    states
-        First words of the states that are kept; none: all.
-    unit
-        Of times that are numbers, one of `UNITS`; others are dates.
-    zone
-        Time zone of dates that say none.
-    separator
-        Between columns; ``blanks``: any, and there is no header.
-    """
-
-    submit: Name
-    gpus: Name
-    duration: Name | None = None
-    start: Name | None = None
-    end: Name | None = None
-    id: Name | None = None
-    user: Name | None = None
-    vc: Name | None = None
-    name: Name | None = None
-    state: Name | None = None
-    states: tuple[str, ...] = ()
-    unit: str = "s"
-    zone: str = "UTC"
-    separator: Name = ","
-
-
-NAMED = MappingProxyType(
-    {
-        "sacct": Columns(
-            submit="Submit",
-            gpus="AllocTRES",
-            start="Start",
-            end="End",
-            id="JobID",
-            user="User",
-            vc="Partition",
-            state="State",
-            states=("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT"),
-            separator="|",
-        ),
-        "swf": Columns(submit="2", gpus="5", duration="4", id="1", user="12", separator=BLANKS),
-    }
+from ronda.instances.traces.table import (
+    ALL,
+    SHORTEST_S,
+    Dropped,
+    Filters,
+    Reasons,
+    filtered,
+    passing,
 )
-"""Mappings by name; SWF counts processors, which are read as GPUs."""
+from ronda.instances.traces.text import Cells, dates, numbers, only, passed, read_cells
+
+_WHEN = ("submit", "start", "end")
+
+ROUNDED_S, ROUNDED = 1.0, 0.01
+"""Seconds, and the share of a run time, by which times that are told twice may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An instance, and the rows of the table that are not in it, by reason."""
+    """An instance, and what became of the rows of its table: jobs, or `dropped`, by reason.
+
+    `runs` of the jobs are further runs under an id that was there before. Columns that the mapping
+    does not name are `unread`.
+    """
 
     instance: Instance
-    dropped: Mapping[str, int]
+    dropped: Dropped
     load: float
+    runs: int
+    unread: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return len(self.instance.jobs) + self.dropped.total()
 
 
 def read_mapped(
@@ -101,180 +63,220 @@ def read_mapped(
     columns: Columns,
     *,
     machine: Machine,
-    nodes: int | None = None,
+    nodes: int | Mapping[str, int] | None = None,
     share: float | None = None,
     filters: Filters = ALL,
     name: str = "table",
 ) -> Converted:
     """Read a table as rigid jobs whose sizes are known (oracle), on equal nodes.
 
+    With `nodes` by virtual cluster each becomes a partition, and jobs of others are dropped.
     Without `nodes` there are as few as make the load at most `share`: GPU-seconds of all jobs over
     those of the cluster from the first submission to the last. What cannot be a job is dropped and
-    counted; jobs larger than the cluster are too.
+    counted; jobs larger than their cluster are too. A job that ran several times under one id is
+    one each time: the second is ``id#2``.
 
     Raises
     ------
     InputError
-        If the file is no table, lacks a column, or no job is left.
+        If the file is no table, lacks a column, or no job is left; or if the mapping names
+        something that does nothing.
     """
-    raw = _table(Path(path), columns)
-    frame, dropped = _jobs(raw, columns, str(path), filters)
-    wide = frame.num_gpus.max() if len(frame) else 0
-    span_s = float(np.ptp(frame.submit_s)) if len(frame) else 0.0
-    asked_s = float((frame.num_gpus * frame.duration_s).sum())
+    by_name = isinstance(nodes, Mapping)
+    checked(columns, by_name=by_name)
+    table = _table(Path(path), columns)
+    frame = _canonical(table.frame, columns, str(path))
+    why = _nobody(frame, table.frame, columns) | _unusable(frame, columns)
+    vcs = nodes if isinstance(nodes, Mapping) else None
+    frame, dropped = passing(frame, why | filtered(frame, filters, vcs))
+    if table.broken:
+        cells = f"other cells than the {table.frame.shape[1]} of the header"
+        dropped[f"{cells} (row {table.broken[0]})"] = len(table.broken)
     if nodes is None:
-        fitting = asked_s / (max(span_s, 1.0) * (share or 1.0) * machine.gpus)
-        nodes = max(1, round(fitting), int(-(-wide // machine.gpus)))
-    large = frame.num_gpus > nodes * machine.gpus
-    if large.any():
-        dropped[f"more than {nodes * machine.gpus:,} GPUs"] = int(large.sum())
-        frame = frame[~large]
+        nodes = _fitting(frame, machine.gpus, share or 1.0)
+    frame, large = passing(frame, _too_large(frame, nodes, machine.gpus))
+    dropped.update(large)
     if frame.empty:
-        told = "; ".join(f"{count:,} with {why}" for why, count in dropped.items())
-        raise InputError(str(path), f"no row that can be a job: {told}", "at least one")
+        told = "; ".join(f"{count:,} with {reason}" for reason, count in dropped.items())
+        raise InputError(
+            str(path), f"no row that can be a job: {told or 'no rows'}", "at least one"
+        )
+    run = frame.groupby("job_id").cumcount() + 1
+    frame["job_id"] += ("#" + run.astype(str)).where(run > 1, "")
     instance = rigid_instance(
         frame, path=path, name=name, machine=machine, nodes=nodes, filters=ALL, source=str(name)
     )
-    used_s = float((frame.num_gpus * frame.duration_s).sum())
-    return Converted(instance, dropped, used_s / (max(span_s, 1.0) * nodes * machine.gpus))
+    used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
+    read = set(columns.named.values())
+    unread = tuple(header for header in table.frame.columns if header not in read)
+    return Converted(instance, dropped, used, int((run > 1).sum()), unread)
 
 
-def columns_of(text: str) -> Columns:
-    """Return a mapping by its name, from a ``.json`` file, or as ``submit=...,gpus=...``."""
-    if text in NAMED:
-        return NAMED[text]
-    if text.endswith(".json"):
-        given = load(Path(text))
-        try:
-            return msgspec.json.decode(given, type=Columns)
-        except (msgspec.DecodeError, ValueError) as error:
-            raise InputError(
-                label(text), str(error), "a mapping, as --keep-map writes it"
-            ) from None
-    pairs = [part.partition("=") for part in text.split(",")]
-    found: dict[str, object] = {key.strip(): value.strip() for key, _, value in pairs}
-    if isinstance(states := found.get("states"), str):
-        found["states"] = states.split("/")
-    try:
-        return msgspec.convert(found, type=Columns)
-    except msgspec.ValidationError as error:
-        known = ", ".join((*NAMED, "a .json file", "or submit=COLUMN,gpus=COLUMN,duration=COLUMN"))
-        raise InputError("--map", str(error), known) from None
-
-
-def _table(path: Path, columns: Columns) -> pd.DataFrame:
-    """Return the table as text, its rows by their lines in the file."""
-    if columns.unit not in UNITS:
-        raise InputError("--map: unit", repr(columns.unit), f"one of {', '.join(UNITS)}")
+def _table(path: Path, columns: Columns) -> Cells:
+    """Return the rows of a table as text; refuse one without the columns of the mapping."""
     if path.suffix == ".parquet":
         try:
-            first, raw = 1, pd.read_parquet(io.BytesIO(load(path))).astype(str)
+            frame = pd.read_parquet(io.BytesIO(load(path))).astype(str)
         except (ValueError, ImportError, OSError) as error:
             raise InputError(str(path), str(error).splitlines()[0], "a table of jobs") from error
-    elif columns.separator != BLANKS:
-        comments, raw = read_text(path, sep=columns.separator)
-        first = comments + 2
+        found = Cells(frame.set_axis(range(1, len(frame) + 1)))
     else:
-        comments, raw = read_text(path, sep=r"\s+", comment=";", header=None)
-        first = comments + 1
-        raw = raw.set_axis(range(1, raw.shape[1] + 1), axis=1).rename(columns=str)
-    return raw.set_axis(range(first, first + len(raw)))
-
-
-def _jobs(
-    raw: pd.DataFrame, columns: Columns, path: str, filters: Filters
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows that are jobs in canonical columns, and how many are not, by reason."""
-    frame = _canonical(raw, columns, path)
-    left, dropped = pd.Series(True, frame.index), dict[str, int]()
-    for why, bad in _reasons(frame, columns, filters).items():
-        if count := int((left & bad).sum()):
-            dropped[why] = count
-        left &= ~bad
-    return frame[left], dropped
+        found = read_cells(path, dialect_of(columns))
+    headers = found.frame.columns
+    for name in columns.named.values():
+        if name not in headers:
+            shown = ", ".join(map(repr, headers[:12]))
+            raise InputError(f"{path}, header", shown, f"a column {name!r}")
+    for name, whole in SHARES.items():
+        if columns.share is None and name in headers:
+            told = f"a column {name!r} of shares of a GPU, which the mapping does not read"
+            raise InputError(f"{path}, header", told, f"share={name},whole={whole} in --map")
+    return found
 
 
 def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
-    """Return the canonical columns of all rows; numbers that are none are NaN."""
+    """Return all rows in canonical columns, and ``held``, ``start_s`` and ``end_s``.
 
-    def column(name: str) -> pd.Series:
-        if name not in raw.columns:
-            found = ", ".join(map(repr, raw.columns[:12]))
-            raise InputError(f"{path}, header", found, f"a column {name!r}")
-        return raw[name].str.strip()
-
-    def text(name: str | None) -> pd.Series | str:
-        return "" if name is None else column(name)
-
-    if columns.duration is not None:
-        duration = _seconds(column(columns.duration), columns)
-    elif columns.start is not None and columns.end is not None:
-        duration = _seconds(column(columns.end), columns)
-        duration -= _seconds(column(columns.start), columns)
-    else:
-        raise InputError("--map", "no duration", "duration=COLUMN, or start= and end=COLUMN")
+    ``held`` is the share that a job has of each GPU. Numbers that are none are NaN.
+    """
+    cells = {field: only(raw, name, path).str.strip() for field, name in columns.named.items()}
+    told = {field: own.where(~own.isin(columns.unknown), "") for field, own in cells.items()}
+    empty = pd.Series("", index=raw.index, dtype=str)
+    numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
+    submit, start, end = (
+        _times(told, field, columns, path) for field in ("submit", "start", "end")
+    )
+    gpus, held = _gpus(told, columns)
+    run_s = end - start
+    if "duration" in told:
+        own = told["duration"]
+        run_s = (numbers(own) * columns.unit_s("duration")).fillna(passed(own))
     return pd.DataFrame(
         {
-            "job_id": np.arange(len(raw)).astype(str) if columns.id is None else column(columns.id),
-            "submit_s": _seconds(column(columns.submit), columns),
-            "num_gpus": _gpus(column(columns.gpus)),
-            "duration_s": duration,
-            "vc": text(columns.vc),
-            "user": text(columns.user),
-            "name": text(columns.name),
-            "status": text(columns.state),
+            "job_id": told.get("id", numbered),
+            "submit_s": submit,
+            "num_gpus": gpus,
+            "duration_s": run_s,
+            "vc": told.get("vc", empty),
+            "user": told.get("user", empty),
+            "name": told.get("name", empty),
+            "status": told.get("state", empty),
             "row": raw.index,
-        },
-        index=raw.index,
+            "held": held,
+            "start_s": start,
+            "end_s": end,
+        }
     )
 
 
-def _reasons(frame: pd.DataFrame, columns: Columns, filters: Filters) -> dict[str, pd.Series]:
-    """Return which rows are no jobs, by reason: the first one counts."""
-    submit, gpus, run_s = frame.submit_s, frame.num_gpus, frame.duration_s
-    step = frame.job_id.str.contains(".", regex=False)
-    first = -np.inf if filters.start_s is None else filters.start_s
-    last = np.inf if filters.end_s is None else np.nextafter(filters.end_s, -np.inf)
-    state = frame.status.str.split().str[0]
+def _times(told: Mapping[str, pd.Series], field: str, columns: Columns, path: str) -> pd.Series:
+    """Return a column of times as seconds, of dates since 1970; NaN where there is none.
+
+    It holds numbers or dates, whichever are more.
+    """
+    if field not in told:
+        return pd.Series(np.nan, index=told["submit"].index)
+    number = numbers(told[field]) * columns.unit_s(field)
+    date = dates(told[field], zone_of(columns))
+    if (count := number.notna().sum()) and count == date.notna().sum():
+        found = f"{count} numbers and {count} dates"
+        raise InputError(f"{path}, {columns.named[field]}", found, "times of one kind")
+    return number if number.notna().sum() > date.notna().sum() else date
+
+
+def _gpus(told: Mapping[str, pd.Series], columns: Columns) -> tuple[pd.Series, pd.Series]:
+    """Return numbers of GPUs, and the share of each that a job has; NaN where there is none."""
+    text = told["gpus"]
+    if "requested" in told:
+        text = text.where(text != "", told["requested"])
+    tres = text.str.contains("=", regex=False)
+    gpus = numbers(text).where(~tres, text.where(tres, "").map(_in_tres).astype(float))
+    if "share" in told:
+        return gpus, numbers(told["share"]) / columns.whole
+    return gpus / columns.whole, pd.Series(1.0, index=text.index)
+
+
+_GENERIC = re.compile(r"gres/(gpu|shard|mps)(?::(.+))?")
+_SLICE = re.compile(r"\d+g\.\d+gb")
+
+
+def _in_tres(text: str) -> float:
+    """Return the GPUs in Slurm's TRES, such as ``cpu=8,gres/gpu=2,gres/gpu:a100=2``.
+
+    Those of all types are told once more as a total, or are added up. A job with slices of a GPU
+    (MIG, shards, MPS) has a half more than its whole ones. NaN where the numbers contradict.
+    """
+    count: dict[tuple[str, str | None], int] = {}
+    for part in text.split(","):
+        key, _, number = part.strip().partition("=")
+        found = _GENERIC.fullmatch(key)
+        if found is None:
+            continue
+        if not re.fullmatch("[0-9]{1,9}", number) or found.groups() in count:
+            return np.nan
+        count[found[1], found[2]] = int(number)
+    by_type = {kind: n for (what, kind), n in count.items() if what == "gpu" and kind is not None}
+    gpus = count.get(("gpu", None), sum(by_type.values()))
+    slices = sum(n for kind, n in by_type.items() if _SLICE.search(kind))
+    shared = slices + sum(n for (what, _), n in count.items() if what != "gpu")
+    if gpus < sum(by_type.values()):
+        return np.nan
+    return gpus - slices + (0.5 if shared else 0.0)
+
+
+def _nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons:
+    """Return which rows are no job of their own, or none that ended, by reason."""
+    state = frame.status.str.extract(r"(\S*)", expand=False)
+    other = ~state.isin(columns.states) & bool(columns.states)
+    words = (printable(short(word, 20)) or "none" for word in sorted(set(state[other]))[:5])
     return {
-        "no id of its own, or a step of a job": frame.job_id.duplicated() | step,
-        "another state": ~state.isin(columns.states) & bool(columns.states),
-        f"no number of GPUs in {columns.gpus}": ~(gpus >= 0),
-        "no GPUs": gpus == 0,
-        "a part of a GPU": gpus % 1 != 0,
-        f"no time in {columns.submit}": ~np.isfinite(submit),
-        "no run time": ~(run_s > 0),
-        "a submission outside the limits": ~submit.between(first, last),
-        "a run time outside the limits": ~run_s.between(
-            filters.min_duration_s, filters.max_duration_s
-        ),
-        "too many GPUs": gpus > filters.max_gpus,
-        "too many GPU-hours": gpus * run_s >= filters.max_gpu_hours * 3600,
+        "the same row once more": raw.duplicated() & (columns.id is not None),
+        "a step of a job": frame.job_id.str.contains(".", regex=False)
+        & (columns.dialect == "sacct"),
+        "no id": frame.job_id == "",
+        f"another state: {', '.join(words)}": other,
     }
 
 
-def _gpus(text: pd.Series) -> pd.Series:
-    """Return numbers of GPUs, also out of Slurm's TRES; NaN where there is none."""
-    tres = text.str.contains("=", regex=False)
-    typed = text.str.extract(r"gres/gpu=(\d+)")[0].fillna(
-        text.str.extract(r"gres/gpu:[^=,]+=(\d+)")[0]
-    )
-    inside = pd.to_numeric(typed, errors="coerce").fillna(0.0)  # nothing of it: none
-    return pd.to_numeric(text, errors="coerce").where(~tres, inside).astype(float)
+def _unusable(frame: pd.DataFrame, columns: Columns) -> Reasons:
+    """Return which rows do not tell GPUs and times, or contradict themselves, by reason."""
+    gpus, held = frame.num_gpus, frame.held
+    submit, start, end, run_s = (frame[c] for c in ("submit_s", "start_s", "end_s", "duration_s"))
+    missed_s = np.maximum(ROUNDED * (end - start), ROUNDED_S)
+    return {
+        f"no number of GPUs in {columns.gpus}": ~(gpus >= 0),
+        f"more than {limits().gpus:,} GPUs": gpus > limits().gpus,
+        "no GPUs": gpus == 0,
+        f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
+        "a part of a GPU": (gpus % 1 != 0) | (held < 1),
+        f"no time in {columns.submit}": ~(submit.abs() <= LAST_S),
+        "a start before the submission": start <= submit - ROUNDED_S,
+        "an end before the start": end < start,
+        "a run time longer than from submission to end": start.isna()
+        & (end - run_s <= submit - ROUNDED_S),
+        "a run time that is not from start to end": (run_s - (end - start)).abs() > missed_s,
+        "no run time": ~run_s.between(SHORTEST_S, LAST_S),
+    }
 
 
-def _seconds(text: pd.Series, columns: Columns) -> pd.Series:
-    """Return times as seconds, those that are dates since 1970; NaN where there is none."""
-    number = pd.to_numeric(text, errors="coerce").astype(float) * UNITS[columns.unit]
-    if number.notna().any() or not len(text):
-        return number
-    try:
-        zone = ZoneInfo(columns.zone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError("--map: zone", repr(columns.zone), "as in Europe/Berlin") from error
-    told = text.str.contains(r"(?:Z|[+-]\d\d:?\d\d)$").any()
-    dates = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=bool(told))
-    if not told:
-        first = np.ones(len(dates), dtype=bool)  # of an hour that comes twice
-        dates = dates.dt.tz_localize(zone, ambiguous=first, nonexistent="NaT")
-    return (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+def asked_s(frame: pd.DataFrame) -> float:
+    """Return the GPU-seconds of jobs."""
+    return float((frame.num_gpus * frame.duration_s).sum())
+
+
+def span_s(frame: pd.DataFrame) -> float:
+    """Return the seconds from the first submission to the last, 1 at least."""
+    return max(1.0, float(np.ptp(frame.submit_s))) if len(frame) else 1.0
+
+
+def _fitting(frame: pd.DataFrame, gpus: int, share: float) -> int:
+    """Return the nodes of so many GPUs that make the load at most `share`, and hold every job."""
+    wide = int(frame.num_gpus.max()) if len(frame) else 0
+    return max(1, round(asked_s(frame) / (span_s(frame) * share * gpus)), -(-wide // gpus))
+
+
+def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -> Reasons:
+    """Return which jobs are larger than their cluster."""
+    if isinstance(nodes, int):
+        return {f"more than {nodes * gpus:,} GPUs": frame.num_gpus > nodes * gpus}
+    return {"more GPUs than its cluster has": frame.num_gpus > frame.vc.map(nodes) * gpus}

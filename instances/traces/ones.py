@@ -19,16 +19,21 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Estimate, Job, Truth
 from ronda.instances.profile import Profile
+from ronda.instances.rules.jobs import LAST_S
 from ronda.instances.rules.problem import show
+from ronda.instances.rules.profile import LEAST_BATCH, MOST_BATCH
 from ronda.instances.rules.sizes import limits, too_many
 from ronda.instances.traces import ones_models as models
 from ronda.instances.traces.rigid import make_cluster
-from ronda.instances.traces.table import read_columns, refuse, rows, to_number
+from ronda.instances.traces.table import positive, read_columns, refuse, rows, to_number
 
 CITATION = (
     "Bian, Li, Wang, You: Online Evolutionary Batch Size Orchestration for Scheduling Deep "
     "Learning Workloads in GPU Clusters, SC 2021, arXiv:2108.03645"
 )
+MOST_GROWTH = 1024
+"""Times the base batch that a trace may let a batch be: each of them is one to choose from."""
+
 BATCHES = ("scaled", "base")
 """What a user's batch may be."""
 
@@ -99,11 +104,16 @@ def read_ones(
         Naming file and row, for anything that cannot be a job.
     """
     frame = read_columns(path, {name: (name,) for name in _COLUMNS})
-    for column in ("time", "epoch_size", "batch_size", "lr", "max_lr", "num_gpus"):
-        frame[column] = to_number(path, frame, column)
-        least = 0 if column == "time" else np.nextafter(0, 1)
-        bad = (frame[column] < least).to_numpy()
-        refuse(path, frame, bad, column, "0 or more" if column == "time" else "more than 0")
+    for column in ("epoch_size", "batch_size", "lr", "max_lr", "num_gpus"):
+        frame[column] = positive(path, frame, column)
+    off = ~frame.batch_size.between(LEAST_BATCH, MOST_BATCH).to_numpy()
+    refuse(path, frame, off, "batch_size", f"{LEAST_BATCH:g} to {MOST_BATCH:g} samples")
+    steep = (frame.max_lr > MOST_GROWTH * frame.lr).to_numpy()
+    refuse(path, frame, steep, "max_lr", f"at most {MOST_GROWTH} times lr")
+    frame["time"] = to_number(path, frame, "time")
+    off = ~frame.time.between(0, LAST_S).to_numpy()
+    refuse(path, frame, off, "time", f"seconds, 0 to {LAST_S:g}")
+    refuse(path, frame, (frame.num_gpus % 1 != 0).to_numpy(), "num_gpus", "a whole number")
     pairs = {(kind[0], kind[1]) for kind in _KINDS}
     for column, known in zip(("model", "task"), zip(*sorted(pairs), strict=True), strict=True):
         names = sorted(set(known))

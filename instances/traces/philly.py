@@ -5,7 +5,14 @@ from pathlib import Path
 
 from ronda.instances.instance import Instance
 from ronda.instances.traces.rigid import P100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import Filters, read_columns, read_jobs, refuse, to_number
+from ronda.instances.traces.table import (
+    Dropped,
+    Filters,
+    read_columns,
+    read_jobs,
+    refuse,
+    to_number,
+)
 
 CITATION = (
     "Jeon, Venkataraman, Phanishayee, Qian, Xiao, Yang: Analysis of Large-Scale Multi-Tenant GPU "
@@ -28,6 +35,7 @@ def read_philly(
     filters: Filters = POLLUX_FILTERS,
     machine: Machine = P100_NODE,
     name: str = "philly",
+    dropped: Dropped | None = None,
 ) -> Instance:
     """Read Philly's jobs (canonical schema) as rigid jobs whose sizes are known (oracle).
 
@@ -41,6 +49,8 @@ def read_philly(
     (``ee9e8c``, ``6214e9``, ``103959``) and ``min_duration_s=1896, max_duration_s=600_000``.
     Use days 21 to 97 (2017-09-25 to 12-10); before and after, the trace is thin.
 
+    `dropped` gets how many rows are left out, by reason.
+
     Raises
     ------
     InputError
@@ -53,6 +63,7 @@ def read_philly(
         name=name,
         machine=machine,
         nodes=nodes,
+        dropped=dropped,
         source=SOURCE,
         licence=LICENCE,
         citation=CITATION,
@@ -63,5 +74,6 @@ def vc_nodes(path: str | Path) -> dict[str, int]:
     """Return the nodes of each virtual cluster, from the Helios artifact's ``philly_vc.csv``."""
     frame = read_columns(path, {"vc": ("vc",), "nodes": ("node num",)})
     counts = to_number(path, frame, "nodes")
-    refuse(path, frame, (counts < 1).to_numpy(), "nodes", "at least one node")
+    refuse(path, frame, ((counts < 1) | (counts % 1 != 0)).to_numpy(), "nodes", "whole nodes")
+    refuse(path, frame, frame.vc.duplicated().to_numpy(), "vc", "one that no other row has")
     return dict(zip(frame.vc, counts.astype(int).tolist(), strict=True))

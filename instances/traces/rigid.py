@@ -13,7 +13,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, rigid_profile
-from ronda.instances.traces.table import Filters, clean_jobs, rows
+from ronda.instances.traces.table import Dropped, Filters, clean_jobs, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,7 @@ def rigid_instance(
     nodes: int | Mapping[str, int],
     filters: Filters,
     vcs: Iterable[str] | None = None,
+    dropped: Dropped | None = None,
     **words: Any,
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
@@ -91,14 +92,14 @@ def rigid_instance(
     The estimate is the true duration, as for the SJF and SRTF of the literature (oracle sizes);
     rounds happen at submissions and completions only. With `nodes` by virtual cluster, jobs run in
     the partition of theirs, and others are left out; with a plain number all share one partition,
-    and `vcs` chooses. Seconds ``due_in_s`` from submission on become deadlines. A job that is
-    larger than its partition is refused.
+    and `vcs` chooses. `dropped` gets how many rows are left out, by reason. Seconds ``due_in_s``
+    from submission on become deadlines. A job that is larger than its partition is refused.
     """
     cluster = make_cluster(machine, nodes)
     shared = isinstance(nodes, int)
     if vcs is None and not isinstance(nodes, int):
         vcs = nodes
-    kept = clean_jobs(path, frame, filters=filters, vcs=vcs)
+    kept = clean_jobs(path, frame, filters=filters, vcs=vcs, dropped=dropped)
     size = {group.partition: group.count * group.gpus_per_node for group in cluster.node_groups}
     jobs, dated = [], "due_in_s" in kept
     for row in rows(kept):

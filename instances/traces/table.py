@@ -6,10 +6,9 @@ cluster), ``user``, ``name`` and ``status`` (empty text where unknown), and ``ro
 file).
 """
 
-import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,18 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load, unpack
+from ronda.instances.rules.jobs import LAST_S
+from ronda.instances.rules.sizes import limits
+from ronda.instances.traces.text import numbers, only, read_cells
+
+Dropped = Counter[str]
+"""Rows of a trace that are no jobs of the instance, by reason."""
+
+MEASURED = (1e-20, 1e20)
+"""The range of measurements: squares and products of some of them are still numbers."""
+
+SHORTEST_S = 1e-6
+"""The shortest run time: no clock tells less."""
 
 _CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "name", "status")
 
@@ -60,12 +70,12 @@ def read_columns(
     InputError
         If the file cannot be read, is no CSV, lacks a column or has no rows.
     """
-    comments, raw = read_text(Path(path))
+    raw = read_cells(path).frame
     columns, headers = {}, {}
     for name, known in aliases.items():
         found = [header for header in known if header in raw.columns]
         if found:
-            columns[name], headers[name] = raw[found[0]], found[0]
+            columns[name], headers[name] = only(raw, found[0], str(path)), found[0]
         elif name in optional:
             columns[name] = pd.Series("", index=raw.index, dtype=str)
         else:
@@ -78,8 +88,8 @@ def read_columns(
         raise InputError(str(path), "no rows", f"at least one {kind}")
     frame = pd.DataFrame(columns)
     frame.attrs["headers"] = headers
-    frame["row"] = np.arange(len(frame)) + comments + 2  # the header is line comments + 1
-    return frame
+    frame["row"] = frame.index
+    return frame.reset_index(drop=True)
 
 
 def read_jobs(
@@ -93,24 +103,6 @@ def read_jobs(
     return read_columns(path, names | dict(aliases or {}), optional)
 
 
-def read_text(path: Path, **how: Any) -> tuple[int, pd.DataFrame]:
-    """Return the number of comment lines before the header, and all columns as text.
-
-    `how` is for `pandas.read_csv`.
-    """
-    data = io.BytesIO(unpack(load(path), label(path)))
-    comments = sum(1 for _ in takewhile(lambda line: line.startswith(b"#"), data))
-    data.seek(0)
-    try:
-        raw = pd.read_csv(
-            data, dtype=str, skiprows=comments, keep_default_na=False, encoding="utf-8", **how
-        )
-    except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(str(path), reason, "a CSV file with a header") from error
-    return comments, raw
-
-
 def rows(frame: pd.DataFrame) -> Iterator[Any]:
     """Yield the rows as named tuples of plain Python values."""
     return frame.itertuples(index=False)
@@ -120,8 +112,20 @@ def to_number(
     path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
 ) -> pd.Series:
     """Return a text column as finite floats; refuse the first row that holds something else."""
-    values = pd.to_numeric(frame[column], errors="coerce").astype(float)
-    refuse(path, frame, ~np.isfinite(values.to_numpy()), column, "a finite number", header)
+    own = frame[column]
+    values = own if pd.api.types.is_numeric_dtype(own) else numbers(own)
+    refuse(path, frame, ~np.isfinite(values.to_numpy(float)), column, "a finite number", header)
+    return values
+
+
+def positive(
+    path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
+) -> pd.Series:
+    """Return a text column of measurements above 0, or refuse the first row without one."""
+    values = to_number(path, frame, column, header)
+    refuse(path, frame, (values <= 0).to_numpy(), column, "a number above 0", header)
+    odd = ~values.between(*MEASURED).to_numpy()
+    refuse(path, frame, odd, column, "{:g} to {:g}".format(*MEASURED), header)
     return values
 
 
@@ -147,22 +151,27 @@ def clean_jobs(
     *,
     filters: Filters = ALL,
     vcs: Iterable[str] | None = None,
+    dropped: Dropped | None = None,
 ) -> pd.DataFrame:
     """Check and filter canonical rows (see `read_columns`) and put them in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
-    Submissions count from the start. Without `vcs` all virtual clusters are kept. A bad row is
-    refused (not a number, negative, repeated id), and so is a trace of which nothing is left.
+    Submissions count from the start. Without `vcs` all virtual clusters are kept. `dropped` gets
+    how many rows are left out, by reason. A bad row is refused (not a number, negative, repeated
+    id), and so is a trace of which nothing is left.
     """
     frame = frame.copy()
     for column in ("submit_s", "num_gpus", "duration_s"):
         frame[column] = to_number(path, frame, column)
-    refuse(path, frame, frame.num_gpus.to_numpy() < 0, "num_gpus", "a number of GPUs")
-    refuse(path, frame, frame.num_gpus.to_numpy() % 1 != 0, "num_gpus", "a whole number of GPUs")
-    refuse(path, frame, frame.duration_s.to_numpy() < 0, "duration_s", "seconds, 0 or more")
+    submit, gpus, run_s = (frame[c].to_numpy() for c in ("submit_s", "num_gpus", "duration_s"))
+    refuse(path, frame, np.abs(submit) > LAST_S, "submit_s", f"{LAST_S:g} at most, either way")
+    refuse(path, frame, (gpus < 0) | (gpus % 1 != 0), "num_gpus", "a whole number of GPUs")
+    refuse(path, frame, gpus > limits().gpus, "num_gpus", limits().at_most("gpus"))
+    refuse(path, frame, (run_s < 0) | (run_s > LAST_S), "duration_s", f"seconds, 0 to {LAST_S:g}")
+    refuse(path, frame, (frame.job_id == "").to_numpy(), "job_id", "an id")
     repeated = frame.job_id.duplicated().to_numpy()
     refuse(path, frame, repeated, "job_id", "an id that no other row has")
-    kept = frame[_keep(frame, filters, vcs)]
+    kept, left_out = passing(frame, filtered(frame, filters, vcs))
     if kept.empty:
         known = sorted(set(frame.vc))
         raise InputError(
@@ -170,23 +179,48 @@ def clean_jobs(
             f"no row that passes the filters, of {len(frame)} (virtual clusters: {known[:20]})",
             "at least one job; widen the filters",
         )
+    if dropped is not None:
+        dropped.update(left_out)
     kept = kept.sort_values("submit_s", kind="stable", ignore_index=True)
-    zero = kept.duration_s.to_numpy() == 0
-    refuse(path, kept, zero, "duration_s", "a positive time; min_duration_s=1 drops such rows")
+    short = kept.duration_s.to_numpy() < SHORTEST_S
+    refuse(path, kept, short, "duration_s", "a positive time; min_duration_s=1 drops such rows")
     start = kept.submit_s.iloc[0] if filters.start_s is None else filters.start_s
     kept["submit_s"] -= start
+    late = kept.submit_s.to_numpy() > LAST_S
+    refuse(path, kept, late, "submit_s", f"{LAST_S:g} s after the start at most")
     kept["num_gpus"] = kept.num_gpus.astype(np.int64)
     return kept
 
 
-def _keep(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None) -> pd.Series:
-    """Return which rows pass the filters."""
+Reasons = dict[str, "pd.Series[bool]"]
+"""Which rows are left out, by reason."""
+
+
+def filtered(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None = None) -> Reasons:
+    """Return which rows have no GPUs, or do not pass the filters."""
+    gpus, run_s = frame.num_gpus, frame.duration_s
     start = -np.inf if filters.start_s is None else filters.start_s
     end = np.inf if filters.end_s is None else filters.end_s
-    keep = (frame.num_gpus > 0) & (frame.num_gpus <= filters.max_gpus)
-    keep &= (frame.submit_s >= start) & (frame.submit_s < end)
-    keep &= frame.duration_s.between(filters.min_duration_s, filters.max_duration_s)
-    keep &= frame.num_gpus * frame.duration_s < filters.max_gpu_hours * 3600
-    if vcs is not None:
-        keep &= frame.vc.isin(set(vcs))
-    return keep
+    reasons = {} if vcs is None else {"another virtual cluster": ~frame.vc.isin(set(vcs))}
+    return reasons | {
+        "no GPUs": gpus == 0,
+        "a submission outside the limits": (frame.submit_s < start) | (frame.submit_s >= end),
+        "a run time outside the limits": ~run_s.between(
+            filters.min_duration_s, filters.max_duration_s
+        ),
+        "too many GPUs": gpus > filters.max_gpus,
+        "too many GPU-hours": gpus * run_s >= filters.max_gpu_hours * 3600,
+    }
+
+
+def passing(frame: pd.DataFrame, reasons: Reasons) -> tuple[pd.DataFrame, Dropped]:
+    """Return the rows that no reason leaves out, and how many others there are, by reason.
+
+    A row that several reasons leave out counts for the first.
+    """
+    left, dropped = pd.Series(True, frame.index), Dropped()
+    for why, bad in reasons.items():
+        if count := int((left & bad).sum()):
+            dropped[why] = count
+        left &= ~bad
+    return frame[left], dropped

@@ -64,8 +64,8 @@ def kind_of(found: object) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def written(made: Instance | Round | Demand, out: Path, *, as_json: bool) -> None:
-    """Write what a command made, and say so."""
+def written(made: Instance | Round | Demand, out: Path, *, as_json: bool, **more: Any) -> None:
+    """Write what a command made, and say so, as JSON with more fields."""
     write(made, out)
     if isinstance(made, Demand):
         size = {"steps": len(made.needed), "nodes": max(made.total)}
@@ -73,7 +73,7 @@ def written(made: Instance | Round | Demand, out: Path, *, as_json: bool) -> Non
         size = {"jobs": len(made.jobs), "gpus": made.cluster.gpus}
     if as_json:
         fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
-        emit(fields | size | {"fingerprint": fingerprint(made)})
+        emit(fields | size | {"fingerprint": fingerprint(made)} | more)
     else:
         words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
         tell(f"{out}: {kind_of(made)} of {words}")

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.instances.traces.mapped import NAMED, columns_of, read_mapped
+from ronda.instances.traces.columns import columns_of
+from ronda.instances.traces.mapped import read_mapped
 from ronda.instances.traces.rigid import V100_NODE
 from ronda.instances.traces.table import ALL
 
@@ -50,14 +50,13 @@ def test_slurm(tmp_path):
     assert jobs(found) == [("101", 0.0, 2, 3600.0), ("102", 7200.0, 4, 300.0)]
     assert [j.user for j in found.instance.jobs] == ["ann", "bob"]
     reasons = {
-        "no id of its own, or a step of a job": 1,
-        "another state": 1,
+        "a step of a job": 1,
+        "another state: PENDING": 1,
         "no GPUs": 1,
         "no run time": 1,
     }
     assert found.dropped == reasons
-    berlin = msgspec.structs.replace(NAMED["sacct"], zone="Europe/Berlin")
-    there = read_mapped(tmp_path / "jobs.csv", berlin, machine=V100_NODE, nodes=8)
+    there = read(tmp_path, SACCT, "sacct,zone=Europe/Berlin")
     assert jobs(there)[1][1] == 3600.0  # from 1:30 to 3:30 it was one hour
 
 
@@ -109,7 +108,23 @@ def test_a_cluster_of_a_load(tmp_path):
         (f"{PLAIN},unit=y", "t,n,d\n1,1,1\n", "'y'"),
         (f"{PLAIN},zone=Mars", "t,n,d\n2024-01-01,1,1\n", "Mars"),
         (PLAIN, "t,n,d\nx,1,1\n", "no time in t"),
-        (PLAIN, "", "No columns"),
+        (PLAIN, "", "an empty file"),
+        (PLAIN, "t,n,d,n\n1,1,1,2\n", "2 columns 'n'; expected one"),
+        (PLAIN, "t,n,d\n1,1,1,7\n", "row 2: found 4 cells; expected 3"),
+        (PLAIN, "t,n,d\n1,1,1\n2024-01-01,1,1\n", "1 numbers and 1 dates"),
+        (PLAIN, "t,n,d,gpu_milli\n1,1,1,500\n", "share=gpu_milli,whole=1000"),
+        (
+            f"{PLAIN},vc=v",
+            "t,n,d,v\n1,1,1,a\n",
+            "'v', which does nothing; expected vc=COLUMN and",
+        ),
+        (f"{PLAIN},state=s", "t,n,d,s\n1,1,1,a\n", "state=COLUMN and states=A/B"),
+        (f"{PLAIN},states=a", "t,n,d\n1,1,1\n", "state=COLUMN and states=A/B"),
+        (f"{PLAIN},end_unit=ms", "t,n,d\n1,1,1\n", "a unit of no column; expected end=COLUMN"),
+        (f"{PLAIN},weight=w", "t,n,d,w\n1,1,1,1\n", "'weight=w'.*of submit, gpus, requested"),
+        (f"{PLAIN},submit=u", "t,n,d\n1,1,1\n", "submit twice"),
+        (f"{PLAIN},whole=x", "t,n,d\n1,1,1\n", "whole: found 'x'"),
+        (f"{PLAIN},separator=||", "t,n,d\n1,1,1\n", "separator: found"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(tmp_path, mapping, text, found):
@@ -124,6 +139,169 @@ def test_a_mapping_is_kept_in_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "map.json").write_text('{"submit": "t", "gpus": "n", "duration": "d", "unit": "h"}')
     assert columns_of("map.json") == columns_of(f"{PLAIN},unit=h")
-    (tmp_path / "odd.json").write_text('{"submit": 3}')
-    with pytest.raises(InputError, match="mapping"):
+    (tmp_path / "odd.json").write_text('{"submit": "t", "gpus": "n", "weight": "w"}')
+    with pytest.raises(InputError, match=r"`weight`; expected a mapping.*of submit, gpus, "):
         columns_of("odd.json")
+
+
+SHORT = "sacct,user=JobName"
+HEAD = "JobID|JobName|Submit|Start|End|State|AllocTRES\n"
+
+
+def sacct(*rows):
+    """Return sacct's output of (id, name, state, TRES): submitted at 8, ran from 9 to 10."""
+    day = "2024-05-01T"
+    lines = (f"{i}|{n}|{day}08:00:00|{day}09:00:00|{day}10:00:00|{s}|{t}" for i, n, s, t in rows)
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def test_sacct_knows_no_quotes(tmp_path):
+    """Names are text, over two lines too; where a name has the separator nobody knows its cells."""
+    text = sacct(
+        *(("1", '"run', "FAILED", "gres/gpu=1"), ("2", "two\nlines", "COMPLETED", "gres/gpu=8")),
+        *(("3", "a|b", "COMPLETED", "gres/gpu=8"), ("4", 'again"', "COMPLETED", "gres/gpu=4")),
+    )
+    found = read(tmp_path, text, SHORT)
+    assert [(j.id, j.gpus, j.user) for j in found.instance.jobs] == [
+        ("1", 1, '"run'),
+        ("2", 8, "two\nlines"),
+        ("4", 4, 'again"'),
+    ]
+    assert found.dropped == {"other cells than the 7 of the header (row 5)": 1}
+    assert found.rows == 4
+
+
+def test_every_run_of_a_requeued_job_is_one(tmp_path):
+    """What held GPUs and ended is kept, however; the same row twice is one run."""
+    text = sacct(
+        *(("7", "a", "NODE_FAIL", "gres/gpu=8"), ("7", "a", "COMPLETED", "gres/gpu=8")),
+        *(("8", "b", state, "gres/gpu=1") for state in ("PREEMPTED", "OUT_OF_MEMORY", "RUNNING")),
+        ("7", "a", "COMPLETED", "gres/gpu=8"),
+    )
+    found = read(tmp_path, text, SHORT)
+    assert [(j.id, j.gpus) for j in found.instance.jobs] == [
+        *(("7", 8), ("7#2", 8)),
+        *(("8", 1), ("8#2", 1)),
+    ]
+    assert found.runs == 2
+    assert found.dropped == {"the same row once more": 1, "another state: RUNNING": 1}
+
+
+@pytest.mark.parametrize(
+    ("tres", "gpus"),
+    [
+        ("cpu=8,gres/gpu:a100=2,gres/gpu:v100=4,node=1", 6),
+        ("gres/gpu:a100=2,gres/gpu=4,gres/gpumem=9", 4),  # not all types are tracked
+        ("gres/gpu=0,cpu=1", "no GPUs"),
+        ("gres/gpu=1,gres/gpu:a100=2", "no number of GPUs in AllocTRES"),
+        ("gres/gpu=1.5", "no number of GPUs in AllocTRES"),
+        ("gres/gpu=1K", "no number of GPUs in AllocTRES"),
+        ("gres/gpu=2,gres/gpu=4", "no number of GPUs in AllocTRES"),
+        ("gres/gpu=1,gres/gpu:a100_1g.5gb=1", "a part of a GPU"),
+        ("gres/gpu:3g.20gb=2", "a part of a GPU"),
+        ("gres/shard=4", "a part of a GPU"),
+    ],
+)
+def test_gpus_in_tres(tmp_path, tres, gpus):
+    """The total, or all types together; a slice is a part; what contradicts itself is no number."""
+    text = sacct(("1", "", "FAILED", tres), ("2", "", "FAILED", "gres/gpu=1"))
+    found = read(tmp_path, text, SHORT)
+    if isinstance(gpus, str):
+        assert found.dropped == {gpus: 1}
+    else:
+        assert [j.gpus for j in found.instance.jobs] == [gpus, 1]
+
+
+def test_dots_in_ids_are_steps_in_sacct_alone(tmp_path):
+    """Anywhere else they are ids."""
+    found = read(tmp_path, "t,n,d,i\n0,1,9,a.0\n1,1,9,a.1\n2,1,9,\n", f"{PLAIN},id=i")
+    assert [j.id for j in found.instance.jobs] == ["a.0", "a.1"]
+    assert found.dropped == {"no id": 1}
+
+
+def test_processors_asked_for_count_where_those_given_are_unknown(tmp_path):
+    """In SWF -1 is unknown, and field 8 the request; lines of status 2 to 4 are parts of a job."""
+    rows = ["1 0 5 100 -1 -1 -1 4", "2 10 5 100 0 -1 -1 8", "3 20 5 -1 8 -1 -1 8"]
+    more = ["4 -1 5 100 8 -1 -1 8", "5 30 5 100 2 -1 -1 8"]
+    text = "".join(f"{row} 9 -1 1 1 1 1 1 1 -1 -1\n" for row in (*rows, *more))
+    parts = "".join(f"5 30 5 50 2 -1 -1 8 9 -1 {code} 1 1 1 1 1 -1 -1\n" for code in (2, 3))
+    found = read(tmp_path, text + parts, "swf")
+    assert jobs(found) == [("1", 0.0, 4, 100.0), ("5", 30.0, 2, 100.0)]
+    assert found.dropped == {
+        "another state: 2, 3": 2,
+        "no GPUs": 1,
+        "no time in 2": 1,
+        "no run time": 1,
+    }
+
+
+def test_shares_of_a_gpu_are_counted_and_not_whole_ones(tmp_path):
+    """Two halves are no GPU; a column of GPUs may count in hundredths."""
+    text = "t,n,d,gpu_milli\n0,8,9,1000\n1,1,9,460\n2,2,9,500\n3,0,9,0\n4,1,9,\n5,1,9,2000\n"
+    found = read(tmp_path, text, f"{PLAIN},share=gpu_milli,whole=1000")
+    assert jobs(found) == [("0", 0.0, 8, 9.0)]
+    no = "no share of a GPU in gpu_milli"
+    assert found.dropped == {"no GPUs": 1, no: 2, "a part of a GPU": 2}
+    found = read(tmp_path, "t,n,d\n0,25,9\n1,200,9\n", f"{PLAIN},whole=100")
+    assert jobs(found) == [("1", 0.0, 2, 9.0)]
+    assert found.dropped == {"a part of a GPU": 1}
+
+
+def test_no_cell_decides_for_its_column(tmp_path):
+    """Of three dates and a number the number is none, and the other way round; zones are cells'."""
+    days = ("2024-01-01T00:00:00", "2024-01-01T00:00:00-01:00", "2024-01-01T02:00:00Z", "17")
+    found = read(tmp_path, "t,n,d\n" + "".join(f"{day},1,5\n" for day in days), PLAIN)
+    assert [submit for _, submit, _, _ in jobs(found)] == [0.0, 3600.0, 7200.0]
+    assert found.dropped == {"no time in t": 1}
+    found = read(tmp_path, "t,n,d\n5,1,5\n2024-01-01,1,5\n6,1,01:00:00\n", PLAIN)
+    assert jobs(found) == [("0", 0.0, 1, 5.0), ("2", 1.0, 1, 3600.0)]
+
+
+def test_each_column_has_its_unit(tmp_path):
+    """Submitted in milliseconds, run for minutes, started and ended in seconds."""
+    mapping = "submit=s,gpus=n,duration=d,start=b,end=e,submit_unit=ms,duration_unit=min"
+    found = read(tmp_path, "s,n,d,b,e\n1000,1,2,3,123\n61000,1,1,61,121\n", mapping)
+    assert jobs(found) == [("0", 0.0, 1, 120.0), ("1", 60.0, 1, 60.0)]
+
+
+def test_times_that_contradict_each_other_are_no_times(tmp_path):
+    """Rounding may set them a second, or a hundredth of the run time, apart."""
+    rows = {
+        "10,50,60,10.4": "",  # rounded
+        "10,9.5,60,50.5": "",
+        "10,5,60,55": "a start before the submission",
+        "10,60,50,": "an end before the start",
+        "10,50,60,100": "a run time that is not from start to end",
+        "10,,60,55": "a run time longer than from submission to end",
+    }
+    text = "s,b,e,d,n\n" + "".join(f"{row},1\n" for row in rows)
+    found = read(tmp_path, text, "submit=s,start=b,end=e,duration=d,gpus=n")
+    assert [run_s for _, _, _, run_s in jobs(found)] == [10.4, 50.5]
+    assert found.dropped == {why: 1 for why in rows.values() if why}
+
+
+def test_virtual_clusters_become_partitions(tmp_path):
+    """With nodes by name; others are dropped, as are jobs larger than their own."""
+    text = "t,n,d,v\n0,8,9,a\n1,9,9,a\n2,9,9,b\n3,1,9,c\n"
+    found = read(tmp_path, text, f"{PLAIN},vc=v", nodes={"a": 1, "b": 2})
+    assert [(j.id, j.partition) for j in found.instance.jobs] == [("0", "a"), ("2", "b")]
+    assert found.dropped == {"another virtual cluster": 1, "more GPUs than its cluster has": 1}
+    with pytest.raises(InputError, match="no column; expected vc=COLUMN"):
+        read(tmp_path, text, PLAIN, nodes={"a": 1})
+
+
+@pytest.mark.parametrize("odd", ["1e300", "-1e300", "inf", "nan", "1e17", "x", ""])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_one_odd_number_changes_no_other_job(tmp_path, odd, column):
+    """Its row is dropped, and its cluster is that of the others."""
+    row = ["2", "1", "9"]
+    row[column] = odd
+    text = f"t,n,d\n1,2,9\n{','.join(row)}\n5,4,7\n"
+    found = read(tmp_path, text, PLAIN, nodes=None)
+    assert jobs(found) == [("0", 0.0, 2, 9.0), ("2", 4.0, 4, 7.0)]
+    assert (found.dropped.total(), found.instance.cluster.gpus) == (1, 8)
+
+
+def test_what_is_not_read_is_named(tmp_path):
+    """A column may say what changes everything."""
+    assert read(tmp_path, "t,n,d,e,f\n0,1,9,1,2\n", f"{PLAIN},user=e").unread == ("f",)

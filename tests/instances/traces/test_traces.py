@@ -14,7 +14,7 @@ from ronda.instances.traces import helios
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
 from ronda.instances.traces.philly import read_philly
-from ronda.instances.traces.table import ALL, Filters, clean_jobs
+from ronda.instances.traces.table import ALL, Dropped, Filters, clean_jobs
 
 HEADER = "job_id,submit_s,num_gpus,duration_s,vc,user,status"
 
@@ -124,7 +124,12 @@ def test_filtering_keeps_exactly_the_rows_that_pass(rows, start, length, shortes
         ("b,1,1.5,5,,,", "num_gpus", "1.5"),
         ("b,1,1,-5,,,", "duration_s", "-5"),
         ("b,1,1,0,,,", "duration_s", "0;"),
+        ("b,1,1,1e-320,,,", "duration_s", "9.99989e-321"),
+        ("b,1,1,1e300,,,", "duration_s", "1e+300"),
+        ("b,1e300,1,5,,,", "submit_s", "1e+300"),
+        ("b,1,1e300,5,,,", "num_gpus", "1e+300"),
         ("a,1,1,5,,,", "job_id", "'a'"),
+        (",1,1,5,,,", "job_id", "''"),
         ("b,1,99,5,,,", "num_gpus", "99"),
     ],
 )
@@ -137,6 +142,20 @@ def test_bad_rows_are_refused_with_file_and_line(write, row, column, found):
     assert f"found {found}" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_rows_that_are_left_out_are_counted_by_reason(write):
+    """With the jobs they are all rows; a row counts once, for the first reason."""
+    rows = ("a,0,1,59,x,,", "b,1,0,59,y,,", "c,2,0,59,x,,", "d,3,1,1,x,,", "e,4,2,70,x,,")
+    dropped = Dropped()
+    keep = Filters(min_duration_s=2, max_duration_s=60)
+    instance = read_helios(write(HEADER, *rows), nodes={"x": 1}, filters=keep, dropped=dropped)
+    assert [j.id for j in instance.jobs] == ["a"]
+    assert dropped == {
+        "another virtual cluster": 1,
+        "no GPUs": 1,
+        "a run time outside the limits": 2,
+    }
 
 
 def test_bad_rows_outside_the_window_are_refused_too(write):
@@ -154,7 +173,7 @@ def test_bad_rows_outside_the_window_are_refused_too(write):
         (b"job_id,submit_s,num_gpus\n1,2,3\n", "duration_s"),
         (b'{"jobs": [1, 2]}\n', "job_id"),
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe", "CSV file with a header"),
-        (b"a,b\n1,2\n1,2,3\n", "CSV file with a header"),
+        (b"a,b\n1,2\n1,2,3\n", "row 3: found 3 cells; expected 2, as in the header"),
         (gzip.compress(b"x" * 999)[:20], "end too early"),
     ],
     ids=["empty", "header-only", "missing-column", "json", "png", "ragged", "cut-gzip"],
@@ -217,6 +236,9 @@ def test_helios_quotas_become_nodes(write):
     assert helios.vc_nodes(path, date(2020, 9, 10)) == {"p": 2, "q": 2}
     with pytest.raises(InputError, match="a row for 2021-01-01"):
         helios.vc_nodes(path, date(2021, 1, 1))
+    odd = write("date,p,total", "2020-09-09,0,0", "2020-09-10,1.5,40", name="odd.csv")
+    with pytest.raises(InputError, match=r"row 3, p: found '1\.5'; expected a number"):
+        helios.vc_nodes(odd, date(2020, 9, 10))
 
 
 def test_itp_deadlines_count_from_the_first_submission(write):
@@ -233,6 +255,13 @@ def test_itp_deadlines_count_from_the_first_submission(write):
         ("3", 100, 800),
     ]
     assert list(problems(instance)) == []
+
+
+def test_a_deadline_before_the_submission_is_refused(write):
+    """Times are held against each other."""
+    path = write("cluster,submission_time,deadline,num_gpu,duration", "c1,1000,900,1,600")
+    with pytest.raises(InputError, match="row 2, deadline: found '900'; expected a time after"):
+        read_itp(path, cluster="c1", nodes=1)
 
 
 def test_itp_without_clusters_is_refused(write):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,29 @@ from ronda.cli.options import (
     SECONDS,
     SEED,
     TARGET,
+    Parsed,
     file_option,
     force_option,
     json_option,
 )
 from ronda.cli.output import display, note, refuse_existing
 from ronda.cli.output import table as shown
+from ronda.instances.base import Name, NonNegative, Positive
+from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
+from ronda.instances.errors import printable
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
-from ronda.instances.traces import rigid
+from ronda.instances.traces.columns import NAMED, UNITS, columns_of
 from ronda.instances.traces.demand import read_demand
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
-from ronda.instances.traces.mapped import NAMED, UNITS, Converted, columns_of, read_mapped
+from ronda.instances.traces.mapped import Converted, read_mapped
 from ronda.instances.traces.ones import read_ones
 from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
 from ronda.instances.traces.pollux import read_pollux
-from ronda.instances.traces.table import ALL
+from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
+from ronda.instances.traces.table import ALL, Dropped
 
 
 @click.group(
@@ -92,7 +98,7 @@ def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
     The literature takes September 2020, each virtual cluster for itself.
     """
-    _convert(lambda f: read_helios(source, nodes=nodes, filters=f), out, rest)
+    _convert(lambda f, d: read_helios(source, nodes=nodes, filters=f, dropped=d), out, rest)
 
 
 @command.command(name="philly", cls=Taught)
@@ -106,7 +112,10 @@ def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
     and Sia's are used: 60 s or more, less than 1000 GPU-hours.
     """
-    _convert(lambda f: read_philly(source, nodes=nodes, filters=f), out, rest, POLLUX_FILTERS)
+    _convert(
+        lambda f, d: read_philly(source, nodes=nodes, filters=f, dropped=d),
+        *(out, rest, POLLUX_FILTERS),
+    )
 
 
 @command.command(name="itp", cls=Taught)
@@ -120,7 +129,10 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 
     ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
     """
-    _convert(lambda f: read_itp(source, cluster=cluster, nodes=nodes, filters=f), out, rest)
+    _convert(
+        lambda f, d: read_itp(source, cluster=cluster, nodes=nodes, filters=f, dropped=d),
+        *(out, rest),
+    )
 
 
 @command.command(name="pollux", cls=Taught)
@@ -131,7 +143,7 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 @write_option
 def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest: Any) -> None:
     """Read a workload of Pollux's simulator: elastic jobs with measured step times."""
-    _convert(lambda _: read_pollux(source, seed=seed, workload=workload, nodes=nodes), out, rest)
+    _convert(lambda *_: read_pollux(source, seed=seed, workload=workload, nodes=nodes), out, rest)
 
 
 @command.command(name="ones", cls=Taught)
@@ -141,10 +153,42 @@ def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest
 @write_option
 def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
     """Read a trace of the ONES artifact: elastic jobs whose batch may change."""
-    _convert(lambda _: read_ones(source, seed=seed, nodes=nodes), out, rest)
+    _convert(lambda *_: read_ones(source, seed=seed, nodes=nodes), out, rest)
 
 
-MACHINES = {"v100": "V100_NODE", "p100": "P100_NODE", "a100": "A100_NODE", "t4": "T4_NODE"}
+MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NODE}
+
+
+class _Card(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What ``--gpu`` says of a GPU, and of its host without GPUs, that has no name here."""
+
+    name: Name
+    memory_gib: Positive
+    idle_w: NonNegative
+    busy_w: NonNegative
+    host_idle_w: NonNegative
+
+
+def _machine(text: str) -> Machine | None:
+    """Return the node of a GPU type; None if the text is none."""
+    if text in MACHINES:
+        return MACHINES[text]
+    try:
+        card = msgspec.convert(_pairs(text), type=_Card, strict=False)
+    except msgspec.ValidationError:
+        return None
+    if not (isfinite(card.memory_gib + card.host_idle_w) and card.idle_w <= card.busy_w < inf):
+        return None
+    gpu = GpuType(name=card.name, memory_gib=card.memory_gib, idle_w=card.idle_w)
+    return Machine(gpu=gpu, gpus=8, busy_w=card.busy_w, host_idle_w=card.host_idle_w)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(part.strip().partition("=")[::2] for part in text.split(","))
+
+
+OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
+GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
 
 
 @command.command(
@@ -164,12 +208,15 @@ MACHINES = {"v100": "V100_NODE", "p100": "P100_NODE", "a100": "A100_NODE", "t4":
     "mapping",
     required=True,
     metavar="COLUMNS",
-    help=f"{', '.join(NAMED)}; a .json file; or submit=COLUMN,gpus=COLUMN,duration=COLUMN (or "
-    "start= and end=), and id=, user=, vc=, name=, state=, states=A/B (those kept), "
-    f"unit={'|'.join(UNITS)} (of times that are numbers), zone= (of dates), separator=.",
+    help=f"{', '.join(NAMED)}, also with changes as in sacct,zone=Europe/Berlin; a .json file; or "
+    "submit=COLUMN,gpus=COLUMN,duration=COLUMN (or start= and end=). Further: id=, user=, name=; "
+    "vc= (with --nodes by name); state= with states=A/B (those kept); requested= (GPUs where gpus= "
+    "says nothing); share= of a GPU, of which whole= is all; unknown=A/B (cells that say nothing); "
+    f"unit={'|'.join(UNITS)} (of times that are numbers; of one column submit_unit=, "
+    "duration_unit=, start_unit=, end_unit=); zone= (of dates); separator=.",
 )
 @click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
-@click.option("--nodes", type=click.IntRange(1), help="Of the cluster.")
+@click.option("--nodes", type=NODES, help="Of the cluster, or by vc=, as in gpu=16,debug=2.")
 @click.option(
     "--load",
     "share",
@@ -180,7 +227,12 @@ MACHINES = {"v100": "V100_NODE", "p100": "P100_NODE", "a100": "A100_NODE", "t4":
     "--gpus-per-node", type=click.IntRange(1), default=8, show_default=True, help="Of a node."
 )
 @click.option(
-    "--gpu", type=click.Choice(tuple(MACHINES)), default="v100", show_default=True, help="Type."
+    "--gpu",
+    type=GPU,
+    default="v100",
+    show_default=True,
+    metavar="TYPE",
+    help=f"{', '.join(MACHINES)}; or {OWN_GPU}.",
 )
 @filter_options
 @click.option("--picture", type=TARGET, metavar="FILE", help="Draw the load: .png or .svg.")
@@ -189,10 +241,10 @@ def table(
     source: Path,
     mapping: str,
     keep_map: Path | None,
-    nodes: int | None,
+    nodes: int | dict[str, int] | None,
     share: float | None,
     gpus_per_node: int,
-    gpu: str,
+    gpu: Machine,
     picture: Path | None,
     name: str | None,
     out: Path,
@@ -203,7 +255,7 @@ def table(
     """Read any table with a job a row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
 
     Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
-    summary says how many, and why.
+    summary says how many, and why. A job that ran several times under one id is one each time.
     """
     for path in (out, keep_map, picture):
         refuse_existing(path, force=force)
@@ -212,7 +264,7 @@ def table(
     done = read_mapped(
         source,
         columns,
-        machine=replace(getattr(rigid, MACHINES[gpu]), gpus=gpus_per_node),
+        machine=replace(gpu, gpus=gpus_per_node),
         nodes=nodes,
         share=share,
         filters=replace(ALL, **{key: value for key, value in limits.items() if value is not None}),
@@ -224,17 +276,30 @@ def table(
         from ronda.bench.figures.wanted import draw_wanted
 
         draw_wanted(done.instance, picture)
+    counts = {"rows": done.rows, "runs": done.runs, "load": round(done.load, 4)}
     if not as_json:
-        _show(done)
-    written(done.instance, out, as_json=as_json)
+        _show(done.dropped)
+        _tell(done)
+    told = counts | {"dropped": done.dropped, "unread": done.unread}
+    written(done.instance, out, as_json=as_json, **told)
 
 
-def _show(done: Converted) -> None:
+def _show(dropped: Dropped) -> None:
+    """Print how many rows are no jobs, and why."""
     made = shown("rows dropped", "because of")
-    for why, count in done.dropped.items():
+    for why, count in dropped.items():
         made.add_row(f"{count:,}", why)
-    if done.dropped:
+    if dropped:
         display(made)
+
+
+def _tell(done: Converted) -> None:
+    """Say on stderr what a summary of rows does not."""
+    note(f"rows: {done.rows:,}, of which {len(done.instance.jobs):,} are jobs")
+    if done.runs:
+        note(f"further runs of a job under its id: {done.runs:,}; the second is ID#2")
+    if done.unread:
+        note(f"columns not read: {', '.join(map(printable, done.unread))}")
     note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")
 
 
@@ -247,13 +312,16 @@ def demand(source: Path, out: Path, **rest: Any) -> None:
     The headers of the Helios artifact (running, pred) are understood as well; forecast and active
     may be missing.
     """
-    _convert(lambda _: read_demand(source), out, rest)
+    _convert(lambda *_: read_demand(source), out, rest)
 
 
 def _convert(
-    read: Callable[[Any], Instance | Demand], out: Path, rest: dict[str, Any], usual: Any = None
+    read: Callable[[Any, Dropped], Instance | Demand],
+    out: Path,
+    rest: dict[str, Any],
+    usual: Any = None,
 ) -> None:
-    """Read a trace and write the instance.
+    """Read a trace, write the instance, and say which rows are not in it.
 
     `rest` holds the options of `write_option` and, for some traces, of `filter_options`: these
     replace single ones of the `usual` filters.
@@ -261,7 +329,11 @@ def _convert(
     refuse_existing(out, force=rest["force"])
     packer(out)  # a wrong suffix is told before any work
     chosen = {name: rest[name] for name in FILTERS if rest.get(name) is not None}
-    instance = read(replace(usual or ALL, **chosen))
+    dropped = Dropped()
+    instance = read(replace(usual or ALL, **chosen), dropped)
     if rest["name"]:
         instance = msgspec.structs.replace(instance, name=rest["name"])
-    written(instance, out, as_json=rest["as_json"])
+    if not rest["as_json"]:
+        _show(dropped)
+    told = {"dropped": dropped} if dropped else {}
+    written(instance, out, as_json=rest["as_json"], **told)

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ronda.instances.cluster import GpuType
 from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import entries
 from ronda.instances.instance import Instance
@@ -149,6 +150,28 @@ def test_convert_a_log(folder, ronda):
     found = files.read(folder / "red.json")
     assert [(job.submit_s, job.gpus) for job in found.jobs] == [(0.0, 1), (20.0, 16)]
     assert ronda("run", "red.json", "--policy", "fifo", "--json").exit_code == 0
+
+
+def test_convert_a_table_says_what_became_of_its_rows(folder, ronda):
+    """All rows are jobs or dropped, columns read or named; a GPU type may be one's own."""
+    rows = ("0,8,9,a,x", "1,0.5,9,a,y", "2,1,9,b,z", "3,16,9,b,z")
+    (folder / "jobs.csv").write_text("t,n,d,v,w\n" + "\n".join(rows) + "\n")
+    words = "instances convert table jobs.csv --map submit=t,gpus=n,duration=d,vc=v --nodes b=2"
+    card = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
+    done = ronda(*words.split(), "--gpu", card, "--out", "made.json", "--json")
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["jobs"], found["unread"]) == (4, 2, ["w"])
+    assert found["dropped"] == {"a part of a GPU": 1, "another virtual cluster": 1}
+    made = files.read(folder / "made.json")
+    assert made.cluster.gpu_types == (GpuType(name="H100", memory_gib=80.0, idle_w=60.0),)
+    assert made.profiles["rigid"].power["H100"].computing_w() == 700.0
+    shown = ronda(*words.split(), "--out", "made.json", "--force")
+    assert "a part of a GPU" in shown.stdout
+    assert "columns not read: w" in shown.stderr
+    for wrong in ("h100", "name=H100", card.replace("700", "50"), card + ",clock=1"):
+        done = ronda(*words.split(), "--gpu", wrong, "--out", "other.json")
+        assert (done.exit_code, (folder / "other.json").exists()) == (2, False)
+        assert "v100, p100, a100, t4, or as in name=H100" in done.stderr
 
 
 def test_convert_with_filters(folder, ronda):

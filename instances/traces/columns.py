@@ -1,0 +1,241 @@
+"""Mappings: which column of a table says what of a job, and how its lines become cells."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from ronda.instances.base import Name, Positive, Record
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label, load
+from ronda.instances.traces.text import Dialect
+
+UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
+"""Units of numbers in columns of times, in seconds."""
+
+BLANKS = "blanks"
+"""A separator with which a file has no header: its columns are called 1, 2, 3 ..."""
+
+SEPARATORS = MappingProxyType({BLANKS: None, "tab": "\t"})
+"""Separators that are called by a name."""
+
+SHARES = MappingProxyType({"gpu_milli": 1000})
+"""Columns of public traces that tell the share of a GPU, and what they say of a whole one."""
+
+
+class Columns(Record, frozen=True, kw_only=True, dict=True):
+    """Which column of a table says what of a job; a file of these is JSON.
+
+    Attributes
+    ----------
+    submit, gpus
+        Columns of the submission, and of the GPUs (all of them), also in Slurm's TRES.
+    requested
+        Column of the GPUs asked for, which count where `gpus` says nothing.
+    share, whole
+        Column of the share that a job has of its GPUs, and what it says of a whole one. Without
+        such a column, `whole` is what `gpus` says of one GPU.
+    duration, start, end
+        Columns of the run time without queueing, or of its start and end; what is told twice must
+        agree.
+    id, user, vc, name, state
+        Columns of the id (by default the number of the row), user, virtual cluster, name, how the
+        job ended.
+    states
+        First words of the states that are kept; none: all.
+    unknown
+        Cells that say nothing, beside empty ones.
+    unit
+        Of times that are numbers, one of `UNITS`; others are dates.
+    submit_unit, duration_unit, start_unit, end_unit
+        That of one column, if it is another.
+    zone
+        Time zone of dates that say none.
+    separator
+        Between columns: a character, or ``tab``; ``blanks``: any, and there is no header.
+    dialect
+        ``sacct``: nothing is quoted, and ids with a dot are steps of jobs.
+    """
+
+    submit: Name
+    gpus: Name
+    requested: Name | None = None
+    share: Name | None = None
+    whole: Positive = 1.0
+    duration: Name | None = None
+    start: Name | None = None
+    end: Name | None = None
+    id: Name | None = None
+    user: Name | None = None
+    vc: Name | None = None
+    name: Name | None = None
+    state: Name | None = None
+    states: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unit: str = "s"
+    submit_unit: str | None = None
+    duration_unit: str | None = None
+    start_unit: str | None = None
+    end_unit: str | None = None
+    zone: str = "UTC"
+    separator: Name = ","
+    dialect: Literal["csv", "sacct"] = "csv"
+
+    @cached_property
+    def named(self) -> Mapping[str, str]:
+        """The columns of the table, by what they say."""
+        found = {field: getattr(self, field) for field in _NAMES}
+        return {field: column for field, column in found.items() if column is not None}
+
+    def unit_s(self, field: str) -> float:
+        """Return the seconds of the unit of a column of times."""
+        return UNITS[getattr(self, f"{field}_unit") or self.unit]
+
+
+_TIMES = ("submit", "duration", "start", "end")
+_NAMES = (*_TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state")
+
+ENDED = (
+    *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"),
+    *("PREEMPTED", "REQUEUED", "DEADLINE", "REVOKED"),
+)
+"""States of Slurm's jobs, or of runs of jobs, that held GPUs until their end."""
+
+NAMED = MappingProxyType(
+    {
+        "sacct": Columns(
+            submit="Submit",
+            gpus="AllocTRES",
+            start="Start",
+            end="End",
+            id="JobID",
+            user="User",
+            state="State",
+            states=ENDED,
+            separator="|",
+            dialect="sacct",
+        ),
+        "swf": Columns(
+            submit="2",
+            gpus="5",
+            requested="8",
+            duration="4",
+            id="1",
+            user="12",
+            state="11",
+            states=("", "0", "1", "5"),  # 2, 3 and 4 are parts of a job that has a line of its own
+            unknown=("-1",),
+            separator=BLANKS,
+        ),
+        "openb": Columns(
+            submit="creation_time",
+            gpus="num_gpu",
+            share="gpu_milli",
+            whole=SHARES["gpu_milli"],
+            start="scheduled_time",
+            end="deletion_time",
+            id="name",
+        ),
+    }
+)
+"""Mappings by name; SWF counts processors, which are read as GPUs."""
+
+
+def columns_of(text: str) -> Columns:
+    """Return a mapping: from a ``.json`` file, or as ``submit=...,gpus=...``, or by its name.
+
+    Behind a name may stand what is different, as in ``sacct,zone=Europe/Berlin``.
+    """
+    if text.endswith(".json"):
+        return _kept(text)
+    parts = [part.strip() for part in text.split(",")]
+    found: dict[str, object] = {}
+    if parts[0] in NAMED:
+        found = msgspec.structs.asdict(NAMED[parts.pop(0)])
+    told = set[str]()
+    for part in parts:
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or key not in Columns.__struct_fields__:
+            raise InputError("--map", repr(part), f"{_FORMS}: {_FIELDS}")
+        if key in told:
+            raise InputError("--map", f"{key} twice", "each of them once")
+        told.add(key)
+        found[key] = value.split("/") if key in ("states", "unknown") else value
+    if "whole" in told:
+        found["whole"] = _number(str(found["whole"]))
+    try:
+        return msgspec.convert(found, type=Columns)
+    except msgspec.ValidationError as error:
+        raise InputError("--map", str(error), _FORMS) from None
+
+
+_FORMS = f"{', '.join(NAMED)}, a .json file, or submit=COLUMN,gpus=COLUMN,duration=COLUMN"
+_FIELDS = "of " + ", ".join(Columns.__struct_fields__)
+
+
+def _kept(text: str) -> Columns:
+    """Return the mapping in a file."""
+    given = load(Path(text))
+    try:
+        return msgspec.json.decode(given, type=Columns)
+    except (msgspec.DecodeError, ValueError) as error:
+        expected = f"a mapping, as --keep-map writes it, {_FIELDS}"
+        raise InputError(label(text), str(error), expected) from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError("--map: whole", repr(text), "a number") from None
+
+
+def checked(columns: Columns, *, by_name: bool) -> None:
+    """Refuse a mapping that contradicts itself, or names what does nothing.
+
+    `by_name` tells that nodes are counted by virtual cluster.
+    """
+
+    def refuse(field: str, found: str, expected: str) -> None:
+        raise InputError(f"--map: {field}", found, expected)
+
+    for field in ("unit", *(f"{time}_unit" for time in _TIMES)):
+        if getattr(columns, field) not in {*UNITS, None if field != "unit" else "s"}:
+            refuse(field, repr(getattr(columns, field)), f"one of {', '.join(UNITS)}")
+    for time in _TIMES:
+        if getattr(columns, f"{time}_unit") and not getattr(columns, time):
+            refuse(f"{time}_unit", "a unit of no column", f"{time}=COLUMN too")
+    if columns.duration is None and not (columns.start and columns.end):
+        refuse("duration", "no run time", "duration=COLUMN, or start= and end=COLUMN")
+    if bool(columns.states) != (columns.state is not None):
+        refuse("state", "one without the other", "state=COLUMN and states=A/B")
+    if by_name != (columns.vc is not None):
+        found = "no column" if by_name else f"{columns.vc!r}, which does nothing"
+        refuse("vc", found, "vc=COLUMN and --nodes NAME=NUMBER,NAME=NUMBER, or neither")
+    if not isfinite(columns.whole):
+        refuse("whole", f"{columns.whole:g}", "a number above 0")
+    if columns.separator not in SEPARATORS and len(columns.separator) > 1:
+        names = " or ".join(SEPARATORS)
+        refuse("separator", repr(columns.separator), f"a character, {names}")
+    zone_of(columns)
+
+
+def zone_of(columns: Columns) -> ZoneInfo:
+    """Return the time zone of dates that say none."""
+    try:
+        return ZoneInfo(columns.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InputError("--map: zone", repr(columns.zone), "as in Europe/Berlin") from error
+
+
+def dialect_of(columns: Columns) -> Dialect:
+    """Return how lines become cells."""
+    separator = SEPARATORS.get(columns.separator, columns.separator)
+    if separator is None:
+        return Dialect(separator=None, quotes=False, header=False, comment=";")
+    return Dialect(separator=separator, quotes=columns.dialect != "sacct")

@@ -1,0 +1,191 @@
+"""Text files as rows of cells, and cells as numbers and times: one reader for all tables.
+
+A row is a line. Where nothing is quoted, as Slurm's ``sacct`` writes, a cell may hold the separator
+or break its line, and what is no row then is set aside. Anywhere else a row that has other cells
+than the header is refused, since nobody knows which of them stand under which name.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import label, load, unpack
+
+Row = tuple[int, list[str]]
+"""A line of the file, and its cells."""
+
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_DAY = r"(?:19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}"
+_DATE = rf"^({_DAY}(?:[T ]{_CLOCK})?) ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
+_PASSED = r"^(?:([0-9]{1,5})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9](?:\.[0-9]+)?)$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How lines become cells.
+
+    Attributes
+    ----------
+    separator
+        One character; None: any blanks.
+    quotes
+        Whether a cell with a separator in it is quoted (RFC 4180).
+    header
+        Whether the first row has the columns' names; otherwise they are 1, 2, 3 ...
+    comment
+        How lines begin that say nothing; if there is a header, they stand before it.
+    """
+
+    separator: str | None = ","
+    quotes: bool = True
+    header: bool = True
+    comment: str = "#"
+
+
+CSV = Dialect()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Rows as text, by the lines of the file on which they begin.
+
+    `broken` are the lines, without quotes, that are no rows.
+    """
+
+    frame: pd.DataFrame
+    broken: tuple[int, ...] = ()
+
+
+def read_cells(path: str | Path, dialect: Dialect = CSV) -> Cells:
+    """Read a text file, compressed or not; InputError if its lines are no rows of a table."""
+    return cells(load(Path(path)), label(path), dialect)
+
+
+def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:
+    """Return the rows of a file's bytes; `place` names it in errors."""
+    rows = _rows(data, place, dialect)
+    _, first = next(rows, (0, []))
+    if not first:
+        raise InputError(place, "an empty file", "a CSV file with a header")
+    names = first if dialect.header else [str(k) for k in range(1, len(first) + 1)]
+    if not dialect.header:
+        rows = _rows(data, place, dialect)
+    broken: list[int] = []
+    if dialect.quotes or not dialect.header:
+        as_in = "header" if dialect.header else "first row"
+        whole = list(_as_wide(rows, len(first), place, as_in))
+    else:
+        whole = list(_unbroken(rows, len(first), broken))
+    frame = pd.DataFrame([row for _, row in whole], columns=names, dtype=str)
+    return Cells(frame.set_axis([n for n, _ in whole]), tuple(broken))
+
+
+def only(frame: pd.DataFrame, name: str, place: str) -> pd.Series:
+    """Return the one column of a name; InputError if there are two."""
+    if (times := int((frame.columns == name).sum())) > 1:
+        raise InputError(f"{place}, header", f"{times} columns {name!r}", "one")
+    return frame[name]
+
+
+def _rows(data: bytes, place: str, dialect: Dialect) -> Iterator[Row]:
+    """Yield the lines that say something, as cells."""
+    data = unpack(data, place)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        found = f"the byte 0x{data[error.start]:02x}, which is no UTF-8"
+        expected = "a CSV file with a header, in UTF-8 (iconv converts others)"
+        raise InputError(f"{place}, row {row}", found, expected) from None
+    comments = True
+    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+        if not line.strip() or (comments and line.startswith(dialect.comment)):
+            continue
+        comments = not dialect.header
+        yield number, _cut(line, dialect, f"{place}, row {number}")
+
+
+def _cut(line: str, dialect: Dialect, place: str) -> list[str]:
+    """Return the cells of a line."""
+    if not dialect.quotes or '"' not in line:
+        return line.split(dialect.separator)
+    try:
+        return next(csv.reader((line,), delimiter=dialect.separator or " ", strict=True))
+    except csv.Error:
+        expected = "cells whose quotes end on the same line, before a separator"
+        raise InputError(place, "a quote that does not end a cell", expected) from None
+
+
+def _as_wide(rows: Iterable[Row], width: int, place: str, as_in: str) -> Iterator[Row]:
+    """Yield rows that have `width` cells; refuse the first one that does not."""
+    for number, row in rows:
+        if len(row) != width:
+            last = "" if row[-1].strip() else ", the last one empty"
+            expected = f"{width}, as in the {as_in}"
+            raise InputError(f"{place}, row {number}", f"{len(row)} cells{last}", expected)
+        yield number, row
+
+
+def _unbroken(rows: Iterable[Row], width: int, broken: list[int]) -> Iterator[Row]:
+    """Yield rows that have `width` cells, also those whose cells go on over several lines.
+
+    Lines that are no part of such a row become `broken`.
+    """
+    begun: list[str] = []
+    lines: list[int] = []
+    for number, row in rows:
+        joined = [*begun[:-1], f"{begun[-1]}\n{row[0]}", *row[1:]] if begun else row
+        if begun and len(row) < width and len(joined) <= width:
+            row, lines = joined, [*lines, number]
+        else:
+            broken += lines
+            lines = [number]
+        begun = []
+        if len(row) == width:
+            yield lines[0], row
+            lines = []
+        elif len(row) < width:
+            begun = row
+    broken += lines
+
+
+def numbers(text: pd.Series) -> pd.Series:
+    """Return cells as finite numbers; NaN where there is none."""
+    stripped = text.str.strip()
+    told = stripped.where(stripped.str.fullmatch(_NUMBER))
+    values = pd.to_numeric(told, errors="coerce").astype(float)
+    return values.where(np.isfinite(values))
+
+
+def passed(text: pd.Series) -> pd.Series:
+    """Return clocks such as ``1-02:03:04`` (days, hours, minutes, seconds) as seconds, or NaN."""
+    parts = text.str.strip().str.extract(_PASSED)
+    days, hours, minutes, seconds = (pd.to_numeric(parts[k]) for k in range(4))
+    return (((days.fillna(0.0) * 24 + hours) * 60 + minutes) * 60 + seconds).astype(float)
+
+
+def dates(text: pd.Series, zone: ZoneInfo) -> pd.Series:
+    """Return dates as ISO 8601 writes them as seconds since 1970; NaN where there is none.
+
+    Each that says how far from Greenwich it is counts from there, the others are of the `zone`: of
+    an hour that comes twice it is the first, and one that never comes is none.
+    """
+    parts = text.str.strip().str.extract(_DATE)
+    local = pd.to_datetime(parts[0], errors="coerce", format="ISO8601")
+    first = np.ones(len(local), dtype=bool)
+    there = local.dt.tz_localize(zone, ambiguous=first, nonexistent="NaT")
+    away = parts[1].fillna("").replace("Z", "+00:00")
+    told = (away != "").to_numpy()
+    ahead = away.where(away != "", "+00:00").str.replace(":", "")
+    ahead_s = pd.to_numeric(ahead.str[1:3]) * 3600 + pd.to_numeric(ahead.str[3:]) * 60
+    ahead_s = ahead_s.where(ahead.str[0] == "+", -ahead_s)
+    utc_s = (local - pd.Timestamp(0)).dt.total_seconds() - ahead_s
+    there_s = (there - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    return utc_s.where(told, there_s)
