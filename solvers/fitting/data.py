@@ -10,7 +10,8 @@ import pandas as pd
 
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
-from ronda.instances.traces.table import read_columns, refuse, to_number
+from ronda.instances.rules.sizes import limits
+from ronda.instances.traces.table import positive, read_columns, refuse, to_number
 
 Kind = Literal["throughput", "power"]
 
@@ -197,10 +198,11 @@ class _Columns:
         """Return a column of numbers above 0; where it is missing, the default if there is one."""
         if default is not None and column not in self.headers:
             return np.full(len(self.frame), default)
-        values = self.numbers(self.first(column))
-        self.refuse(column, values <= 0, "a number above 0")
+        column = self.first(column)
+        values = positive(self.path, self.frame, column, self.headers[column]).to_numpy()
         if whole:
-            self.refuse(column, values % 1 != 0, "a whole number")
+            most = limits().gpus
+            self.refuse(column, (values % 1 != 0) | (values > most), f"a whole number up to {most}")
         return values
 
     def refuse(self, column: str, bad: Mask, expected: str) -> None:

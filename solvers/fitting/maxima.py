@@ -16,7 +16,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.learnt.fit import Fit, FitParameter, Residual
 from ronda.instances.profile import Memory, Mode
-from ronda.instances.traces.table import read_columns, rows, to_number
+from ronda.instances.traces.table import positive, read_columns, refuse, rows
 from ronda.solvers.fitting.fit import errors_of
 from ronda.solvers.fitting.sharing_data import MODES
 
@@ -78,7 +78,14 @@ def read_maxima(path: str | Path) -> list[Maximum]:
     """Read a CSV table with the columns `COLUMNS`."""
     frame = read_columns(path, {name: (name,) for name in COLUMNS}, kind="maximum")
     for column in ("memory_gib", "models"):
-        frame[column] = to_number(path, frame, column)
+        frame[column] = positive(path, frame, column)
+    known = ", ".join(MODES)
+    refuse(path, frame, ~frame["mode"].isin(MODES).to_numpy(), "mode", f"one of {known}")
+    slices = frame["mode"].map(MODES) == "slices"
+    odd = (frame.models % 1 != 0) | (slices & ~frame.models.isin(SLICES))
+    refuse(
+        path, frame, odd.to_numpy(), "models", f"a whole number, at most {max(SLICES)} of slices"
+    )
     return [
         Maximum(f"{r.model}-{r.precision}", r.gpu_type, r.memory_gib, MODES[r.mode], int(r.models))
         for r in rows(frame)

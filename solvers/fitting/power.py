@@ -104,7 +104,9 @@ def _free(known: Mapping[str, float], rises: Mask) -> Mask:
 
 
 def _check_speeds(table: Measured, known: Mapping[str, float]) -> None:
-    """Refuse curves with no more speeds than parameters, and power that falls as speed rises."""
+    """Refuse no rows, no more speeds than parameters, and power that falls as speed rises."""
+    if table.rows.empty:
+        raise table.refused("no rows", "at least one")
     curves = table.rows.groupby("batch")
     shape = ("c_w", "s0") if len(curves) == 1 else ()
     names = [name for name in ("a_w", "b_w", *shape) if name not in known]

@@ -7,9 +7,10 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
+from ronda.formulations.fusion.memory import SLICES
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Mode
-from ronda.instances.traces.table import read_columns, refuse, to_number
+from ronda.instances.traces.table import positive, read_columns, refuse
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "application": ("model", "network", "app", "application"),
@@ -36,8 +37,11 @@ MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
 
 MIB = 1024.0
 
-MOST_MODELS, TINY = 10_000, 1e-100
-"""Models that a table may put on one GPU, and the least throughput that has an inverse."""
+MOST_MODELS = 10_000
+"""Models that a table may put on one GPU."""
+
+SAME = 1e-6
+"""Relative difference of numbers that are one, but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,10 +81,13 @@ def read_sharing(
     headers = frame.attrs["headers"]
     _names(path, frame, model, gpu_type)
     rows = pd.DataFrame({"row": frame.row, "mode": frame["mode"].map(MODES)})
-    rows["models"] = _number(path, frame, "models")
-    models = rows.models.to_numpy()
-    odd = (models % 1 != 0) | (models > MOST_MODELS)
-    refuse(path, frame, odd, "models", f"a whole number, at most {MOST_MODELS}", headers["models"])
+    rows["models"] = models = _number(path, frame, "models")
+    for bad, expected in (
+        ((models % 1 != 0) | (models > MOST_MODELS), f"a whole number, at most {MOST_MODELS}"),
+        ((rows["mode"] == "exclusive") & (models != 1), "1, as one model has the GPU for itself"),
+        ((rows["mode"] == "slices") & ~models.isin(SLICES), f"at most {max(SLICES)} slices"),
+    ):
+        refuse(path, frame, bad.to_numpy(), "models", expected, headers["models"])
     rows["step_s"] = _steps(path, frame, rows.models)
     memory = frame.assign(memory_mib=frame.memory_mib.replace("", "1"))
     measured = (frame.memory_mib != "").to_numpy()
@@ -88,6 +95,10 @@ def read_sharing(
     alone = None
     if "alone_throughput" in headers:
         alone = _inverse(path, frame, "alone_throughput")
+        usual = alone.groupby([frame.application, frame.gpu_type]).transform("median")
+        apart = (abs(alone / usual - 1.0) > SAME).to_numpy()
+        expected = "the same in all rows of a model and GPU"
+        refuse(path, frame, apart, "alone_throughput", expected, headers["alone_throughput"])
     found = []
     for (name, gpu), own in rows.groupby([frame.application, frame.gpu_type], sort=False):
         given = None if alone is None else float(alone[own.index].iloc[0])
@@ -119,17 +130,12 @@ def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Serie
 
 def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
     """Return the time of a step from a throughput."""
-    values, header = _number(path, frame, column), frame.attrs["headers"][column]
-    refuse(path, frame, values.to_numpy() < TINY, column, f"{TINY:g} or more", header)
-    return 1.0 / values
+    return 1.0 / _number(path, frame, column)
 
 
 def _number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
     """Return a column of numbers above 0."""
-    header = frame.attrs["headers"].get(column, column)
-    values = to_number(path, frame, column, header)
-    refuse(path, frame, values.to_numpy() <= 0.0, column, "a number above 0", header)
-    return values
+    return positive(path, frame, column, frame.attrs["headers"].get(column, column))
 
 
 def _alone(rows: pd.DataFrame, given: float | None) -> float | None:

@@ -8,7 +8,7 @@ from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.errors import InputError
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.data import Measured
-from ronda.solvers.fitting.fit import fit_measured
+from ronda.solvers.fitting.fit import fit_measured, fit_table
 from ronda.solvers.fitting.power import fit_power
 
 CURVE = PowerCurve(a_w=25.0, b_w=140.0, c_w=220.0, s0=0.86)
@@ -139,3 +139,11 @@ def test_a_known_level_stays():
     fits = fit_measured(watts(FAMILY), {"a_w": 30.0})
     assert {fit.power.a_w for fit in fits} == {30.0}
     assert all(p.state == "fixed" for fit in fits for p in fit.parameters if p.name == "a_w")
+
+
+def test_a_single_row_tells_a_constant(tmp_path):
+    """Without it nothing is left to predict it from."""
+    (tmp_path / "t.csv").write_text("speed,power_w\n1,300\n")
+    (fit,) = fit_table(tmp_path / "t.csv").fits
+    assert fit.power.a_w == pytest.approx(300)
+    assert fit.residuals[0].held_out is None

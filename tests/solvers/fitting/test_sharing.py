@@ -130,3 +130,42 @@ def test_processes_are_never_faster_together_than_one_alone(tmp_path):
     _, packed_ = fit_sharing(table(tmp_path / "t.csv", rows)).fits
     assert step_s(packed_.sharing.time, 2) == 2.0
     assert step_s(packed_.sharing.time, 10) == pytest.approx(5.1)
+
+
+SHARED = "mode,k,step_s,gpu_mem_MB,serial\n"
+
+
+@pytest.mark.parametrize("odd", ["nan", "inf", "1e-320", "1e300", "1e400", "0", "-1", "x", ""])
+@pytest.mark.parametrize("column", ["k", "step_s", "gpu_mem_MB", "serial"])
+def test_numbers_that_no_measurement_has_are_refused(tmp_path, odd, column):
+    """File, row and column, in one line, before anything is fitted; memory may be unknown."""
+    rows = [["fused", str(k), str(1.0 + k), str(1000 + 100 * k), "0.5"] for k in (1, 2, 4)]
+    rows[1][SHARED.strip().split(",").index(column)] = odd
+    path = tmp_path / "t.csv"
+    path.write_text(SHARED + "".join(",".join(row) + "\n" for row in rows))
+    if (column, odd) == ("gpu_mem_MB", ""):
+        assert [f.kind for f in fit_sharing(path).fits] == ["sharing", "sharing", "memory"]
+        return
+    with pytest.raises(InputError) as caught:
+        fit_sharing(path)
+    assert f"{path}, row 3, {column}: found {odd!r}; expected " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("exclusive,2,3,1200,0.5", "k: found '2'; expected 1, as one model"),
+        ("slices,8,3,1200,0.5", "k: found '8'; expected at most 7 slices"),
+        ("fused,1.5,3,1200,0.5", "k: found '1.5'; expected a whole number"),
+        ("fused,2,3,1200,0.6", "serial: found '0.6'; expected the same in all rows"),
+        ("mixed,2,3,1200,0.5", "mode: found 'mixed'; expected one of"),
+        ("fused,2,3,1200", "row 5: found 4 cells; expected 5"),
+    ],
+)
+def test_rows_that_contradict_the_others_are_refused(tmp_path, row, said):
+    """A row counts, or is refused; none decides for the others."""
+    rows = "".join(f"fused,{k},{1 + k},{1000 + 100 * k},0.5\n" for k in (1, 2, 4))
+    (tmp_path / "t.csv").write_text(f"{SHARED}{rows}{row}\n")
+    with pytest.raises(InputError) as caught:
+        fit_sharing(tmp_path / "t.csv")
+    assert said in str(caught.value)
