@@ -40,13 +40,17 @@ from ronda.formulations.positions.held import Group, Nodes, nodes_of
 from ronda.instances.arrays import Rows
 
 
-def build(found: Ways) -> Any:
+def build(found: Ways, *, units_of_its_own: bool = True) -> Any:
     """Return the model of ways; its attributes ``ways`` and ``nodes`` say what it is made of.
 
-    Its objective is in units of the largest value (``scale``).
+    With `units_of_its_own` its objective is in units of the largest value (``scale``), otherwise
+    it and the rows are in those of the values, GPUs, watts and joules.
     """
     case = found.case
-    problem, units = normalise(separable(case, both_limits=True))
+    problem, scale = separable(case, both_limits=True), 1.0
+    if units_of_its_own:
+        problem, units = normalise(problem)
+        scale = units.value
     with PauseGC():
         model = build_separable(
             problem,
@@ -56,7 +60,7 @@ def build(found: Ways) -> Any:
                 *(("rack_kw", pair) for pair in case.most_rack_kw),
             ],
         )
-        model.ways, model.nodes, model.scale = found, nodes_of(found), units.value
+        model.ways, model.nodes, model.scale = found, nodes_of(found), scale
         _variables(model)
         for add in (stays, room, pieces, one_rack, pieces_in_rack, mixed_nodes):
             add(model)
@@ -66,7 +70,7 @@ def build(found: Ways) -> Any:
             capped_pieces(model)
             power_in_rack(model)
         used = sum(model.in_use.values())
-        model.value.set_value(model.value.expr - found.node_price / units.value * used)
+        model.value.set_value(model.value.expr - found.node_price / scale * used)
     return model
 
 

@@ -13,6 +13,7 @@ from ronda.instances.round import Round
 
 if TYPE_CHECKING:
     from ronda.solvers.decision.plan import Question
+    from ronda.solvers.policies.optimising.milp import Milp
 
 
 def question(source: str) -> Instance | Round | Demand:
@@ -79,8 +80,8 @@ def written(made: Instance | Round | Demand, out: Path, *, as_json: bool, **more
         tell(f"{out}: {kind_of(made)} of {words}")
 
 
-def allocation_question(round: Round, spec: str) -> tuple["Question", float]:
-    """Return the question whose model ``--policy milp(...)`` solves, and to which gap."""
+def milp_question(round: Round, spec: str) -> tuple["Question", "Milp"]:
+    """Return the question whose model ``--policy milp(...)`` solves, and the policy."""
     from ronda.formulations.clock import Deadline
     from ronda.instances.rules.validate import validate
     from ronda.solvers.policies.optimising.milp import Milp
@@ -89,12 +90,4 @@ def allocation_question(round: Round, spec: str) -> tuple["Question", float]:
     made = policy(spec)
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
-    return made.question(validate(round), Deadline(), seed=0), made.gap
-
-
-def allocation_model(round: Round, spec: str) -> Any:
-    """Return the Pyomo model that ``--policy milp(...)`` stands for."""
-    from ronda.formulations.allocation.pyomo_model import build
-
-    question, _ = allocation_question(round, spec)
-    return build(round, question.table, question.values)
+    return made.question(validate(round), Deadline(), seed=0), made

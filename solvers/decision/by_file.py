@@ -1,42 +1,78 @@
 """Choosing every job's option as another solver did, whose solution of the round's model is a file.
 
-The bound is that of the price engine, whatever the other solver claims.
+The bound is that of the price engine, whatever the other solver claims. It holds for the exact
+model, too: that gives options no more, and asks for nodes besides.
 """
 
+import dataclasses
 import os
+from typing import Any
 
 from msgspec.structs import replace
 
+from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
+from ronda.formulations.positions.choices import ways
 from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.decision.by_milp import PROOF
+from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Question
 from ronda.solvers.exact.model_file import load_solution
 from ronda.solvers.prices import Search
 
+ROUNDED = 1e-4
+"""Relative difference of objectives that are one: solvers take integers that nearly are."""
 
-def allocate_by_file(question: Question, path: str | os.PathLike[str], search: Search) -> Choice:
+
+def model_of(question: Question, *, exact: bool) -> Any:
+    """Return the Pyomo model of a question: of options, or with `exact` of options and nodes.
+
+    Numbers are in GPUs, watts, joules and the unit of the values.
+    """
+    if not exact:
+        return build(question.round, question.table, question.values)
+    from ronda.formulations.positions.model import build as build_exact
+
+    case = make_case(question.round, question.table, question.values, positions=True)
+    return build_exact(ways(case), units_of_its_own=False)
+
+
+def allocate_by_file(
+    question: Question, path: str | os.PathLike[str], search: Search, *, exact: bool = False
+) -> Choice:
     """Return the choice of a solution file, for the model that `ronda export` writes.
 
     InputError if the file is none for the model of this question.
     """
-    model = build(question.round, question.table, question.values)
-    load_solution(model, path)
-    best = allocate_by_prices(question.round, question.table, question.values, search)
+    model = model_of(question, exact=exact)
+    said = load_solution(model, path, derived=() if exact else model.blocks)
+    asked = question.round, question.table, question.values
+    best = allocate_by_prices(*asked, dataclasses.replace(search, gap=max(search.gap, PROOF)))
     if best.status is SolutionStatus.NONE:
         return best
-    chosen = chosen_rows(model)
-    worth = float(question.values[chosen[chosen >= 0]].sum())
+    if exact:
+        best = chosen_on_nodes(question, model, best, search)
+        worth = best.objective
+    else:
+        chosen = chosen_rows(model)
+        worth = float(question.values[chosen[chosen >= 0]].sum())
+        best = replace(best, chosen=chosen, racks=None)
     made = replace(
         best,
-        chosen=chosen,
         objective=worth,
         bound=max(best.bound, worth),
         stop=StopReason.COMPLETE,
         incumbents=((search.deadline.elapsed(), worth),),
         solver="file",
-        message=f"read from {os.fspath(path)}",
-        racks=None,
+        message=f"read from {os.fspath(path)}{_otherwise(said, worth)}",
     )
     proven = made.closed(search.gap)
     return replace(made, status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE)
+
+
+def _otherwise(said: float | None, worth: float) -> str:
+    """Return that a file says another objective than its values have: it may be cut off."""
+    if said is None or abs(abs(said) - abs(worth)) <= ROUNDED * max(1.0, abs(worth)):
+        return ""
+    return f", which says {said:g}; its values are worth {worth:g}"

@@ -10,6 +10,7 @@ about it becomes a row of the prices' problem (`ronda.solvers.decision.node_cuts
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
-from ronda.solvers.decision.plan import Choice, filled, nobody
+from ronda.solvers.decision.plan import Choice, Question, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs
@@ -100,6 +101,17 @@ class _Exact:
         worth = placed.objective - moves - len(nodes) * self.ways.node_price
         return _Found(chosen, placed, worth, moves)
 
+    def read(self, model: Any) -> _Found:
+        """Return the choice of a solved model, on its nodes."""
+        # Pyomo takes a quarter of a second to import.
+        from ronda.formulations.positions.model import chosen_ways
+        from ronda.formulations.positions.read import placements
+
+        case, picked = model.ways.case, chosen_ways(model)
+        chosen = np.full(len(self.table.jobs), -1, dtype=np.int64)
+        chosen[case.job[picked]] = case.rows[picked]
+        return self.placed(chosen, placements(model))
+
 
 def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: Search) -> Choice:
     """Choose every job's option and its nodes; `values` (K,), not to run is worth 0.
@@ -124,6 +136,12 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     if len(run.ways.stay) <= WHOLE or case.racks:
         return judged(_improved(run, choice, np.arange(len(run.ways.stay)), -np.inf), search.gap)
     return judged(_decomposed(run, choice, problem, answer), search.gap)
+
+
+def chosen_on_nodes(question: Question, model: Any, best: Choice, search: Search) -> Choice:
+    """Return what a solved exact model of a round chooses, under the bound of another choice."""
+    run = _Exact(question.round, question.table, question.values, model.ways, search)
+    return _better(best, run.read(model), best.bound)
 
 
 def _better(choice: Choice, best: _Found, bound: float) -> Choice:
@@ -172,9 +190,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
     """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
-    # Pyomo takes a quarter of a second to import.
-    from ronda.formulations.positions.model import build, chosen_ways
-    from ronda.formulations.positions.read import placements
+    from ronda.formulations.positions.model import build
 
     search = run.search
     deadline, ways = search.deadline, restrict(run.ways, kept)
@@ -186,10 +202,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
         bound = min(bound, max(outcome.bound * model.scale, elsewhere))
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
-    picked = chosen_ways(model)
-    chosen = np.full(len(run.table.jobs), -1, dtype=np.int64)
-    chosen[ways.case.job[picked]] = ways.case.rows[picked]
-    found = run.placed(chosen, placements(model))
+    found = run.read(model)
     if choice.incumbents and found.worth <= choice.objective:
         return replace(done, bound=max(bound, done.objective))
     when = deadline.elapsed()

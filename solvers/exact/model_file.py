@@ -2,16 +2,19 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from math import isfinite, nan
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
 import highspy
+import numpy as np
 
+from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.solvers.exact.form import linear_form
+from ronda.solvers.exact.form import LinearForm, linear_form
 from ronda.solvers.exact.highs import highs_of
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
@@ -19,6 +22,20 @@ COMMENT = {".lp": "\\ ", ".mps": "* "}
 
 WHOLE = 1e-4
 """Integers of other solvers are whole to this."""
+
+SLACK = 1e-6
+"""By which share of their terms rows may be broken: as far as solvers are exact."""
+
+_AFTER = {("#", "Rows"), ("#", "Dual"), ("#", "Basis")}
+"""How lines begin behind which a file of HiGHS has no more values of variables."""
+
+_FILES = "with the same --policy, in a file of HiGHS (raw or pretty), SCIP, CBC or Gurobi"
+
+_OBJECTIVE = re.compile(r"objective(?: value)?\s*[:=]?\s+([-+.0-9e]+)\s*$", re.IGNORECASE)
+"""What the files of all these solvers say of the objective."""
+
+_STATUS = {"BS", "LB", "UB", "FX", "FR", "NB"}
+"""What HiGHS's pretty files say of a variable before its bounds."""
 
 _SECTIONS, _LONG = re.compile("^(bin|gen)$", re.MULTILINE), {"bin": "binary", "gen": "general"}
 """Sections of LP files as HiGHS writes them, and as CBC understands them too."""
@@ -30,13 +47,16 @@ def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()
     """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
 
     Of names ``[...]`` becomes ``(...)``, and characters that LP files do not allow ``_``. `remarks`
-    are lines of comment before the model. InputError if the suffix is another one, the model is not
+    are lines of comment before the model. What is maximised is minimised with the other sign in
+    ``.mps``, where CBC ignores the sense. InputError if the suffix is another one, the model is not
     linear, or the file cannot be written.
     """
     target = Path(path)
     if target.suffix not in COMMENT:
         raise InputError(str(path), f"suffix {target.suffix!r}", " or ".join(COMMENT))
     form = linear_form(model)
+    if target.suffix == ".mps" and form.maximize:
+        form = replace(form, maximize=False, cost=-form.cost, offset=-form.offset)
     names = _names(one.name for one in form.columns), _names(one.name for one in form.rows)
     highs = highs_of(form, names=names)
     draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
@@ -67,40 +87,124 @@ def _names(names: Iterable[str]) -> list[str]:
     return written
 
 
-def load_solution(model: Any, path: str | os.PathLike[str]) -> None:
+def load_solution(
+    model: Any, path: str | os.PathLike[str], derived: Iterable[Any] = ()
+) -> float | None:
     """Give the variables of a model the values of a solution file; those not in it are 0.
 
-    Each line that has the name of a variable has its value behind it, as in the files of HiGHS,
-    SCIP, CBC and Gurobi; other lines do not count. InputError if no line names a variable, a value
-    is no number, or that of an integer variable not a whole one.
+    Of `derived` variables, which the others tell, those not in it are what suits each row best.
+
+    The files are those of HiGHS, SCIP, CBC and Gurobi: a line has the name of a variable and its
+    value behind it, or before it in HiGHS's pretty style. InputError, naming line, variable or row,
+    if a value is no number, or that of an integer variable no whole one; if a variable is unknown,
+    or told twice; or if a limit of the model is broken. Returns what the file says of the
+    objective, None if it does not.
     """
-    label, columns = storage.label(Path(path)), linear_form(model).columns
-    at = {name: k for k, name in enumerate(_names(one.name for one in columns))}
-    found: dict[int, float] = {}
-    for number, line in enumerate(_lines(path), 1):
-        words = line.split()
-        k = next((k for k, word in enumerate(words[:-1]) if word in at), None)
-        if k is None:
-            continue
-        if at[words[k]] in found:
-            break  # what follows are duals, or another solution
-        try:
-            value = float(words[k + 1])
-        except ValueError:
-            value = nan
-        if not isfinite(value):
-            expected = f"a value of {words[k]}"
-            raise InputError(f"{label}, line {number}", repr(words[k + 1]), expected)
-        found[at[words[k]]] = value
-    if not found:
-        raise InputError(label, "no variable of this model", "names as `ronda export` writes them")
-    for k, variable in enumerate(columns):
-        value = found.get(k, 0.0)
-        if variable.is_integer() and abs(value - round(value)) > WHOLE:
-            raise InputError(
-                label, f"{value:g} for {variable.name}", "a whole number: an integer plan"
-            )
+    label, form, lines = storage.label(Path(path)), linear_form(model), _lines(path)
+    columns = {name: k for k, name in enumerate(_names(one.name for one in form.columns))}
+    told = _told(lines, label, columns, set(_names(one.name for one in form.rows)))
+    x = np.zeros(len(columns))
+    x[list(told)] = list(told.values())
+    whole = np.where(form.integer, np.rint(x), x)
+    for k in np.flatnonzero(np.abs(x - whole) > WHOLE)[:1]:
+        found = f"{x[k]:g} for {form.columns[k].name}"
+        raise InputError(label, found, "a whole number: an integer plan")
+    follow = {id(variable) for variable in derived}
+    own = (k not in told and id(one) in follow for k, one in enumerate(form.columns))
+    _feasible(form, whole, np.fromiter(own, np.bool_, len(x)), label)
+    for variable, value in zip(form.columns, whole.tolist(), strict=True):
         variable.set_value(value, skip_validation=True)
+    said = (match for line in lines if (match := _OBJECTIVE.search(line)))
+    return next((_number(match[1]) for match in said), None)
+
+
+def _told(
+    lines: Sequence[str], label: str, columns: Mapping[str, int], rows: Container[str]
+) -> dict[int, float]:
+    """Return the values of columns in a solution file, up to its rows or duals."""
+    found: dict[int, float] = {}
+    seen: dict[str, int] = {}
+    unknown: list[tuple[str, str]] = []
+    pretty, most = False, None
+    for number, line in enumerate(lines, 1):
+        words, place = line.split(), f"{label}, line {number}"
+        if words[:1] == ["Rows"] or tuple(words[:2]) in _AFTER:
+            break
+        if words[:2] == ["#", "Columns"] and words[-1].lstrip("-").isdecimal():
+            most = abs(int(words[-1]))  # of a sparse file, those that are not 0
+        if not words or words[0].startswith("#"):
+            continue
+        if words[-1] == "Name" and "Primal" in words:
+            pretty = True
+            continue
+        name, text = _pair(words, pretty=pretty)
+        value = _number(text)
+        if name not in columns:
+            if name == "Objective" or name in rows or (isnan(value) and text.lower() != "nan"):
+                continue  # not of a variable
+            unknown.append((place, repr(name)))
+            continue
+        if not isfinite(value):
+            raise InputError(place, repr(text), f"a value of {name}")
+        if name in seen:
+            raise InputError(place, f"{name} again", f"each once: it is in line {seen[name]}")
+        seen[name], found[columns[name]] = number, value
+    if not found:
+        expected = f"names as `ronda export` writes them {_FILES}"
+        raise InputError(label, "no variable of this model", expected)
+    for place, name in unknown[:1]:
+        raise InputError(place, name, f"a variable of this model {_FILES}")
+    if most is not None and len(found) != most:
+        raise InputError(label, f"{len(found)} variables", f"{most}, as it says: is it cut off?")
+    return found
+
+
+def _pair(words: Sequence[str], *, pretty: bool) -> tuple[str, str]:
+    """Return what could be the name of a variable, and its value; "" if there is none.
+
+    Plain: the name and its value, behind their number and, where CBC found nothing feasible, stars.
+    Pretty: number, status if there is one, two bounds, the value, ..., and the name.
+    """
+    if pretty:
+        rest = words[1:]
+        rest = rest[1:] if rest and rest[0] in _STATUS else rest
+        return words[-1], rest[2] if len(rest) > 3 else ""
+    rest = words[1:] if words[0] == "**" and len(words) > 1 else words
+    rest = rest[1:] if len(rest) > 2 and rest[0].isdecimal() else rest
+    return rest[0], rest[1] if len(rest) > 1 else ""
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
+    """Refuse a point (n,) that breaks bounds or rows, wherever `free` columns (n,) are."""
+    low, high = np.where(free, form.lower, x), np.where(free, form.upper, x)
+    room = SLACK * np.maximum(np.abs(x), 1.0)
+    for k in np.flatnonzero((low < form.lower - room) | (high > form.upper + room))[:1]:
+        bounds = f"{form.lower[k]:g} to {form.upper[k]:g}"
+        raise InputError(label, f"{x[k]:g} for {form.columns[k].name}", bounds)
+    rows = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
+    ends = form.value * low[form.index], form.value * high[form.index]
+    least, most, size = (
+        np.bincount(rows, each, len(form.rows))
+        for each in (np.minimum(*ends), np.maximum(*ends), np.abs(form.value * x[form.index]))
+    )
+    room = SLACK * np.maximum(size, 1.0)
+    for broken, used, sign, limits in (
+        (least > form.row_upper + room, least, "at most", form.row_upper),
+        (most < form.row_lower - room, most, "at least", form.row_lower),
+    ):
+        for r in np.flatnonzero(broken)[:1]:
+            own = form.index[form.start[r] : form.start[r + 1]]
+            names = [form.columns[k].name for k in own if x[k] != 0]
+            shown = ", ".join([*names[:4], *["..."] * (len(names) > 4)])
+            found = f"{used[r]:g} with {shown or 'nothing'}"
+            raise InputError(f"{label}, row {form.rows[r].name}", found, f"{sign} {limits[r]:g}")
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:

@@ -19,7 +19,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
 
     The exit code is 1 if no plan can keep all limits.
     """
-    from ronda.cli.load import allocation_model
+    from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, tell
     from ronda.formulations.clock import Deadline
@@ -27,9 +27,11 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
 
+    from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.infeasible import conflicts
 
-    found = conflicts(allocation_model(round_, policy), deadline=deadline)
+    question, _ = milp_question(round_, policy)
+    found = conflicts(model_of(question, exact=False), deadline=deadline)
     if as_json:
         named = [{"constraints": c.constraints, "message": c.message} for c in found]
         emit({"round": round_.name, "feasible": not found, "conflicts": named})

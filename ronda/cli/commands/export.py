@@ -1,6 +1,7 @@
 """``ronda export``: a round's model, for any other solver."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,11 +9,15 @@ from ronda.cli.command import taught
 from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
 from ronda.instances.errors import printable
 
+if TYPE_CHECKING:
+    from ronda.formulations.positions.choices import Ways
+
 
 @taught(
     "export",
     "ronda export round.json --out model.mps",
     "ronda export round.json --policy 'milp(elastic=false)' --out model.lp",
+    "ronda export round.json --policy 'milp(placement=exact)' --out exact.mps",
 )
 @round_argument
 @policy_option
@@ -22,11 +27,13 @@ from ronda.instances.errors import printable
 def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> None:
     """Write the mixed-integer program of a ROUND in a format that every solver reads.
 
-    The objective is the one that `ronda solve` reports; resources are in GPUs, watts and joules. A
-    variable is called x(job,pool,GPUs,clock,batch), and is 1 if the job gets that option.
-    `ronda import-solution` makes a plan of what the solver finds.
+    The objective is the one that `ronda solve` reports, in .mps with the other sign: it is
+    minimised there, as some solvers always do. Resources are in GPUs, watts and joules. A variable
+    is called x(job,pool,GPUs,clock,batch), and is 1 if the job gets that option. With
+    milp(placement=exact) the model has the nodes too, and x(i) is way i of those that stand at the
+    head of the file. `ronda import-solution` makes a plan of what the solver finds.
     """
-    from ronda.cli.load import allocation_model
+    from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, refuse_existing, tell
     from ronda.instances.errors import InputError
@@ -37,10 +44,13 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
 
+    from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.model_file import export
 
-    model = allocation_model(round_, policy)
-    export(model, out, _remarks(round_.name, policy))
+    question, milp = milp_question(round_, policy)
+    model = model_of(question, exact=milp.exact)
+    names = _ways(model.ways) if milp.exact else [OPTIONS]
+    export(model, out, [*_head(round_.name, policy, out), *names])
     fields = {
         "out": str(out),
         "round": round_.name,
@@ -53,11 +63,27 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
         tell(f"{out}: {fields['variables']:,} variables, {fields['constraints']:,} constraints")
 
 
-def _remarks(round: str, policy: str) -> list[str]:
-    """Return what a reader of the file needs to know."""
+OPTIONS = "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own."
+
+
+def _head(round: str, policy: str, out: Path) -> list[str]:
+    """Return what a reader of any such file needs to know."""
+    sense = "Minimise minus" if out.suffix == ".mps" else "Maximise"
     return [
         f"ronda: round {printable(round)}, policy {printable(policy)}",
-        "Maximise the objective that `ronda solve` reports for this round.",
-        "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own.",
+        f"{sense} the objective that `ronda solve` reports for this round.",
         "Rows are in GPUs, watts (beyond what is drawn with nothing running) and joules.",
     ]
+
+
+def _ways(found: "Ways") -> list[str]:
+    """Return what each x of the exact model stands for."""
+    case = found.case
+    table = case.table
+    head = "x(i) = 1: the job gets way i, at most one of its own; others cut nodes for it."
+    made = [head, "x(i): job, pool, GPUs, clock, batch, and whether it stays on its nodes"]
+    for i, (row, job, stays) in enumerate(zip(case.rows, case.job, found.stay, strict=True)):
+        words = [printable(table.jobs[job].job.id), str(table.pool[row]), str(table.gpus[row])]
+        words += [f"{table.clock[row]:g}", f"{table.batch[row]:g}", *["stays"] * bool(stays)]
+        made.append(f"x({i}): {', '.join(words)}")
+    return made

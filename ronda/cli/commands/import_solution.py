@@ -42,12 +42,12 @@ def command(
 ) -> int:
     """Make a checked plan of a SOLUTION that any solver found for the exported model of a ROUND.
 
-    `ronda export` writes the model; use the same --policy. A line of SOLUTION has the name of a
-    variable and its value behind it, as HiGHS, SCIP, CBC and Gurobi write them. The plan's gap is
-    to the bound of ronda's own price engine.
+    `ronda export` writes the model; use the same --policy. SOLUTION is the file of HiGHS (raw or
+    pretty), SCIP, CBC or Gurobi: a line has the name of a variable and its value. What breaks a
+    limit of the model is refused. The plan's gap is to the bound of ronda's own price engine.
     """
     from ronda.cli.commands.solve import report
-    from ronda.cli.load import allocation_question
+    from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import refuse_existing
     from ronda.formulations.clock import Deadline
@@ -58,8 +58,9 @@ def command(
 
     refuse_existing(out, force=force)
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
-    question, gap = allocation_question(round_, policy)
-    choice = allocate_by_file(question, solution, Search(gap=gap, deadline=deadline))
+    question, milp = milp_question(round_, policy)
+    search = Search(gap=milp.gap, deadline=deadline)
+    choice = allocate_by_file(question, solution, search, exact=milp.exact)
     plan = to_plan(question, choice, deadline)
     if out is not None:
         write(plan, out)

@@ -56,6 +56,11 @@ class Milp(Optimising):
             known = " or ".join(PLACEMENTS)
             raise InputError("milp: placement", repr(self.placement), known)
 
+    @property
+    def exact(self) -> bool:
+        """Whether options and nodes are chosen together."""
+        return self.placement == "exact"
+
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
@@ -66,7 +71,7 @@ class Milp(Optimising):
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
-        if self.placement == "exact":
+        if self.exact:
             search = search_of(question, self.gap, deadline, self.solver)
             return allocate_on_nodes(question.round, question.table, question.values, search)
         return decide(question, self.gap, deadline, initial, self.solver)

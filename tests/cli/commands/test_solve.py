@@ -13,6 +13,7 @@ from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
+from ronda.solvers.exact import cbc
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "milp", "genetic(generations=3)"])
@@ -132,11 +133,18 @@ def test_explain_says_that_all_is_well(folder, ronda):
 
 
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
-def test_a_solution_of_the_exported_model_is_a_plan(suffix, folder, ronda):
-    """Another run of HiGHS on the file reaches the objective of `solve`; its file is a plan."""
+@pytest.mark.parametrize("placement", ["aggregate", "exact"])
+def test_a_solution_of_the_exported_model_is_a_plan(suffix, placement, folder, ronda):
+    """Another run of HiGHS on the file reaches the objective of `solve`; its file is a plan.
+
+    In .mps it is the other way round.
+    """
     import highspy
 
-    done = ronda("export", "round.json", "--out", f"model.{suffix}", "--json")
+    policy = f"milp(placement={placement},gap=0)"
+    done = ronda(
+        *("export", "round.json", "--policy", policy, "--out", f"model.{suffix}", "--json")
+    )
     assert done.exit_code == 0, done.output
     head = (folder / f"model.{suffix}").read_text().splitlines()[0]
     assert head[1:].startswith(" ronda: round generated-balanced-12-0")
@@ -146,14 +154,79 @@ def test_a_solution_of_the_exported_model_is_a_plan(suffix, folder, ronda):
     assert highs.getNumCol() == json.loads(done.stdout)["variables"]
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    highs.writeSolution(str(folder / "model.sol"), 0)
-    solved = json.loads(ronda("solve", "round.json", "--policy", "milp(gap=0)", "--json").stdout)
-    assert highs.getObjectiveValue() == pytest.approx(solved["objective"], rel=1e-4)
-    done = ronda("import-solution", "round.json", "model.sol", "--out", "plan.json", "--json")
+    highs.writeSolution(str(folder / "model.sol"), 1 if suffix == "mps" else 0)
+    worth = highs.getObjectiveValue() * (-1 if suffix == "mps" else 1)
+    solved = json.loads(ronda("solve", "round.json", "--policy", policy, "--json").stdout)
+    assert worth == pytest.approx(solved["objective"], rel=1e-4)
+    words = ("import-solution", "round.json", "model.sol", "--policy", policy)
+    done = ronda(*words, "--out", "plan.json", "--json")
     found = json.loads(done.stdout)
-    assert (done.exit_code, found["violations"], found["status"]) == (0, 0, "optimal")
-    assert found["objective"] == pytest.approx(highs.getObjectiveValue(), rel=1e-9)
+    assert (done.exit_code, found["violations"]) == (0, 0)
+    assert found["objective"] == pytest.approx(worth, rel=1e-9)
+    if placement == "aggregate":
+        assert found["status"] == "optimal"
     assert ronda("instances", "check", "round.json", "plan.json").exit_code == 0
+
+
+def test_what_an_export_of_the_exact_model_stands_for_is_at_its_head(folder, ronda):
+    """Every way has a line, and the model more than the options' variables."""
+    counts = {}
+    for placement in ("aggregate", "exact"):
+        words = ("--policy", f"milp(placement={placement})", "--out", f"{placement}.lp", "--json")
+        counts[placement] = json.loads(ronda("export", "round.json", *words).stdout)["variables"]
+    text = (folder / "exact.lp").read_text()
+    assert re.search(r"^\\ x\(0\): j\d\d, 0, \d+, [\d.]+, \d+$", text, re.MULTILINE)
+    assert len(re.findall(r"^\\ x\(\d+\): .*, stays$", text, re.MULTILINE)) > 0
+    assert "cut(" in text
+    assert counts["exact"] > counts["aggregate"]
+
+
+@pytest.mark.parametrize("solver", ["cbc", "scip"])
+def test_other_solvers_read_both_files_and_are_read(solver, folder, ronda):
+    """By default, without a word on the sense: the same objective as `solve`'s."""
+    solved = json.loads(ronda("solve", "round.json", "--policy", "milp(gap=0)", "--json").stdout)
+    for suffix in ("mps", "lp"):
+        ronda("export", "round.json", "--out", f"model.{suffix}", "--force")
+        OUTSIDE[solver](folder / f"model.{suffix}", folder / "model.sol")
+        done = ronda("import-solution", "round.json", "model.sol", "--json")
+        found = json.loads(done.stdout)
+        assert (done.exit_code, found["violations"]) == (0, 0)
+        assert found["objective"] == pytest.approx(solved["objective"], rel=1e-6)
+
+
+def by_cbc(model, solution):
+    """Let the program CBC solve a file."""
+    words = [model, "solve", "solution", solution]
+    subprocess.run([cbc.executable(), *words], check=True, capture_output=True)
+
+
+def by_scip(model, solution):
+    """Let SCIP solve a file."""
+    from pyscipopt import Model
+
+    scip = Model()
+    scip.hideOutput()
+    scip.readProblem(str(model))
+    scip.optimize()
+    scip.writeBestSol(str(solution))
+
+
+OUTSIDE = {"cbc": by_cbc, "scip": by_scip}
+
+
+def test_solutions_that_break_a_limit_are_refused_by_its_name(folder, ronda):
+    """Two options of one job; several jobs of 32 GPUs each on 40."""
+    ronda("export", "round.json", "--out", "model.lp")
+    names = re.findall(r"x\(j\d\d,[^ ]*\)", (folder / "model.lp").read_text())
+    own = [name for name in dict.fromkeys(names) if name.startswith("x(j01,")]
+    wide = [name for name in dict.fromkeys(names) if re.match(r"x\(j\d\d,0,32,1,", name)]
+    assert len(wide) > 1
+    for chosen, row in ((own[:2], "row one_option[j01]: found 2 with x[j01,"), (wide, "row ")):
+        (folder / "bad.sol").write_text("".join(f"{name} 1\n" for name in chosen))
+        done = ronda("import-solution", "round.json", "bad.sol", "--out", "plan.json")
+        assert (done.exit_code, (folder / "plan.json").exists()) == (2, False)
+        assert row in done.stderr
+        assert "expected at most" in done.stderr
 
 
 def test_a_poor_solution_is_not_called_optimal(folder, ronda):
@@ -165,6 +238,8 @@ def test_a_poor_solution_is_not_called_optimal(folder, ronda):
     found = json.loads(done.stdout)
     assert (done.exit_code, found["running"], found["status"]) == (0, 1, "feasible")
     assert found["gap"] > 0.1
+    said = ronda("import-solution", "round.json", "poor.sol").stdout
+    assert f"poor.sol, which says 1; its values are worth {found['objective']:g}" in said
     done = ronda("import-solution", "round.json", "round.json")
     assert done.exit_code == 2
     assert "ronda export" in done.stderr
