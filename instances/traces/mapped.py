@@ -93,7 +93,7 @@ def read_mapped(
         cells = f"other cells than the {table.frame.shape[1]} of the header"
         dropped[f"{cells} (row {table.broken[0]})"] = len(table.broken)
     if nodes is None:
-        nodes = _fitting(frame, machine.gpus, share or 1.0)
+        nodes = _fitting(frame, machine.gpus, share or 1.0, str(path))
     frame, large = passing(frame, _too_large(frame, nodes, machine.gpus))
     dropped.update(large)
     if frame.empty:
@@ -269,10 +269,19 @@ def span_s(frame: pd.DataFrame) -> float:
     return max(1.0, float(np.ptp(frame.submit_s))) if len(frame) else 1.0
 
 
-def _fitting(frame: pd.DataFrame, gpus: int, share: float) -> int:
-    """Return the nodes of so many GPUs that make the load at most `share`, and hold every job."""
+def _fitting(frame: pd.DataFrame, gpus: int, share: float, path: str) -> int:
+    """Return the nodes of so many GPUs that make the load at most `share`, and hold every job.
+
+    InputError, naming the largest job, if no cluster has as many.
+    """
     wide = int(frame.num_gpus.max()) if len(frame) else 0
-    return max(1, round(asked_s(frame) / (span_s(frame) * share * gpus)), -(-wide // gpus))
+    nodes = max(1, round(asked_s(frame) / (span_s(frame) * share * gpus)), -(-wide // gpus))
+    if nodes > limits().nodes or nodes * gpus > limits().gpus:
+        most = frame.iloc[int(np.argmax(frame.num_gpus * frame.duration_s))]
+        found = f"{most.num_gpus:g} GPUs for {most.duration_s:g} s"
+        expected = f"less, or --nodes: for the load it would take {nodes:,} nodes"
+        raise InputError(f"{path}, row {most['row']}", found, expected)
+    return nodes
 
 
 def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -> Reasons:

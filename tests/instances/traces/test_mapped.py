@@ -302,6 +302,12 @@ def test_one_odd_number_changes_no_other_job(tmp_path, odd, column):
     assert (found.dropped.total(), found.instance.cluster.gpus) == (1, 8)
 
 
+def test_a_job_that_no_cluster_could_hold_is_named(tmp_path):
+    """One row asks for 4e9 GPU-seconds in a second: 2,000 times more GPUs than there may be."""
+    with pytest.raises(InputError, match="row 3: found 1 GPUs for 4e\\+09 s; expected less, or"):
+        read(tmp_path, "t,n,d\n0,1,9\n1,1,4e9\n", PLAIN, nodes=None)
+
+
 def test_what_is_not_read_is_named(tmp_path):
     """A column may say what changes everything."""
     assert read(tmp_path, "t,n,d,e,f\n0,1,9,1,2\n", f"{PLAIN},user=e").unread == ("f",)

@@ -26,6 +26,7 @@ def test_a_series_is_read(tmp_path):
         (GOOD + "2020-09-01 00:25:00,4,5\n", "row 4, time: .*expected steps of 600 s"),
         (GOOD.replace("2020-09-01 00:00:00", "01/02/2020"), "row 2, time"),
         (GOOD + "2020-09-01 00:21:00,4,5\n" + LATER, "row 4, time"),
+        (GOOD.replace("00:10", "00:11") + "2020-09-01 00:20:00,4,5\n" + LATER, "row 3, time"),
         (GOOD.replace("4,5", "6,5"), "row 3, running: found '6'; expected at most the total"),
         (GOOD.replace("4,5", "4,1e300"), "row 3, total: found '1e300'; expected at most"),
         ("\n".join(GOOD.splitlines()[:2]), "1 row; expected at least two"),
