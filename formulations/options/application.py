@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -38,17 +39,22 @@ class PoolShape:
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
-        """GPU counts to offer: powers of two in the largest node, then node x powers of two.
+        """GPU counts to offer: powers of two in the largest node, its halves, then doubled nodes.
 
+        Halves are halved again; those of an odd number are the two whole ones next to it.
         In equal nodes whose size is a power of two, jobs of these sizes always fit side by side
         when their GPUs do (placed in descending order): the buddy property.
         """
         whole, most = self.pool.gpus_per_node, self.pool.gpus  # of these some may be out of service
-        counts = [2**k for k in range(whole.bit_length()) if 2**k < whole and 2**k <= most]
-        while whole <= self.pool.gpus:
-            counts.append(whole)
+        counts = {2**k for k in range(whole.bit_length())}
+        part = whole
+        while part > 1:
+            counts |= {part // 2, -(-part // 2)}
+            part //= 2
+        while whole <= most:
+            counts.add(whole)
             whole *= 2
-        return tuple(counts)
+        return tuple(sorted(n for n in counts if n <= most))
 
 
 @per_record(maxsize=64)
@@ -77,10 +83,38 @@ class Application:
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
-        """GPU counts to offer, ascending: the pool's, or those of the rates handed over."""
-        if self.rated is None:
+        """GPU counts to offer, ascending: the pool's, or those of the rates handed over.
+
+        Where one of the pool's was not measured, those that were stand in for it, up to the next.
+        """
+        model, most = model_of(self.profile, self.shape.pool.gpu_type), self.shape.pool.gpus
+        if isinstance(model, Rated):
+            return tuple(n for n in sorted(set(model.gpus)) if n <= most)
+        if not isinstance(model, Tabular):
             return self.shape.ladder
-        return tuple(n for n in sorted(set(self.rated.gpus)) if n <= self.shape.pool.gpus)
+        pairs = zip(model.gpus, model.nodes, strict=True)
+        known = {n for n, nodes in pairs if n <= most and nodes == self.shape.nodes(n)}
+        counts = set[int]()
+        for n, after in pairwise((*self.shape.ladder, most + 1)):
+            counts |= {n} if n in known else {k for k in known if n < k < after}
+        return tuple(sorted(counts))
+
+    def limits(self, job: Job) -> tuple[int, int]:
+        """Return the fewest and the most GPUs of a job; a rigid profile has what was asked for."""
+        if self.rigid:
+            return job.gpus, job.gpus
+        return job.min_gpus or job.gpus, job.max_gpus or job.gpus
+
+    def sizes(self, job: Job) -> tuple[int, ...]:
+        """Return the GPU counts that a job may choose from, ascending.
+
+        What its user asked for, its fewest and its most GPUs, or the pool's if these are less, and
+        what the ladder has between.
+        """
+        low, high = self.limits(job)
+        most = min(high, self.shape.pool.gpus)
+        named = {low, job.gpus, most, *self.ladder}
+        return tuple(sorted(n for n in named if low <= n <= most))
 
     def batch(self, job: Job) -> float:
         """Return the global batch that a job's user chose, or the profile's base batch."""

@@ -48,11 +48,10 @@ def build(
 ) -> OptionTable:
     """Return all options of a round's live jobs.
 
-    Elastic jobs may take the pool's ladder of GPU counts (powers of two in a node, then node size
-    times powers of two) within their limits, or what the user asked for; every clock of the GPU
-    type; and the profile's batches. Where watts matter, a batch that is slower and draws less has a
-    row beside the fastest one; where they do not, the fastest stands for all. A rigid profile has
-    its requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
+    Elastic jobs may take the GPU counts of `Application.sizes`, every clock of the GPU type, and
+    the profile's batches. Where watts matter, a batch that is slower and draws less has a row
+    beside the fastest one; where they do not, the fastest stands for all. A rigid profile has its
+    requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
     batch, at full efficiency. Of rates that were handed over each row is an option. Options are
     assumed to use the fewest nodes that hold their GPUs.
     Where the pool has several racks and the profile says what crossing them costs, GPUs of several
@@ -156,12 +155,9 @@ def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]
     job, batches = like.job, of.profile.batches
     if not free or like.noise is None or not batches:
         batches = (of.batch(job),)
-    counts = {job.gpus} if job.gpus <= of.shape.pool.gpus else set[int]()
-    if free:
-        low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
-        counts.update(n for n in of.shape.ladder if low <= n <= high)
+    asked = (job.gpus,) if job.gpus <= of.shape.pool.gpus else ()
     clocks = of.shape.pool.gpu_type.clocks if free else (1.0,)
-    return Terms(clocks, batches, tuple(sorted(counts)), *flags)
+    return Terms(clocks, batches, of.sizes(job) if free else asked, *flags)
 
 
 def _with_current(

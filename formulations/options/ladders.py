@@ -1,5 +1,6 @@
 """The GPU counts that a job may climb, at full clock: what greedy elastic policies step through."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,7 +10,7 @@ from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.arrays import Floats
-from ronda.instances.job import Job, JobState
+from ronda.instances.job import JobState
 from ronda.instances.round import Round
 
 
@@ -57,8 +58,7 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     """Return the ladders of all movable jobs at their own batch, in order of submission.
 
     Jobs that no pool suits are left out. With `every` a job may take any count within its limits;
-    else powers of two (the pool's ladder), or, where none of these lies within the limits, what
-    the user asked for. A rigid profile has its requested count only.
+    else those of `Application.sizes`. A rigid profile has its requested count only.
     """
     homes, found = Homes(round), []
     for state in movable(round):
@@ -77,31 +77,17 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
 def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
     """Return a job's ladder in one pool."""
     batch = of.batch(state.job)
-    low, high = gpu_limits(of, state.job)
-    gpus, speed = _speeds(of, (low, high, state.job.gpus), batch, every)
+    low, high = of.limits(state.job)
+    sizes = range(low, min(high, of.shape.pool.gpus) + 1) if every else of.sizes(state.job)
+    gpus, speed = _speeds(of, sizes, batch)
     rate = of.worth(state.noise, batch) * speed
     return Ladder(state, of.shape.index, gpus, (batch,) * len(gpus), tuple(rate.tolist()))
 
 
-def gpu_limits(of: Application, job: Job) -> tuple[int, int]:
-    """Return the fewest and the most GPUs of a job; a rigid profile has what was asked for."""
-    if of.rigid:
-        return job.gpus, job.gpus
-    return job.min_gpus or job.gpus, job.max_gpus or job.gpus
-
-
 @lru_cache(maxsize=512)
-def _speeds(
-    of: Application, limits: tuple[int, int, int], batch: float, every: bool
-) -> tuple[tuple[int, ...], Floats]:
-    """Return the counts with a speed, and samples per second (rigid: 1) at each of them."""
-    shape, (low, high, asked) = of.shape, limits
-    high = min(high, shape.pool.gpus)
-    counts = np.arange(low, high + 1)
-    if not every:
-        counts = counts[np.isin(counts, of.ladder)]
-        if not len(counts) and asked <= high:
-            counts = np.array([asked])
+def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[int, ...], Floats]:
+    """Return the sizes with a speed, and samples per second (rigid: 1) at each of them."""
+    shape, counts = of.shape, np.array(sizes, dtype=np.int64)
     nodes = -(-counts // shape.pool.gpus_per_node)
     way = (shape.pool.gpu_type, counts, nodes, batch, 1.0, shape.pool.racks)
     speed = samples_per_s(of.profile, *way)

@@ -38,9 +38,8 @@ from ronda.instances.job import Job
 class Terms(NamedTuple):
     """What jobs that choose from a grid together have in common.
 
-    Clock fractions (ascending), global batches, GPU counts (those of the ladder within the jobs'
-    limits, and what was asked for), and whether dominated rows are dropped (`prune`) and watts
-    matter in that (`mind_power`).
+    Clock fractions (ascending), global batches, GPU counts (`Application.sizes`, or what was asked
+    for), and whether dominated rows are dropped (`prune`) and watts matter in that (`mind_power`).
     """
 
     clocks: tuple[float, ...]

@@ -23,6 +23,9 @@ UNTOLD = "speed not known yet"
 OWN = ("work", "work_sd", "rates", "application")
 """What a host may say of a job beside the fields of a `Job`."""
 
+COUNTS = ("gpus", "min_gpus", "max_gpus")
+"""Fields that name GPU counts."""
+
 Record = TypeVar("Record")
 
 FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"))
@@ -59,11 +62,20 @@ def given_jobs(
         for name, row in zip(ids, rows, strict=True)
         if row.get("rates") is not None and name not in told
     }
-    speeds = {**told, **tables(host, rates)}
+    speeds = {**told, **tables(host, rates, named_counts(rows))}
     return [
         _given(row, place_of(k, row), profiles, speeds.get(name))
         for k, (row, name) in enumerate(zip(rows, ids, strict=True))
     ]
+
+
+def named_counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Return by id the GPU counts that the fields of jobs name; those that are none are passed."""
+    found = {}
+    for row in rows:
+        values = [plain(row.get(field)) for field in COUNTS]
+        found[str(row.get("id", ""))] = [n for n in values if isinstance(n, int) and n >= 1]
+    return found
 
 
 def place_of(k: int, row: Mapping[str, Any]) -> str:

@@ -9,7 +9,13 @@ from ronda.instances.errors import InputError
 from ronda.instances.profile import Profile
 from ronda.instances.rules.problem import show
 from ronda.solvers.embedding.held import placement_of
-from ronda.solvers.embedding.jobs import given_jobs, refuse_odd, unknown_profile
+from ronda.solvers.embedding.jobs import (
+    COUNTS,
+    given_jobs,
+    named_counts,
+    refuse_odd,
+    unknown_profile,
+)
 from ronda.solvers.embedding.live import Live, at_rates, live, progressed, runs_on, stopped
 from ronda.solvers.embedding.plain import plain, rows_of
 from ronda.solvers.embedding.rates import Host
@@ -73,7 +79,8 @@ class Reader:
     def measure(self, state: State, measured: object) -> list[Seen]:
         """Read new rates; return the steps that were measured."""
         steps, tables = _steps(measured)
-        for job, speeds in told_rates(self._host, tables).items():
+        rows = [{f: getattr(of.job, f) for f in ("id", *COUNTS)} for of in state.jobs.values()]
+        for job, speeds in told_rates(self._host, tables, named_counts(rows)).items():
             of = _known(state, job, "measured")
             cluster = self.settings.cluster
             state.jobs[job] = at_rates(of, speeds, cluster, self._untold, state.now_s)

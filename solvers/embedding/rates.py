@@ -13,7 +13,7 @@ A job's rates are any of
 A rate of 0 says that the job cannot run so.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +37,8 @@ Tables = dict[str, Rated]
 """By name of GPU type."""
 
 Ladder = str | Sequence[int]
-"""GPU counts that a callable is asked for: ``"pool"`` for powers of two within a node and then
-whole nodes, ``"all"`` for every count, or the counts themselves."""
+"""GPU counts that a callable is asked for: ``"pool"`` for powers of two and halves of a node, then
+whole nodes, and what the job's own fields name; ``"all"`` for every count; or the counts."""
 
 
 class Ways(NamedTuple):
@@ -80,12 +80,15 @@ class Host:
             raise InputError("ladder", show(ladder), '"pool", "all" or GPU counts')
         self.every = ladder == "all"
 
-    def ladder(self, kind: str) -> list[int]:
-        """Return the GPU counts to ask for on a GPU type."""
+    def ladder(self, kind: str, named: Iterable[int]) -> list[int]:
+        """Return the GPU counts to ask for on a GPU type; a job's fields may have `named` some."""
         shape = self.shapes[kind]
+        most = shape.pool.gpus
         if self._counts is not None:
-            return [n for n in self._counts if n <= shape.pool.gpus]
-        return list(range(1, shape.pool.gpus + 1)) if self.every else list(shape.ladder)
+            return [n for n in self._counts if n <= most]
+        if self.every:
+            return list(range(1, most + 1))
+        return sorted({*shape.ladder, *(min(n, most) for n in named)})
 
     def fewest(self, kind: Rows, gpus: Floats) -> Floats:
         """Return the fewest nodes that hold GPUs of a type (an index)."""
@@ -93,12 +96,17 @@ class Host:
         return np.asarray(np.ceil(gpus / np.array(largest, dtype=float)[kind]))
 
 
-def tables(host: Host, given: Mapping[str, Rates]) -> dict[str, Tables]:
-    """Return the tables of jobs, by id; InputError names the job and the column."""
+def tables(
+    host: Host, given: Mapping[str, Rates], named: Mapping[str, Sequence[int]]
+) -> dict[str, Tables]:
+    """Return the tables of jobs, by id; InputError names the job and the column.
+
+    `named` has the GPU counts, by job, that its fields name.
+    """
     parts = [
         part
         for index, (job, rates) in enumerate(given.items())
-        for part in _ways(host, index, rates, f"rates of job {job!r}")
+        for part in _ways(host, index, rates, f"rates of job {job!r}", named.get(job, ()))
     ]
     found = _tables(host, list(given), _joined(parts)) if parts else {}
     for job in given:
@@ -116,11 +124,16 @@ def tables_of(host: Host, given: object) -> dict[str, Tables]:
 
 
 def _ways(
-    host: Host, index: int, rates: Rates, place: str, kind: int | None = None
+    host: Host,
+    index: int,
+    rates: Rates,
+    place: str,
+    named: Sequence[int],
+    kind: int | None = None,
 ) -> Iterator[Ways]:
     """Yield the rows of one job, all on a GPU type (its index), or on those that they name."""
     if callable(rates):
-        rates = _sampled(host, rates)
+        rates = _sampled(host, rates, named)
     if not is_frame(rates) and isinstance(rates, Mapping):
         if not rates:
             raise InputError(place, "no rates", "some, or None: not known yet")
@@ -128,7 +141,8 @@ def _ways(
             for name, each in rates.items():
                 if name not in host.types:
                     raise InputError(place, f"GPU type {show(name)}", one_of(host.names))
-                yield from _ways(host, index, each, f"{place} on {name}", host.names.index(name))
+                on = f"{place} on {name}"
+                yield from _ways(host, index, each, on, named, host.names.index(name))
             return
         if not any(isinstance(key, str) for key in rates):
             rates = _by_key(rates, place)
@@ -138,11 +152,13 @@ def _ways(
     yield _of_columns(host, job, columns, place, kind)
 
 
-def _sampled(host: Host, rates: Callable[[int, int, str], Answer]) -> dict[str, Sequence[Any]]:
+def _sampled(
+    host: Host, rates: Callable[[int, int, str], Answer], named: Sequence[int]
+) -> dict[str, Sequence[Any]]:
     """Ask for every way of the ladder on the fewest nodes, and on one more."""
     rows: list[tuple[int, int, float, float, str]] = []
     for kind, shape in host.shapes.items():
-        for gpus in host.ladder(kind):
+        for gpus in host.ladder(kind, named):
             fewest = shape.nodes(gpus)
             for nodes in range(fewest, min(fewest + 1, gpus, shape.pool.nodes) + 1):
                 answer = rates(gpus, nodes, kind)

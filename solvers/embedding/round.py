@@ -9,7 +9,13 @@ from ronda.instances.job import Costs, Job, JobState
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
 from ronda.solvers.embedding.held import held, placement_of
-from ronda.solvers.embedding.jobs import given_jobs, refuse_odd, shown, unknown_profile
+from ronda.solvers.embedding.jobs import (
+    given_jobs,
+    named_counts,
+    refuse_odd,
+    shown,
+    unknown_profile,
+)
 from ronda.solvers.embedding.plain import is_frame, plain, rows_of
 from ronda.solvers.embedding.rates import Host, Ladder, Tables, tables, tables_of
 
@@ -70,7 +76,8 @@ def make_round(
     """
     host, shared = Host(cluster, ladder), dict(profiles or {})
     rows = rows_of(jobs, "jobs")
-    made = given_jobs([_without_state(row) for row in rows], host, shared, told_rates(host, rates))
+    told = told_rates(host, rates, named_counts(rows))
+    made = given_jobs([_without_state(row) for row in rows], host, shared, told)
     untold = unknown_profile(cluster)
     number = {name: k for k, name in enumerate(node_names)}
     known, states = dict[str, Profile](), list[JobState]()
@@ -92,14 +99,17 @@ def make_round(
     )
 
 
-def told_rates(host: Host, rates: object) -> dict[str, Tables]:
-    """Return the tables of all jobs, from rates by id or columns with one named ``job``."""
+def told_rates(host: Host, rates: object, named: Mapping[str, Sequence[int]]) -> dict[str, Tables]:
+    """Return the tables of all jobs, from rates by id or columns with one named ``job``.
+
+    `named` has the GPU counts, by id, that fields of jobs name.
+    """
     if rates is None:
         return {}
     by_column = is_frame(rates) or (isinstance(rates, Mapping) and "job" in rates)
     if by_column or not isinstance(rates, Mapping):
         return tables_of(host, rates)
-    return tables(host, {str(k): v for k, v in rates.items() if v is not None})
+    return tables(host, {str(k): v for k, v in rates.items() if v is not None}, named)
 
 
 def _without_state(row: Mapping[str, Any]) -> dict[str, Any]:

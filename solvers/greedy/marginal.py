@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable, running_rows
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 
 ROUNDING = 1e-9
 """Sums in another order differ by rounding."""
@@ -32,18 +32,22 @@ class Ladder:
 def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     """Return the steps of all jobs.
 
-    GPUs are powers of two, but for jobs that have no such option. Of several rows with the same
-    pool, GPUs and clock (other batches, or what the job runs on) only the soonest complete counts.
+    GPUs are powers of two, of one GPU or of a node, and the job's fewest and most; jobs that have
+    no such power have all sizes. Of several rows with the same pool, GPUs and clock (other batches,
+    or what the job runs on) only the soonest complete counts.
     A job starts on its fewest GPUs, in the pool that it is in or else where it needs least energy,
     at the clock of least energy: below it a lower clock costs time and energy.
 
     The table is best built without pruning: a step then leads to the very next level. `left_s` and
     `energy_j` (K,) are seconds and joules until the job is complete.
     """
-    two = (table.gpus & (table.gpus - 1)) == 0
+    whole = np.array([pool.gpus_per_node for pool in table.pools])
+    nodes, rest = np.divmod(table.gpus, whole[table.pool])
+    size = np.where(rest == 0, nodes, table.gpus)
+    two = (size & (size - 1)) == 0
     some = np.zeros(len(table.jobs), dtype=bool)
     some[table.job[two]] = True
-    rows = np.flatnonzero(two | ~some[table.job])
+    rows = np.flatnonzero(two | ~some[table.job] | _at_an_end(table))
     place = table.job[rows] * len(table.pools) + table.pool[rows]
     (gpus, sizes), (clock, levels) = _ranks(table.gpus[rows]), _ranks(table.clock[rows])
     cell = (place * sizes + gpus) * levels + clock
@@ -59,6 +63,14 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     _link(up[0], rows[kept], (turned // sizes)[kept])
     kept = np.sort(kept)
     return Ladder(*_starts(table, rows[kept], left_s, energy_j), up)
+
+
+def _at_an_end(table: OptionTable) -> Mask:
+    """Return (K,) whether a row has the fewest or the most GPUs of its job's."""
+    least, most = np.full(len(table.jobs), np.iinfo(np.int64).max), np.zeros(len(table.jobs))
+    np.minimum.at(least, table.job, table.gpus)
+    np.maximum.at(most, table.job, table.gpus)
+    return np.asarray((table.gpus == least[table.job]) | (table.gpus == most[table.job]))
 
 
 def _ranks(column: NDArray[np.generic]) -> tuple[Rows, int]:

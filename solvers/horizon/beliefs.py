@@ -18,6 +18,7 @@ Watts are those of the profiles while GPUs compute: a GPU that synchronises draw
 long it does is learnt. So no plan draws more than it says.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
@@ -27,6 +28,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.models.measured import Measured, Way
+from ronda.formulations.options.application import pool_shapes
 from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, within
 from ronda.formulations.prediction.speeds import believed, carried
 from ronda.instances.cluster import GpuType
@@ -247,12 +249,17 @@ class Beliefs:
         return shown
 
     def _most_gpus(self, round: Round, job: Job) -> int:
-        """Return the most GPUs that a job may grow to, beyond what its user asked for."""
-        known = (
-            self._measured.get((job.profile, name))
-            for name in round.profiles[job.profile].throughput
-        )
-        return max(2 * each.most_gpus if each is not None else 0 for each in known)
+        """Return the most GPUs that a job may grow to, beyond what its user asked for.
+
+        Twice the most that were measured, or less: what a pool's ladder has.
+        """
+        most = 0
+        for shape in pool_shapes(round.cluster):
+            known = self._measured.get((job.profile, shape.pool.gpu_type.name))
+            if known is not None:
+                step = bisect_right(shape.ladder, 2 * known.most_gpus)
+                most = max((most, *shape.ladder[:step]))
+        return most
 
     def _profile(self, profile: Profile, lowest: Mapping[str, float]) -> Profile:
         """Return a profile with the speeds that are believed, and the most that it may draw.

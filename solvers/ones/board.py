@@ -10,7 +10,6 @@ from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import REQUESTS
 from ronda.formulations.options.application import Application, application_of, applications
-from ronda.formulations.options.ladders import gpu_limits
 from ronda.formulations.placement.nodes import Placement
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, JobState, Option
@@ -56,7 +55,7 @@ class Ways:
         that its user asked for, if its profile knows a speed there.
         """
         job = self.state.job
-        low, high = gpu_limits(self.of, job)
+        low, high = self.of.limits(job)
         scaled = self.state.noise is not None and bool(self.of.profile.batches)
         batch = None if scaled else self.of.batch(job)
         return _sizes(self.of, low, max(low, min(high, REQUESTS * job.gpus)), batch)

@@ -39,7 +39,7 @@ class PolluxLike(Clocked):
     (throughput x statistical efficiency at the best batch) over that of a fair share of the GPUs,
     times nodes per GPU, and ``f_j = max(age - delay n, 0) / (age + delay)`` after n restarts for
     whatever differs from what the job runs on. A first start is no restart here: f_j = 1. GPU
-    counts are powers of two.
+    counts are those of `Application.sizes`.
 
     The jobs' values are climbed along their concave hulls, the steepest step of all jobs first,
     which is optimal but for the last GPUs; these go to the best steps that still fit.

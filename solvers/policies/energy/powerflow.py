@@ -124,10 +124,10 @@ class Powerflow(MarginalGreedy):
     by predicted throughput and energy under a budget; network packing and buddy allocation avoid
     fragmentation. **From a third party's port** (chikoneuru/hasagi-parallelism): the priority
     above, that a step which costs no energy goes first, and that climbing ends when GPUs or budget
-    do. **Ours**: powers of two, steps to the next clock level, the clock of least energy to start
-    at, the order in which jobs are admitted, the second climb from what runs, the budget as mean
-    power over the round's window, and that empty nodes are powered off by what a watt earns on
-    average.
+    do. **Ours**: powers of two (see `ladder`), steps to the next clock level, the clock of least
+    energy to start at, the order in which jobs are admitted, the second climb from what runs, the
+    budget as mean power over the round's window, and that empty nodes are powered off by what a
+    watt earns on average.
 
     The ratio of relative changes does not see how long a job is: it evens out logarithms of JCTs.
     `powerflow-prices` counts seconds.

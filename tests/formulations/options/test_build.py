@@ -17,7 +17,7 @@ from ronda.formulations.options.table import CLUSTER, NODE, RACK, option, rivals
 from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
-from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
+from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid, Tabular
 from ronda.instances.round import Round
 
 V100 = GpuType(name="V100", memory_gib=16, idle_w=30.0, clocks=(0.5, 0.75, 1.0))
@@ -102,11 +102,49 @@ def test_limits_of_the_job_hold():
     assert counts(build(snapshot(state), prune=False), clock=1.0) == [2, 3, 4]
 
 
-def test_ladder_of_other_node_sizes():
-    """Nodes of 6: 1, 2, 4, 6, then 12 and 24 of 30 GPUs."""
-    on = cluster((5, 6, "V100", "default"))
+def test_sizes_that_a_job_names_are_offered():
+    """In nodes of 4 a job of 5 to 11 that asks for 7 may have just these, and 8."""
+    state = waiting(gpus=7, min_gpus=5, max_gpus=11)
+    assert counts(build(snapshot(state), prune=False), clock=1.0) == [5, 7, 8, 11]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size", "ladder"),
+    [
+        # Halves of 6: 3, then 1 and 2; of 10: 5, then 2 and 3; of 7: 3 and 4, then 1 and 2.
+        (5, 6, [1, 2, 3, 4, 6, 12, 24, 30]),
+        (1, 10, [1, 2, 3, 4, 5, 8, 10]),
+        (1, 7, [1, 2, 3, 4, 7]),
+        (3, 4, [1, 2, 4, 8, 12]),
+    ],
+)
+def test_ladder_of_other_node_sizes(nodes, size, ladder):
+    """Powers of two and halves of a node, doubled nodes, and the pool as it is below the limit."""
+    on = cluster((nodes, size, "V100", "default"))
     table = build(snapshot(waiting(min_gpus=1, max_gpus=64), on=on), prune=False)
-    assert counts(table, clock=1.0) == [1, 2, 4, 6, 12, 24]
+    assert counts(table, clock=1.0) == ladder
+
+
+@pytest.mark.parametrize(
+    ("measured", "sizes"),
+    [
+        (((3, 1),), [3]),  # the only one, and odd
+        (((1, 1), (2, 1), (3, 1), (4, 1)), [1, 2, 4]),  # all of the ladder: 3 adds nothing
+        (((1, 1), (3, 1), (6, 2), (7, 2), (12, 3)), [1, 3, 6, 7, 12]),  # for 2; for 4; for 8
+        (((2, 2), (3, 1)), [3]),  # 2 were measured on two nodes alone, and fit on one
+    ],
+)
+def test_measured_sizes_stand_in_for_those_that_were_not(measured, sizes):
+    """Of four nodes of 4 GPUs: 1, 2, 4, 8, 16; what lies between two stands in for the first."""
+    gpus, nodes = zip(*measured, strict=True)
+    ones = (1.0,) * len(gpus)
+    table = Tabular(
+        gpus=gpus, nodes=nodes, local_batch=tuple(32.0 / n for n in gpus), step_s=ones, sync_s=ones
+    )
+    profile = Profile(name="elastic", throughput={"V100": table}, base_batch=32.0)
+    state = waiting(gpus=gpus[0], min_gpus=1, max_gpus=16)
+    round_ = msgspec.structs.replace(snapshot(state), profiles={"elastic": profile})
+    assert counts(build(round_, prune=False), clock=1.0) == sizes
 
 
 def test_pool_of_unequal_nodes_uses_its_largest_nodes_first():
@@ -473,7 +511,7 @@ def test_requests_one_by_one_have_the_rows_of_requests_together(monkeypatch):
 
 
 def test_only_gpus_in_service_are_offered():
-    """Of four nodes of 4 GPUs all but 3 GPUs are out: 1 and 2 are left; without any, none."""
+    """Of four nodes of 4 GPUs all but 3 GPUs are out: 1 to 3 are left; without any, none."""
     counts = {}
     for in_service in (3, 0):
         out = ((0, 4), (1, 4), (2, 4), (3, 4 - in_service))
@@ -481,4 +519,4 @@ def test_only_gpus_in_service_are_offered():
             snapshot(waiting(gpus=4, min_gpus=1), on=msgspec.structs.replace(V100S, out=out))
         )
         counts[in_service] = sorted(set(table.gpus.tolist()))
-    assert counts == {3: [1, 2], 0: []}
+    assert counts == {3: [1, 2, 3], 0: []}

@@ -7,7 +7,7 @@ from ronda.instances import generate
 
 
 def test_counts_and_rates_are_those_of_the_jobs_own_batch():
-    """Every count within the job's limits, or powers of two; all with a speed."""
+    """Every count within the job's limits, or powers of two and what it names; all with a speed."""
     round_ = generate.round(jobs=12, severity="loose", seed=1)
     for every in (True, False):
         for ladder in own_batch_ladders(round_, every=every):
@@ -17,8 +17,9 @@ def test_counts_and_rates_are_those_of_the_jobs_own_batch():
             assert list(ladder.gpus) == sorted(set(ladder.gpus))
             assert set(ladder.batch) == {job.batch or profile.base_batch}
             assert min(ladder.rate) > 0
-            if not every and high > 1:
-                assert all(n & (n - 1) == 0 for n in ladder.gpus)
+            if not every:
+                named = {low, job.gpus, high}
+                assert all(n & (n - 1) == 0 or n in named for n in ladder.gpus)
 
 
 def test_jobs_that_may_not_be_stopped_have_none():

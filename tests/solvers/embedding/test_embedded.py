@@ -105,6 +105,14 @@ def test_a_speed_that_is_not_known_becomes_known():
     assert found.decide().resize["a"].gpus == 24
 
 
+def test_a_callable_is_measured_at_the_counts_that_a_job_names():
+    """Alone, a job of 3 to 5 GPUs has 5, which the ladder of 1, 2, 4, 8 lacks."""
+    found = host()
+    found.update(added=[{"id": "a", "gpus": 3, "min_gpus": 3, "max_gpus": 5, "work": 1e3}])
+    found.update(now_s=1.0, measured={"a": lambda gpus, nodes, kind: float(gpus)})
+    assert found.decide().start["a"].gpus == 5
+
+
 def test_sizes_are_learnt_from_jobs_alike():
     """Two of the application took 100; a third one is believed to."""
     found = host()

@@ -69,6 +69,21 @@ def test_every_form_of_rates_gives_the_same_table(form):
     assert ronda.check(round_, plan) == []
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_callable_is_asked_for_the_counts_that_a_job_names(at_once):
+    """Beside the ladder of 24 GPUs: 5, 7, and for at most 99 all 24; but counts given are all."""
+
+    def speed(gpus, nodes, kind):
+        return float(gpus)
+
+    row = {"id": "a", "gpus": 7, "min_gpus": 5, "max_gpus": 99}
+    given = {"rates": {"a": speed}} if at_once else {}
+    row = row if at_once else row | {"rates": speed}
+    asked = [rated(ronda.make_round(CLUSTER, [row], **given)).gpus]
+    asked.append(rated(ronda.make_round(CLUSTER, [row], ladder=(7, 8), **given)).gpus)
+    assert [sorted(set(gpus)) for gpus in asked] == [[1, 2, 4, 5, 7, 8, 16, 24], [7, 8]]
+
+
 def test_all_tables_at_once_by_a_column_of_jobs():
     """Jobs come in any order, from a frame too; a missing cell is a field left out."""
     jobs = pd.DataFrame(
