@@ -23,10 +23,12 @@ class Capability(Flag):
     SLEEPS = auto()  # it powers nodes off and wakes them
     OBJECTIVE = auto()  # its plans carry an objective that others can be compared on
     PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
+    ARRAYS = auto()  # it decides which jobs share GPUs; others see each array as one job
 
 
-OPTIMISING = ~Capability.NONE
-"""Policies that optimise an objective over all options of a round, by its prices, can do it all."""
+OPTIMISING = ~Capability.ARRAYS
+"""Policies that optimise an objective over all options of a round, by its prices, can do all but
+that."""
 
 
 @runtime_checkable

@@ -12,13 +12,13 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
-from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.formulations.sleeping.standby import woken
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
+from ronda.solvers.greedy.as_one import AsOne, seen_by
 from ronda.solvers.greedy.room import Room
 
 RESERVE_S, RESERVE_PER_JOB_S, MOST_RESERVED = 0.002, 2e-5, 0.1
@@ -35,7 +35,8 @@ Method = TypeVar("Method", bound=Callable[..., Plan])
 def in_time(decide: Method) -> Method:
     """Decorate `Policy.plan`: cut short at the deadline, it answers with an earlier stage.
 
-    No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these.
+    No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these; an array
+    counts as it is seen (`ronda.solvers.greedy.as_one`).
     """
 
     @wraps(decide)
@@ -48,14 +49,16 @@ def in_time(decide: Method) -> Method:
         initial: Plan | None = None,
     ) -> Plan:
         deadline = Deadline.of(deadline)
+        seen = seen_by(self, round)
+        round, initial = seen.round, initial and seen.shown(initial)
         try:
             with ending(deadline.end - _reserved_s(round, deadline)):
                 made = decide(self, round, deadline=deadline, seed=seed, initial=initial)
         except OutOfTimeError:
             made = Plan(policy=self.name, status=SolutionStatus.NONE, stop=StopReason.TIME_LIMIT)
-        if made.stop is not StopReason.TIME_LIMIT or not _too_little(round, made):
-            return made
-        return _earlier(round, made, deadline=deadline, seed=seed, initial=initial)
+        if made.stop is StopReason.TIME_LIMIT and _too_little(round, made):
+            made = _earlier(round, made, deadline=deadline, seed=seed, initial=initial)
+        return seen.told(made)
 
     return plan  # type: ignore[return-value]
 
@@ -109,8 +112,8 @@ def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> di
     started: dict[str, Allocation] = {}
     if not round.waiting:
         return started
-    each = whole(held)
-    staying = (replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each)
+    kept = (replace(s, allocation=held[s.job.id]) for s in round.running if s.job.id in held)
+    staying = AsOne(replace(round, running=tuple(kept))).round.running
     room = Room(round, staying, sleeping=False)
     queue = sorted(round.waiting, key=lambda state: state.job.submit_s)
     for tried, state in enumerate(queue):

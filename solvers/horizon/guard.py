@@ -24,6 +24,7 @@ from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
 from ronda.solvers.horizon.fallback import Relief, fallback
 
@@ -129,12 +130,14 @@ def _asked(
 ) -> tuple[Plan, list[str]]:
     """Return the policy's plan, or none and why."""
     try:
-        plan: object = policy.plan(round, deadline=deadline, seed=seed, initial=initial)
+        seen = seen_by(policy, round)
+        before = initial and seen.shown(initial)
+        plan: object = policy.plan(seen.round, deadline=deadline, seed=seed, initial=before)
+        if isinstance(plan, Plan):
+            return seen.told(plan), []
     except (Exception, SystemExit) as error:
         return _nothing(policy, seed, initial), [f"raised: {_words(error)}"]
-    if not isinstance(plan, Plan):
-        return _nothing(policy, seed, initial), [f"answer: {type(plan).__name__}, not a plan"]
-    return plan, []
+    return _nothing(policy, seed, initial), [f"answer: {type(plan).__name__}, not a plan"]
 
 
 def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:

@@ -75,7 +75,7 @@ class Told:
     """A policy that does in each round what a function of the round tells it."""
 
     name = "told"
-    capabilities = Capability.ELASTIC | Capability.PREEMPTS
+    capabilities = Capability.ELASTIC | Capability.PREEMPTS | Capability.ARRAYS
 
     def __init__(self, tell):
         self.tell = tell

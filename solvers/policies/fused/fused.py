@@ -45,5 +45,5 @@ class Fused:
 
 
 __getattr__ = composed(
-    FUSED_BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability(0)
+    FUSED_BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability.ARRAYS
 )

@@ -7,17 +7,15 @@ many as fit a GPU and one with the rest, and runs them one after another.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.fusion.chunks import first_fit
-from ronda.formulations.fusion.sharing import whole
 from ronda.formulations.sleeping.standby import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Mode
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room
 from ronda.solvers.policies.fused.groups import Group, Home, groups, longest, together
@@ -34,15 +32,15 @@ class Hfht:
     """
 
     name: ClassVar[str] = "hfht"
-    capabilities: ClassVar[Capability] = Capability.SLEEPS
+    capabilities: ClassVar[Capability] = Capability.SLEEPS | Capability.ARRAYS
 
     @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, oldest first."""
-        held = dict(round.held)
-        room = Room(round, _staying(round))
+        held, seen = dict(round.held), AsOne(round).round
+        room = Room(seen, seen.running)
         taken = {a.array for a in held.values() if a.array is not None}
         blocked = set[str]()
         for chunk, home in _queue(round):
@@ -56,18 +54,6 @@ class Hfht:
                 continue
             held |= together(chunk, home, given, taken, FUSED)
         return rest(round, Plan(policy=self.name, allocations=held), initial)
-
-
-def _staying(round: Round) -> list[JobState]:
-    """Return what runs, each array as one job: the one that is expected to end last."""
-    left_s = {
-        s.job.id: (s.remaining_at(round.now_s) or 0.0) / s.allocation.option.rate
-        for s in round.running
-        if s.allocation is not None
-    }
-    last_first = sorted(round.held.items(), key=lambda pair: -left_s[pair[0]])
-    each = whole(dict(last_first))
-    return [replace(s, allocation=each[s.job.id]) for s in round.running if s.job.id in each]
 
 
 def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:

@@ -5,7 +5,7 @@ go on faster. The last one has the GPU for itself. While several share one they 
 order, and go before all others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -49,14 +49,17 @@ class Probes:
     new: Mapping[str, Chunk]
     reports: Mapping[str, int]
 
-    def told(self, plan: Plan) -> Plan:
-        """Return a plan for single jobs as one for the trials of their arrays."""
+    def told(self, plan: Plan, others: Set[str]) -> Plan:
+        """Return a plan for single jobs as one for the trials of their arrays.
+
+        The names of arrays of `others` are taken.
+        """
         if not self.going and not self.new:
             return plan
         found: dict[str, Allocation] = {}
         given = plan.allocations
         taken = {a.array for i in self.going.keys() & given for a in self.going[i].values()}
-        names = {name for name in taken if name is not None}
+        names = {name for name in taken if name is not None} | others
         for job_id, allocation in given.items():
             if job_id in self.going:
                 found |= self.going[job_id]
@@ -107,7 +110,7 @@ def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]
     for state in round.running:
         assert state.allocation is not None
         name, goes = state.allocation.array, state.job.id in place or not state.job.preemptible
-        if name is not None and state.job.sweep is not None and goes:
+        if name is not None and goes:
             found.setdefault(name, []).append(state)
     for states in found.values():
         states.sort(key=lambda state: place.get(state.job.id, inf))
@@ -128,11 +131,12 @@ def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]
 
 
 def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
-    """Return an array as its job that is expected to end last."""
+    """Return an array as its job that is expected to end last; it stays on one GPU."""
     last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
     job_id, able = last.job.id, all(state.job.preemptible for state in states)
     alone = whole({job_id: held[job_id], **held})[job_id]
-    job = msgspec.structs.replace(last.job, preemptible=able)
+    one = {"gpus": 1, "min_gpus": None, "max_gpus": None}
+    job = msgspec.structs.replace(last.job, preemptible=able, **one)
     return msgspec.structs.replace(_having(round, last, alone), job=job)
 
 

@@ -1,6 +1,6 @@
 """ronda's own policy for searches: trials by what is believed of where they will end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from math import ceil, floor, inf
 from typing import Annotated, ClassVar
@@ -15,6 +15,7 @@ from ronda.formulations.sweeps.trials import Search, Trial, searches
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.as_one import AsOne, Members
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import grown, in_order, speed
@@ -60,7 +61,7 @@ class SweepPolicy(Clocked):
 
     name: ClassVar[str] = "sweep"
     capabilities: ClassVar[Capability] = (
-        Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC
+        Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC | Capability.ARRAYS
     )
 
     @in_time
@@ -68,6 +69,8 @@ class SweepPolicy(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Order the trials, give up the hopeless, and let leaders grow."""
+        seen = AsOne(round, _not_of_trials)
+        round = seen.round
         ranked: list[tuple[tuple[bool, float], Trial]] = []
         discarded: list[str] = []
         for search in searches(round).values():
@@ -85,12 +88,17 @@ class SweepPolicy(Clocked):
             tried = all(trial.losses for trial in able)
             ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
         ranked.sort(key=_rank_of)
-        plan = self._filled(round, [trial for _, trial in ranked], initial)
+        plan = self._filled(round, [trial for _, trial in ranked], initial, seen.names)
         plan = replace(plan, policy=self.name, discarded=tuple(discarded))
-        return rest(round, plan, initial)
+        return seen.told(rest(round, plan, initial))
 
-    def _filled(self, round: Round, order: list[Trial], initial: Plan | None) -> Plan:
-        """Return the plan that an order makes, with new trials in arrays, and leaders grown."""
+    def _filled(
+        self, round: Round, order: list[Trial], initial: Plan | None, taken: Set[str]
+    ) -> Plan:
+        """Return the plan that an order makes, with new trials in arrays, and leaders grown.
+
+        Other arrays have `taken` their names.
+        """
         probes, clocks = parted(round, order, initial), self.clocks(round)
         plan = in_order(probes.round, probes.order, clocks)
         if self.fuse and (new := fused(probes, plan)) is not probes:
@@ -98,7 +106,7 @@ class SweepPolicy(Clocked):
         sizes = grown(probes.round, probes.order, plan) if self.grow else {}
         if sizes:
             plan = in_order(probes.round, probes.order, clocks, sizes=sizes)
-        return probes.told(plan)
+        return probes.told(plan, taken)
 
     def _rank(self, trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
         """Return by what trials are ordered: no report yet, then the expected final loss."""
@@ -132,6 +140,11 @@ class SweepPolicy(Clocked):
             return []
         below = {n: final.chance_below(search.least) for n, final in finals.items()}
         return [t.name for t in able if below.get(t.name, 1.0) < self.hopeless]
+
+
+def _not_of_trials(members: Members) -> bool:
+    """Return whether an array holds other jobs than trials."""
+    return any(state.job.sweep is None for state in members)
 
 
 def _reached(round: Round, trial: Trial) -> int:

@@ -18,8 +18,9 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence
 from ronda.instances.job import JobState, Truth
-from ronda.instances.learning import Sweep, TrainingLog
+from ronda.instances.learning import Sweep, SweepState, TrainingLog
 from ronda.instances.outcome.searched import searched
+from ronda.instances.profile import Parametric
 from ronda.instances.rules.validate import validate
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
@@ -186,6 +187,37 @@ def test_an_array_with_a_trial_that_may_not_be_stopped_stays_whole(firm):
     plan = policy("sweep").plan(asked, deadline=Deadline(), seed=0)
     assert check(asked, plan) == []
     assert plan.allocations.keys() == ({"j0", "j1", "j2", "j3"} if firm else {"j2", "j3"})
+
+
+def test_an_array_that_holds_another_job_is_no_probe():
+    """It is kept whole, and none of its trials is given up, though the sweep's time is over."""
+    asked = in_an_array(now_s=10.0)
+    first, *others = asked.running
+    plain = replace(first, job=replace(first.job, sweep=None), log=None)
+    over = {"s": SweepState(sweep=Sweep(reports=REPORTS, deadline_s=5.0))}
+    asked = replace(asked, running=(plain, *others), sweeps=over)
+    plan = policy("sweep").plan(asked, deadline=Deadline(), seed=0)
+    assert check(asked, plan) == []
+    assert plan.allocations == asked.held
+    assert plan.discarded == ()
+
+
+def test_an_array_stays_on_its_gpu_where_trials_grow():
+    """Nobody waits, and a trial is nearly twice as fast on two GPUs: only the lone one grows."""
+    fast = Parametric(alpha_c_s=0.01, beta_c_s=0.01)
+    made = search(3, gpus=2)
+    net = replace(made.profiles["net"], base_batch=64, throughput={"A": fast}, memory=None)
+    group = replace(made.cluster.node_groups[0], count=2)
+    jobs = tuple(replace(job, min_gpus=1, max_gpus=2) for job in made.jobs)
+    cluster = replace(made.cluster, node_groups=(group,))
+    asked = opening(replace(made, profiles={"net": net}, cluster=cluster, jobs=jobs))
+    held = array(asked, ["j0", "j1"], "packed", 1, "a") | array(asked, ["j2"], "packed", 0, "b")
+    running = tuple(replace(s, allocation=held[s.job.id], started=True) for s in asked.waiting)
+    asked = replace(asked, running=running, waiting=())
+    plan = policy("sweep").plan(asked, deadline=Deadline(), seed=0)
+    assert check(asked, plan) == []
+    assert {i: plan.allocations[i] for i in ("j0", "j1")} == {i: held[i] for i in ("j0", "j1")}
+    assert plan.allocations["j2"].option.gpus == 2
 
 
 def test_who_leaves_an_array_keeps_what_has_been_done():

@@ -1,0 +1,191 @@
+"""Each array of a round as one job: how policies see it that do not decide which jobs share GPUs.
+
+An array is one thing that runs. It holds its GPU once and draws its watts once, for as long as its
+last member needs; it is kept, stopped, moved or set to another clock whole, and may not be stopped
+if one of its members may not. Nobody joins it.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from ronda.formulations.fusion.sharing import member
+from ronda.formulations.options.application import application_of
+from ronda.instances.job import Allocation, Estimate, JobState, Option
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Policy
+
+Members = tuple[JobState, ...]
+
+
+def seen_by(policy: Policy, round: Round) -> "AsOne":
+    """Return a round as a policy sees it: as it is, if it decides which jobs share GPUs."""
+    if Capability.ARRAYS in policy.capabilities:
+        return AsOne(round, lambda members: False)
+    return AsOne(round)
+
+
+class AsOne:
+    """A round in which each array is its job that is expected to end last.
+
+    Parameters
+    ----------
+    joins
+        Whether an array of these members is one job; None: every one is.
+
+    Attributes
+    ----------
+    round
+        What is seen.
+    names
+        The names of the arrays that are jobs in it.
+    """
+
+    def __init__(self, round: Round, joins: Callable[[Members], bool] | None = None) -> None:
+        arrays: dict[str, list[JobState]] = {}
+        for state in round.running:
+            if state.allocation is not None and state.allocation.array is not None:
+                arrays.setdefault(state.allocation.array, []).append(state)
+        self.names = set[str]()
+        self._members: dict[str, Members] = {}  # by the job that stands for their array
+        shown: dict[str, JobState | None] = {}
+        for name, states in arrays.items():
+            members = tuple(states)
+            if joins is None or joins(members):
+                self.names.add(name)
+                one = _one(round, members)
+                self._members[one.job.id] = members
+                shown |= dict.fromkeys(state.job.id for state in members)
+                shown[members[0].job.id] = one
+        self.round = round
+        if shown:
+            running = (shown.get(state.job.id, state) for state in round.running)
+            self.round = replace(round, running=tuple(s for s in running if s is not None))
+        self._held = self.round.held if shown else {}
+
+    def stands_for(self, job_id: str) -> str:
+        """Return the job that is seen in place of one: of its array, or itself."""
+        for one, members in self._members.items():
+            if any(state.job.id == job_id for state in members):
+                return one
+        return job_id
+
+    def shown(self, plan: Plan) -> Plan:
+        """Return a plan for the round as it is as one for what is seen."""
+        if not self._members:
+            return plan
+        hidden = {state.job.id for members in self._members.values() for state in members}
+        found = {i: a for i, a in plan.allocations.items() if i not in hidden}
+        for job_id, members in self._members.items():
+            given = plan.allocations.get(job_id)
+            (held,) = (s.allocation for s in members if s.job.id == job_id)
+            if given is None or held is None or given.array != held.array:
+                continue
+            found[job_id] = self._held[job_id]
+            if not held.goes_on(given):
+                option = _alone(self.round, members[0], given.option)
+                found[job_id] = Allocation(option=option, placement=given.placement)
+        return replace(plan, allocations=found)
+
+    def told(self, plan: Plan) -> Plan:
+        """Return a plan for what is seen as one for the round as it is."""
+        if not self._members:
+            return plan
+        found: dict[str, Allocation] = {}
+        for job_id, given in plan.allocations.items():
+            if job_id in self._members:
+                found |= {s.job.id: self._of(s, job_id, given) for s in self._members[job_id]}
+            else:
+                found[job_id] = given
+        return replace(plan, allocations=found)
+
+    def _of(self, state: JobState, job_id: str, given: Allocation) -> Allocation:
+        """Return what a member holds if the job that stands for its array is given this."""
+        one, held = self._held[job_id], state.allocation
+        assert held is not None
+        if one.goes_on(given):
+            return held
+        option = held.option
+        if not one.option.same_way(given.option):
+            option = _in_array(self.round, state, given.option)
+        return replace(held, option=option, placement=given.placement)
+
+
+def _one(round: Round, members: Members) -> JobState:
+    """Return an array as one job, which needs its GPU for as long as its last member.
+
+    Its work is counted at the rate of that job alone, every sample fully. Its size is known if
+    those of all members are.
+    """
+    lasts_s = [_lasts_s(round, state) for state in members]
+    last = members[lasts_s.index(max(lasts_s))]
+    held, estimate = last.allocation, last.job.estimate
+    assert held is not None
+    option = _alone(round, last, held.option)
+    more = option.rate / held.option.rate
+    jobs = [state.job for state in members]
+    if estimate is not None:
+        estimate = Estimate(
+            work=more * estimate.work,
+            sd=more * estimate.sd,
+            quantiles=tuple(more * work for work in estimate.quantiles),
+        )
+    due = [job.deadline_s for job in jobs if job.deadline_s is not None]
+    job = replace(
+        last.job,
+        submit_s=min(job.submit_s for job in jobs),
+        gpus=1,
+        min_gpus=None,
+        max_gpus=None,
+        batch=option.batch,
+        gpu_types=(round.cluster.topology.pools[option.pool].gpu_type.name,),
+        preemptible=all(job.preemptible for job in jobs),
+        weight=sum(job.weight for job in jobs),
+        deadline_s=min(due, default=None),
+        sweep=last.job.sweep if len({job.sweep for job in jobs}) == 1 else None,
+        estimate=estimate if all(job.estimate is not None for job in jobs) else None,
+        costs=max(
+            (job.costs or round.costs for job in jobs),
+            key=lambda costs: costs.pause(1, running=True),
+        ),
+        fusible=None,
+    )
+    return replace(
+        last,
+        job=job,
+        since_s=max(round.now_s, *(state.since_s for state in members)),
+        done=more * last.done_at(round.now_s),
+        gpu_s=sum(state.gpu_s for state in members),
+        restarts=max(state.restarts for state in members),
+        allocation=replace(held, option=option, array=None),
+        noise=None,
+    )
+
+
+def _lasts_s(round: Round, state: JobState) -> float:
+    """Return the seconds of progress that a member needs in its array; 0 if nobody knows."""
+    work, held = state.remaining_at(round.now_s), state.allocation
+    return 0.0 if work is None or held is None else work / held.option.rate
+
+
+def _alone(round: Round, state: JobState, option: Option) -> Option:
+    """Return a member's option as that of a job that has the GPU, and its watts, for itself."""
+    of = application_of(round, state, option.pool)
+    assert of is not None, "the profile of a job that runs knows its GPU"
+    alone = of.option(1, option.batch, None, clock=option.clock)
+    assert alone is not None
+    power_w = option.power_w * option.width
+    return replace(alone, power_w=power_w, teardown_s=option.teardown_s)
+
+
+def _in_array(round: Round, state: JobState, alone: Option) -> Option:
+    """Return the option of a member whose array runs as a job alone would by this one."""
+    of, held = application_of(round, state, alone.pool), state.allocation
+    assert of is not None
+    assert held is not None
+    own = of.option(1, alone.batch, state.noise, clock=alone.clock)
+    assert own is not None
+    name, (mode, width) = of.shape.pool.gpu_type.name, (held.option.mode, held.option.width)
+    option = member(own, of.profile, name, mode, width)
+    return replace(option, teardown_s=alone.teardown_s)
