@@ -1,8 +1,11 @@
 """The live jobs of a round that may share GPUs, by class, and how they are cut into arrays."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from functools import cached_property, lru_cache
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -112,6 +115,27 @@ class Group:
         """The members that hold nothing."""
         return tuple(state for state in self.members if state.allocation is None)
 
+    @property
+    def pliant(self) -> "Group":
+        """The members that wait, and those of the arrays that may be changed together.
+
+        These are in the pool and at the clock of most of them; all jobs of each are members, and
+        may be stopped.
+        """
+        able = [
+            (held.option, states)
+            for held, states in self.arrays
+            if held.option.pool in self.homes
+            and held.option.width == len(states)
+            and all(state.job.preemptible for state in states)
+        ]
+        for of in (attrgetter("pool"), attrgetter("clock")):
+            most = Counter(of(option) for option, _ in able).most_common(1)
+            able = [(option, states) for option, states in able if of(option) == most[0][0]]
+        stay = {state.job.id for _, states in able for state in states}
+        own = (s for s in self.members if s.allocation is None or s.job.id in stay)
+        return with_fields(self, members=tuple(own))
+
 
 def groups(round: Round) -> Iterator[Group]:
     """Yield the classes of a round: jobs of one GPU, of equal class, profile, batch and pools."""
@@ -126,6 +150,7 @@ def groups(round: Round) -> Iterator[Group]:
             of.shape.index: home(of, of.batch(members[0].job))
             for of in applications(round, members[0].job)
             if not of.rigid and of.profile.sharing.get(of.shape.pool.gpu_type.name)
+            if of.shape.pool.gpus  # or else all of it is out of service
         }
         if homes:
             yield Group(" ".join(map(str, ("class", *same))), tuple(members), homes)

@@ -3,7 +3,8 @@
 The members of a class that run or wait are one job that may have 1, 2, … GPUs. On n of them it has
 the rate and watts of the arrays that its members would then be in (`regroup`), its work is what all
 have left, its weight that of all, and a change pauses all of it: fewer members may pause in truth,
-but told of these alone a policy changes too much (docs/fusion.md).
+but told of these alone a policy changes too much (docs/fusion.md). An array that is in another pool
+than most, at another clock, or may not be stopped, is no part of it, but a job of its own.
 """
 
 from collections import Counter
@@ -18,6 +19,7 @@ from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Opti
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
+from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.policies.fused.application import application, curve
 from ronda.solvers.policies.fused.groups import Group, Home, groups, named
 from ronda.solvers.policies.fused.regroup import Cut, regroup
@@ -38,25 +40,30 @@ class Jointly:
     def __init__(self, round: Round, gather: float) -> None:
         self.classes: dict[str, _Class] = {}
         for group in groups(round):
-            if len(group.members) > 1:
-                self.classes[group.key] = _Class(round, group, gather)
+            pliant = group.pliant
+            if len(pliant.members) > 1:
+                self.classes[group.key] = _Class(round, pliant, gather)
         gone = {s.job.id for found in self.classes.values() for s in found.members}
         running = [s for s in round.running if s.job.id not in gone]
         waiting = [s for s in round.waiting if s.job.id not in gone]
         for found in self.classes.values():
             (waiting if found.state.allocation is None else running).append(found.state)
         profiles = {key: found.profile for key, found in self.classes.items()}
-        self.round = replace(
+        joined = replace(
             round,
             running=tuple(sorted(running, key=lambda s: s.job.submit_s)),
             waiting=tuple(sorted(waiting, key=lambda s: s.job.submit_s)),
             profiles={**round.profiles, **profiles},
         )
+        self._seen = AsOne(joined)
+        self._named = {a.array for a in round.held.values() if a.array is not None}
+        self.round = self._seen.round
 
     def told(self, plan: Plan) -> Plan:
         """Return a plan for the round of classes as one for their members."""
-        allocations = {i: a for i, a in plan.allocations.items() if i not in self.classes}
-        taken = {a.array for a in allocations.values() if a.array is not None}
+        others = self._seen.told(plan).allocations
+        allocations = {i: a for i, a in others.items() if i not in self.classes}
+        taken = set(self._named)
         for key, found in self.classes.items():
             given = plan.allocations.get(key)
             if given is not None:
@@ -69,16 +76,11 @@ class _Class:
 
     def __init__(self, round: Round, group: Group, gather: float) -> None:
         self.round, self.group, self.gather = round, group, gather
-        self.home = group.homes[self._pool]
+        pools = [held.option.pool for held, _ in group.arrays]
+        self.home = group.homes[next(iter([*pools, *group.homes]))]
+        self.arrays = sorted(group.arrays, key=lambda array: -len(array[1]))
         self.members = group.members
         self.pause_s = (self.members[0].job.costs or round.costs).pause(1, running=True)
-
-    @property
-    def _pool(self) -> int:
-        """The pool in which most of its arrays are; of a class that waits its first one."""
-        pools = Counter(held.option.pool for held, _ in self.group.arrays)
-        known = [pool for pool, _ in pools.most_common() if pool in self.group.homes]
-        return known[0] if known else next(iter(self.group.homes))
 
     def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[Cut[JobState]]:
         """Return the members on each of some GPUs, on the first of which `kept` arrays are.
@@ -100,15 +102,6 @@ class _Class:
         free = [state for state in free if state.job.id not in gone]
         sizes = home.sizes(sum(map(len, kept)) + len(free), gpus)
         return regroup(kept, free, sizes, home.best)[0]
-
-    @cached_property
-    def arrays(self) -> list[Array]:
-        """What runs in the pool at the clock of most arrays there, the widest first."""
-        here = [a for a in self.group.arrays if a[0].option.pool == self.home.of.shape.index]
-        clocks = Counter(held.option.clock for held, _ in here)
-        clock = clocks.most_common(1)[0][0] if clocks else 1.0
-        same = [array for array in here if array[0].option.clock == clock]
-        return sorted(same, key=lambda array: -len(array[1]))
 
     @cached_property
     def profile(self) -> Profile:
@@ -158,7 +151,6 @@ class _Class:
             max_gpus=most,
             partition=first.partition,
             gpu_types=first.gpu_types,
-            preemptible=all(s.job.preemptible or s.allocation is None for s in states),
             weight=sum(state.job.weight for state in states),
             deadline_s=min(due, default=None),
             estimate=Estimate(work=work, sd=sd) if len(known) == len(states) else None,
@@ -203,9 +195,6 @@ class _Class:
 
     def told(self, given: Allocation, taken: set[str]) -> dict[str, Allocation]:
         """Return what its members hold if the class holds this."""
-        going = {s.job.id: s.allocation for s in self.members if s.allocation is not None}
-        if not self.state.job.preemptible:
-            return going
         home, clock = self.group.homes[given.option.pool], given.option.clock
         slots = dict(given.placement)
         kept: list[Array] = []
@@ -220,9 +209,10 @@ class _Class:
         nodes += [node for node, gpus in slots.items() for _ in range(gpus)]
         found: dict[str, Allocation] = {}
         on = [cut for cut in cuts if not cut.join]
-        still = {s.job.id: going[s.job.id] for cut in on for s in cut.stay}
+        still = {s.job.id: s.allocation for cut in on for s in cut.stay if s.allocation is not None}
         jobs = {state.job.id: state.job for state in self.members}
         found |= still | narrowed(still, jobs, self.round.profiles, self.round.cluster)
+        taken -= {held.array for held, _ in self.arrays}
         taken |= {a.array for a in found.values() if a.array is not None}
         for cut, node in zip(cuts, nodes, strict=False):
             if cut.join:

@@ -235,3 +235,155 @@ def test_a_run_goes_on_from_its_journal(tmp_path):
     again = run(made, "prices+fused", journal=path)
     assert again.jobs == whole.jobs
     assert again.energy == whole.energy
+
+
+def running(round, arrays, firm=()):
+    """Return a round in which arrays of jobs (mode, node, clock, ids) run, and the others wait."""
+    held = {}
+    for mode, node, clock, ids in arrays:
+        own = array(round, ids, mode, node, ids[0])
+        if clock < 1:  # half the rate; 40 + 160 / 2 W instead of 200
+            share = 120.0 / len(ids)
+            own = {
+                i: replace(
+                    a, option=replace(a.option, clock=0.5, rate=a.option.rate / 2, power_w=share)
+                )
+                for i, a in own.items()
+            }
+        held |= own
+    states = [
+        replace(
+            state,
+            job=replace(state.job, preemptible=state.job.id not in firm),
+            allocation=held.get(state.job.id),
+            started=state.job.id in held,
+        )
+        for state in round.waiting
+    ]
+    return replace(
+        round,
+        now_s=10.0,
+        running=tuple(s for s in states if s.allocation is not None),
+        waiting=tuple(s for s in states if s.allocation is None),
+    )
+
+
+FUSED = ("prices+fused", "milp+fused", "evolve+fused(generations=5)")
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_arrays_at_two_clocks_hold_a_gpu_each(spec):
+    """One of them may not be stopped: both stay, and the fifth job finds no GPU."""
+    made = instance([1000.0] * 4 + [3000.0], gpus=2, classes=[*"cccc", "d"])
+    arrays = [("packed", 0, 1.0, ["j0", "j1"]), ("packed", 0, 0.5, ["j2", "j3"])]
+    round = running(opening(made), arrays, firm=["j2"])
+    plan = planned(round, spec)
+    assert plan.allocations == round.held
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_no_node_sleeps_below_an_array_at_another_clock(spec):
+    """Energy is limited, so that nodes sleep that nobody holds."""
+    made = instance([1000.0] * 3, gpus=3, nodes=2)
+    arrays = [("packed", 0, 1.0, ["j0"]), ("packed", 1, 0.5, ["j1", "j2"])]
+    round = replace(running(opening(made), arrays, firm=["j1"]), energy_j=600.0 * 3600)
+    plan = planned(round, spec)
+    assert plan.allocations.keys() == {"j0", "j1", "j2"}
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_an_array_that_must_run_is_not_stopped_for_a_short_job(spec):
+    """On its one GPU a job of 1 s would go first."""
+    made = instance([1000.0, 1000.0, 1.0], gpus=1, classes=["c", "c", None])
+    round = running(opening(made), [("packed", 0, 1.0, ["j0", "j1"])], firm=["j1"])
+    assert planned(round, spec).allocations == round.held
+    assert planned(
+        running(opening(made), [("packed", 0, 1.0, ["j0", "j1"])]), spec
+    ).allocations.keys() == {"j2"}
+
+
+def test_time_that_is_over_keeps_arrays_at_all_clocks_and_in_all_pools():
+    """Of one class in two pools, at two clocks, and in a pool where no two jobs share a GPU."""
+    first = opening(instance([50.0] * 6, gpus=3))
+    net, cluster = first.profiles["net"], first.cluster
+    names = {"A": "nodes", "B": "b", "C": "c"}
+    net = replace(
+        net,
+        throughput=dict.fromkeys(names, net.throughput["A"]),
+        power=dict.fromkeys(names, net.power["A"]),
+        sharing=dict.fromkeys("AB", net.sharing["A"]),
+    )
+    cluster = replace(
+        cluster,
+        gpu_types=tuple(replace(cluster.gpu_types[0], name=n) for n in names),
+        node_groups=tuple(
+            replace(cluster.node_groups[0], name=group, gpu_type=n) for n, group in names.items()
+        ),
+    )
+    first = replace(first, profiles={"net": net}, cluster=cluster)
+    arrays = [
+        ("packed", 0, 1.0, ["j0", "j1"]),
+        ("packed", 0, 0.5, ["j2", "j3"]),
+        ("packed", 1, 1.0, ["j4"]),
+        ("packed", 2, 1.0, ["j5"]),
+    ]
+    round = running(first, arrays)
+    states = [
+        replace(s, allocation=replace(s.allocation, option=replace(s.allocation.option, pool=pool)))
+        for s, pool in zip(round.running, (0, 0, 0, 0, 1, 2), strict=True)
+    ]
+    round = replace(round, running=tuple(states))
+    plan = policy("prices+fused").plan(round, deadline=Deadline(1e-9), seed=0)
+    assert check(round, plan) == []
+    assert plan.allocations == round.held
+    others = tuple(replace(s, allocation=None) for s in states[:5])
+    alone = replace(round, running=tuple(states[5:]), waiting=others)
+    assert "j5" in planned(alone, "prices+fused").allocations
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_beside_an_array_that_must_run_the_class_starts(spec):
+    """Of three GPUs an array has one that may not be stopped: who waits begins on the others."""
+    made = instance([50.0] * 6, gpus=3)
+    round = running(opening(made), [("packed", 0, 1.0, ["j0", "j1"])], firm=["j0"])
+    plan = planned(round, spec)
+    assert len(plan.allocations) == 6
+    assert all(plan.allocations[i] is round.held[i] for i in ("j0", "j1"))
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_an_array_with_a_job_that_might_have_more_gpus_stays_whole(spec):
+    """It is of no class, as it may grow; alone with its fellow it is one thing."""
+    made = instance([50.0] * 4, gpus=2)
+    jobs = (replace(made.jobs[0], max_gpus=2), *made.jobs[1:])
+    round = running(opening(replace(made, jobs=jobs)), [("packed", 0, 1.0, ["j0", "j1"])])
+    plan = planned(round, spec)
+    assert [plan.allocations.get(i) for i in ("j0", "j1")] == [round.held[i] for i in ("j0", "j1")]
+    assert {"j2", "j3"} <= plan.allocations.keys()
+
+
+def test_a_class_whose_pool_is_out_of_service_waits():
+    """All GPUs of the other pool are out: the class is offered those that are left."""
+    round = opening(instance([50.0] * 4, gpus=1))
+    group = round.cluster.node_groups[0]
+    other = replace(group, name="other", partition="other")
+    cluster = replace(round.cluster, node_groups=(group, other), out=((1, 1),))
+    waiting = tuple(
+        replace(s, job=replace(s.job, partition="other" if k < 2 else "default"))
+        for k, s in enumerate(round.waiting)
+    )
+    plan = planned(replace(round, cluster=cluster, waiting=waiting), "prices+fused")
+    assert plan.allocations.keys() == {"j2", "j3"}
+
+
+def test_two_arrays_never_have_one_name():
+    """One of class d, which came later, is called as a job of class c, which begins an array."""
+    made = instance([50.0] * 4, gpus=2, classes=[*"ccdd"])
+    round = running(opening(made), [("packed", 0, 1.0, ["j2", "j3"])])
+    named = tuple(
+        replace(s, job=replace(s.job, submit_s=5.0), allocation=replace(s.allocation, array="j0"))
+        for s in round.running
+    )
+    plan = planned(replace(round, running=named), "prices+fused")
+    assert {a.array for i, a in plan.allocations.items() if i in ("j2", "j3")} == {"j0"}
+    assert len(plan.allocations) == 4
