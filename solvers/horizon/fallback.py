@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,6 +21,10 @@ from ronda.instances.violation import Violation
 from ronda.solvers.horizon.slowing import at_clock, slowings
 
 Steps = Sequence[tuple[str, Option]]
+Jobs = tuple[JobState, ...]
+"""What is stopped together: a job, or all jobs of an array."""
+
+Item = TypeVar("Item", str, Jobs)
 
 LIMITS = ("power", "energy", "rack-power")
 """Rules that jobs keep at lower clocks."""
@@ -53,8 +57,9 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     slowed down, then stopped, until it holds: clocks are lowered in order of the GPU time lost per
     watt (see `ronda.solvers.horizon.slowing`); those jobs are stopped first that lose the least GPU
     time since they began to run here. No job is slowed or stopped, and no node sleeps, if the rest
-    suffices. What no plan keeps together with the limits goes last, and the relief names it: nodes
-    of a policy that puts none to sleep stay awake, then jobs go on that may not be stopped.
+    suffices. Arrays are stopped whole: a GPU draws no less for some of its jobs. What no plan keeps
+    together with the limits goes last, and the relief names it: nodes of a policy that puts none to
+    sleep stay awake, then jobs go on that may not be stopped.
 
     Raises
     ------
@@ -66,16 +71,16 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     if not broken:
         return Relief(shed.plan((), ()))
     nodes = shed.concerned = _concerned(round, broken)
-    running = [s for s in round.running if nodes.intersection(_nodes(s))]
-    victims = [state.job.id for state in sorted(running, key=partial(_loss, round))]
-    soft = [job for job in victims if shed.jobs[job].preemptible]
-    slowing_helps = all(v.code in LIMITS for v in broken)
-    steps = [step for step in slowings(round) if step[0] in victims] if slowing_helps else []
+    running = [jobs for jobs in _stopped_together(round) if nodes.intersection(_nodes(jobs))]
+    victims = sorted(running, key=partial(_loss, round))
+    soft = [jobs for jobs in victims if not _firm(jobs)]
+    slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(victims))
+    steps = [step for step in slowings(round) if step[0] in able] if slowing_helps else []
     for candidates, shed.sleeping in ((soft, may_sleep), (victims, True)):
         stopped = shed.fewest_stopped(steps, candidates)
         if stopped is not None:
             return shed.relief(steps, stopped, broken, may_sleep=may_sleep)
-        broken = shed.violations(steps, candidates)
+        broken = shed.violations(steps, _ids(candidates))
     raise RondaError(
         f"at {round.now_s:g} s no plan is valid, not even an empty one: {broken[0].message}"
     )
@@ -142,16 +147,16 @@ class _Shed:
         told = {f"job {job}" for job in stopped}
         return [v for v in found if v.code != "must-run" or v.where not in told]
 
-    def fewest_stopped(self, steps: Steps, candidates: Sequence[str]) -> Sequence[str] | None:
+    def fewest_stopped(self, steps: Steps, candidates: Sequence[Jobs]) -> Sequence[Jobs] | None:
         """Return the fewest first jobs that must be stopped beside all steps; None: too few."""
-        count = _fewest(len(candidates), lambda n: not self.violations(steps, candidates[:n]))
+        count = _fewest(len(candidates), lambda n: not self.violations(steps, _ids(candidates[:n])))
         return None if count is None else candidates[:count]
 
     def relief(
-        self, steps: Steps, stopped: Sequence[str], unmet: Sequence[Violation], *, may_sleep: bool
+        self, steps: Steps, jobs: Sequence[Jobs], unmet: Sequence[Violation], *, may_sleep: bool
     ) -> Relief:
         """Return the plan in which nothing is slowed, stopped or asleep without need."""
-        stopped = self._needed(stopped, lambda some: (steps, some))
+        stopped = _ids(self._needed(jobs, lambda some: (steps, _ids(some))))
         most = _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))
         steps = steps[:most]
         slowed = self._needed(
@@ -175,8 +180,8 @@ class _Shed:
         return Relief(plan, tuple(slowed), tuple(stopped), broken=tuple(broken))
 
     def _needed(
-        self, jobs: Sequence[str], of: Callable[[Sequence[str]], tuple[Steps, Sequence[str]]]
-    ) -> list[str]:
+        self, jobs: Sequence[Item], of: Callable[[Sequence[Item]], tuple[Steps, Sequence[str]]]
+    ) -> list[Item]:
         """Return those of some jobs that must be slowed or stopped; the last ones are spared first.
 
         `of` returns the steps and the stops if only some of them are. Of many jobs only the last
@@ -190,15 +195,35 @@ class _Shed:
         return needed
 
 
-def _loss(round: Round, state: JobState) -> tuple[bool, float]:
+def _stopped_together(round: Round) -> list[Jobs]:
+    """Return what runs, the jobs of an array together."""
+    found: dict[tuple[str | None, str | None], Jobs] = {}
+    for state in round.running:
+        array = None if state.allocation is None else state.allocation.array
+        key = (array, None if array else state.job.id)
+        found[key] = (*found.get(key, ()), state)
+    return list(found.values())
+
+
+def _ids(groups: Sequence[Jobs]) -> list[str]:
+    return [state.job.id for jobs in groups for state in jobs]
+
+
+def _firm(jobs: Jobs) -> bool:
+    """Return whether one of some jobs may not be stopped."""
+    return not all(state.job.preemptible for state in jobs)
+
+
+def _loss(round: Round, jobs: Jobs) -> tuple[bool, float]:
     """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
-    gpus = state.allocation.option.own_gpus if state.allocation is not None else 0
-    return not state.job.preemptible, gpus * (round.now_s - state.held_s)
+    held = ((s.allocation, round.now_s - s.held_s) for s in jobs)
+    return _firm(jobs), sum(a.option.own_gpus * time_s for a, time_s in held if a is not None)
 
 
-def _nodes(state: JobState) -> set[int]:
-    """Return the nodes that a job runs on."""
-    return set() if state.allocation is None else {node for node, _ in state.allocation.placement}
+def _nodes(jobs: Jobs) -> set[int]:
+    """Return the nodes that some jobs run on."""
+    held = (state.allocation for state in jobs)
+    return {node for each in held if each is not None for node, _ in each.placement}
 
 
 def _concerned(round: Round, broken: Sequence[Violation]) -> set[int]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+import arrays
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.answer import Ledger, check
 from ronda.instances.cluster import Rack
@@ -20,6 +21,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.fallback import fallback
+from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.rigid.fifo import Fifo
 
 JOBS = [("a", 0, 2, 100), ("b", 10, 2, 100)]
@@ -278,3 +280,50 @@ def test_an_energy_budget_that_runs_out_slows_jobs_too(make_clocked):
     schedule = run(instance, Full())
     assert any(r.slowed_jobs for r in schedule.rounds)
     assert check(instance, schedule) == []
+
+
+def test_arrays_are_stopped_whole():
+    """Of 500 W 350 W are left: of a lone job and an array the one goes that has run for less.
+
+    The host draws 100 W, two GPUs 50 W each idle and 150 W more each while busy. The array has run
+    for 10 s, the job for 20 s or 5 s; at half clock it would draw 70 W more than idle.
+    """
+    for since_s, stopped in ((0.0, ("j0", "j1")), (15.0, ("j2",))):
+        round_ = opening(arrays.instance([50.0] * 3, classes=["c", "c", None]))
+        held = arrays.array(round_, ["j0", "j1"], "packed", 0, "a")
+        held |= arrays.array(round_, ["j2"], "packed", 0, "b")
+        running = tuple(
+            replace(s, allocation=held[s.job.id], held_s=10.0, started=True) for s in round_.waiting
+        )
+        running = (*running[:2], replace(running[2], held_s=since_s))
+        asked = replace(round_, running=running, waiting=(), now_s=20.0, power_cap_w=350.0)
+        relief = fallback(asked, Ledger(asked.cluster), Plan(), may_sleep=False)
+        assert check(asked, relief.plan) == []
+        assert tuple(relief.stopped) == stopped
+
+
+def test_an_array_of_which_one_may_not_be_stopped_is_stopped_last():
+    """Its fellow would save nothing: the lone job goes, though it has run for longer."""
+    round_ = opening(arrays.instance([50.0] * 3, classes=["c", "c", None]))
+    held = arrays.array(round_, ["j0", "j1"], "packed", 0, "a")
+    held |= arrays.array(round_, ["j2"], "packed", 0, "b")
+    running = tuple(
+        replace(
+            s,
+            job=replace(s.job, preemptible=s.job.id != "j0"),
+            allocation=held[s.job.id],
+            held_s=0.0 if s.job.id == "j2" else 10.0,
+        )
+        for s in round_.waiting
+    )
+    asked = replace(round_, running=running, waiting=(), now_s=20.0, power_cap_w=350.0)
+    relief = fallback(asked, Ledger(asked.cluster), Plan(), may_sleep=False)
+    assert tuple(relief.stopped) == ("j2",)
+    assert check(asked, relief.plan) == []
+
+
+def opening(made):
+    """Return the first round of an instance."""
+    state = ClusterState(made)
+    state.advance(0.0)
+    return state.snapshot(60.0)
