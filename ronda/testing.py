@@ -15,9 +15,10 @@ from ronda.formulations.models.learning import logged
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.job import Allocation, JobState, Option
-from ronda.instances.learning import SweepState
+from ronda.instances.learning import Sweep, SweepState, TrainingLog
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
+from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 from ronda.solvers.solve import solve
@@ -118,6 +119,22 @@ class Contract:
             plan = self.plan(name)
             assert plan.allocations, f"round {name!r}: jobs wait, all nodes sleep, and none wakes"
 
+    def an_array_is_one_thing(self) -> None:
+        """Look at its jobs: all of them go on, change alike, or stop, unless the policy decides."""
+        if Capability.ARRAYS in self.policy.capabilities:
+            return
+        for name, round_ in sharing().items():
+            plan, arrays = self.plan(name), dict[str | None, list[JobState]]()
+            for state in round_.running:
+                if state.allocation is not None and state.allocation.array is not None:
+                    arrays.setdefault(state.allocation.array, []).append(state)
+            for array, states in arrays.items():
+                given = [plan.allocations.get(state.job.id) for state in states]
+                kept = [now is state.allocation for now, state in zip(given, states, strict=True)]
+                ways = {now and (now.array, now.placement, now.option.clock) for now in given}
+                assert len(ways) == 1, f"round {name!r}: array {array!r}: {ways}"
+                assert len(set(kept)) == 1, f"round {name!r}: array {array!r}: a part goes on"
+
     def a_deadline_is_kept(self) -> None:
         """Give half a second for 600 jobs: back in time, with a valid plan that stops nobody."""
         round_ = large()
@@ -141,6 +158,7 @@ CHECKS = (
     "its_own_plan_is_a_good_start",
     "jobs_that_may_not_be_stopped_keep_their_allocation",
     "nodes_wake_when_jobs_wait",
+    "an_array_is_one_thing",
     "a_deadline_is_kept",
 )
 """The checks by name: each a method of `Contract`."""
@@ -166,6 +184,7 @@ def rounds() -> dict[str, Round]:
         "searching": searching(),
         "nodes out": without(generate.round(20, 64, "balanced", 7), {0: 8, 3: 8, 5: 3}),
         "a pool out": without(two_types, pool(two_types, 0)),
+        **sharing(),
     }
 
 
@@ -219,9 +238,86 @@ def searching() -> Round:
         running=tuple(states[:3]),
         waiting=tuple(states[3:]),
         costs=made.costs,
-        power_cap_w=900.0,
+        power_cap_w=1000.0,
         sweeps={"sweep": SweepState(sweep=made.sweeps["sweep"])},
     )
+
+
+@lru_cache(maxsize=1)
+def sharing() -> dict[str, Round]:
+    """Return rounds of 3 arrays and a job alone on 2 nodes of 2 GPUs, beside one that sleeps.
+
+    Of a0 and a1, at half clock, one may not be stopped; wc and wd are of the classes of others. The
+    cluster draws 920 W.
+    """
+    held = {
+        "packed": "a0 a1 0 0.5 c",
+        "fused": "b0 b1 b2 0 1 c",
+        "slices": "d0 d1 1 1 d",
+        "exclusive": "e 1 1 e",
+    }
+    job = {"submit_s": 0, "profile": "net", "epoch": 100, "estimate": {"work": 600}}
+    running = []
+    for mode, words in held.items():
+        *names, node, clock, fusible = words.split()
+        option = {"pool": 0, "gpus": 1, "span": "node", "clock": float(clock), "mode": mode}
+        allocation = {
+            "option": option | {"width": len(names)},
+            "placement": [[int(node), 1]],
+            "array": names[0] if len(names) > 1 else None,
+        }
+        for name in names:
+            own = {"id": name, "fusible": fusible, "preemptible": name != "a0", **job}
+            state = {"job": own, "since_s": 50, "started": True, "allocation": allocation}
+            running.append(state | {"done": 200 if name == "b1" else 0})
+    waiting = [
+        {"job": {"id": "wc", "fusible": "c", **job}, "since_s": 0},
+        {"job": {"id": "wd", "fusible": "d", **job}, "since_s": 0},
+        {"job": {"id": "wide", "gpus": 2, "min_gpus": 1, "max_gpus": 4, **job}, "since_s": 0},
+    ]
+    affine = {"kind": "affine", "alpha_s": 1.0, "beta_s": 0.0}
+    sharing = [
+        {"mode": "exclusive", "time": affine},
+        {"mode": "packed", "time": affine | {"alpha_s": 0.0, "beta_s": 0.8, "floor_s": 1.0}},
+        {"mode": "fused", "time": affine | {"beta_s": 0.25}},
+        {"mode": "slices", "time": {"kind": "measured", "models": [1, 2], "step_s": [1.0, 1.25]}},
+    ]
+    nodes = {"name": "nodes", "count": 3, "gpus_per_node": 2, "gpu_type": "T", "host_idle_w": 100}
+    gpu_type = {"name": "T", "memory_gib": 16, "idle_w": 50, "clocks": [0.5, 1.0]}
+    net = {
+        "name": "net",
+        "throughput": {"T": {"kind": "parametric", "alpha_c_s": 1.0, "beta_c_s": 0.0}},
+        "power": {"T": {"a_w": 40, "b_w": 160}},
+        "sharing": {"T": sharing},
+    }
+    plain = {
+        "cluster": {"gpu_types": [gpu_type], "node_groups": [nodes]},
+        "profiles": {"net": net},
+        "now_s": 100,
+        "running": running,
+        "waiting": waiting,
+        "costs": {"start_s": 2, "restart_s": 3},
+        "asleep": [2],
+    }
+    made = validate(msgspec.convert(plain, type=Round))
+    trial = {"sweep": "sweep"}
+    log = TrainingLog(epochs=1, initial_loss=1.0, loss=0.5, losses=(0.5,))
+    trials = [
+        msgspec.structs.replace(
+            state,
+            job=msgspec.structs.replace(state.job, **trial),
+            log=log if state.job.id in "a1 b1 d0 d1" else None,
+        )
+        for state in made.running
+    ]
+    return {
+        "arrays": made,
+        "arrays below a cap": msgspec.structs.replace(made, power_cap_w=1000.0),
+        "arrays below an energy budget": msgspec.structs.replace(made, energy_j=1000.0 * 3600),
+        "arrays of trials": msgspec.structs.replace(
+            made, running=tuple(trials), sweeps={"sweep": SweepState(sweep=Sweep(reports=6))}
+        ),
+    }
 
 
 def pool(round: Round, index: int) -> dict[int, int]:
