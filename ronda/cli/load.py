@@ -13,6 +13,7 @@ from ronda.instances.round import Round
 
 if TYPE_CHECKING:
     from ronda.solvers.decision.plan import Question
+    from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
 
 
@@ -80,14 +81,19 @@ def written(made: Instance | Round | Demand, out: Path, *, as_json: bool, **more
         tell(f"{out}: {kind_of(made)} of {words}")
 
 
-def milp_question(round: Round, spec: str) -> tuple["Question", "Milp"]:
-    """Return the question whose model ``--policy milp(...)`` solves, and the policy."""
+def milp_question(round: Round, spec: str) -> tuple["AsOne", "Question", "Milp"]:
+    """Return the question whose model ``--policy milp(...)`` solves, and the policy.
+
+    It is about the round with each array as one job, which is returned first.
+    """
     from ronda.formulations.clock import Deadline
     from ronda.instances.rules.validate import validate
+    from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
 
     made = policy(spec)
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
-    return made.question(validate(round), Deadline(), seed=0), made
+    seen = AsOne(validate(round))
+    return seen, made.question(seen.round, Deadline(), seed=0), made

@@ -21,6 +21,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import JOINT
 from ronda.solvers.decision.plan import PARAMETERS, Question
+from ronda.solvers.greedy.as_one import AsOne
 
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
@@ -109,7 +110,8 @@ def explain_jobs(
     """Explain the lots of some jobs of a plan by its prices and the name of its objective.
 
     `elastic` and `parameters` (of the objective) are as the policy had them. Of a policy that minds
-    how long waking takes, the plan must be its first: only nodes that sleep now are not ready.
+    how long waking takes, the plan must be its first: only nodes that sleep now are not ready. Of a
+    job in an array the lot is that of the array.
 
     Raises
     ------
@@ -125,10 +127,14 @@ def explain_jobs(
         )
     objective = str(plan.details["objective"])
     own = {**(parameters or {}), **plan.details.get(PARAMETERS, {})}
-    question = Question.of(round, objective, elastic=elastic, parameters=own)
-    asked = [known.index(job) for job in jobs]
-    scales = _Scales.of(round, plan, question.table, question.values, asked)
-    return [scales.explain(j, objective) for j in asked]
+    seen = AsOne(round)
+    question = Question.of(seen.round, objective, elastic=elastic, parameters=own)
+    place = {state.job.id: j for j, state in enumerate(seen.round.jobs)}
+    asked = [place[seen.stands_for(job)] for job in jobs]
+    plan = seen.shown(plan)
+    scales = _Scales.of(seen.round, plan, question.table, question.values, asked)
+    found = (scales.explain(j, objective) for j in asked)
+    return [replace(each, job=job) for each, job in zip(found, jobs, strict=True)]
 
 
 def refuse_unknown(job: str, known: Sequence[str]) -> None:

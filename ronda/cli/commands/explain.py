@@ -30,7 +30,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.infeasible import conflicts
 
-    question, _ = milp_question(round_, policy)
+    _, question, _ = milp_question(round_, policy)
     found = conflicts(model_of(question, exact=False), deadline=deadline)
     if as_json:
         named = [{"constraints": c.constraints, "message": c.message} for c in found]

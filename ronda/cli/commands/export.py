@@ -47,7 +47,7 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
     from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.model_file import export
 
-    question, milp = milp_question(round_, policy)
+    _, question, milp = milp_question(round_, policy)
     model = model_of(question, exact=milp.exact)
     names = _ways(model.ways) if milp.exact else [OPTIONS]
     export(model, out, [*_head(round_.name, policy, out), *names])

@@ -58,10 +58,10 @@ def command(
 
     refuse_existing(out, force=force)
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
-    question, milp = milp_question(round_, policy)
+    seen, question, milp = milp_question(round_, policy)
     search = Search(gap=milp.gap, deadline=deadline)
     choice = allocate_by_file(question, solution, search, exact=milp.exact)
-    plan = to_plan(question, choice, deadline)
+    plan = seen.told(to_plan(question, choice, deadline))
     if out is not None:
         write(plan, out)
     return report(source, round_, plan, deadline, as_json=as_json)

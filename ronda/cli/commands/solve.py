@@ -193,7 +193,7 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
 
 
 def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
-    used = sum(a.option.gpus for a in plan.allocations.values())
+    used = round(sum(a.option.own_gpus for a in plan.allocations.values()))
     stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
     record = plan.record
     rows = [

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ronda.instances import generate
 from ronda.instances.files.json import write
+from ronda.testing import sharing
 
 
 def last(done):
@@ -100,3 +101,13 @@ def test_from_stdin_the_words_take_the_place_of_the_plan(folder, ronda):
     done = ronda("solve", "-", "--policy", "prices", "--explain", "j03", input=text)
     assert done.exit_code == 0, done.output
     assert "j03: " in done.stdout
+
+
+def test_of_a_job_in_an_array_the_lot_is_that_of_the_array(tmp_path, monkeypatch, ronda):
+    """One job of it may not be stopped, so the other keeps what it has, too."""
+    monkeypatch.chdir(tmp_path)
+    write(sharing()["arrays"], tmp_path / "round.json")
+    words = ("solve", "round.json", "--policy", "prices", "--explain", "a1", "--explain", "wide")
+    first, other = last(ronda(*words, "--json"))["explanation"]
+    assert (first["job"], first["reason"], first["runs"]) == ("a1", "must_run", True)
+    assert other["job"] == "wide"

@@ -14,6 +14,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
 from ronda.solvers.exact import cbc
+from ronda.testing import sharing
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "milp", "genetic(generations=3)"])
@@ -243,6 +244,31 @@ def test_a_poor_solution_is_not_called_optimal(folder, ronda):
     done = ronda("import-solution", "round.json", "round.json")
     assert done.exit_code == 2
     assert "ronda export" in done.stderr
+
+
+def test_arrays_are_one_thing_to_other_solvers_too(tmp_path, monkeypatch, ronda):
+    """Three arrays and a job hold 4 GPUs, a node of 2 wakes for two more jobs: 6 of 6, not 10.
+
+    An array is one variable of the model, and all of its jobs are told.
+    """
+    import highspy
+
+    monkeypatch.chdir(tmp_path)
+    files.write(sharing()["arrays"], tmp_path / "round.json")
+    solved = ronda("solve", "round.json", "--policy", "fifo")
+    assert "6 of 6" in " ".join(solved.stdout.split())
+    assert ronda("explain", "round.json").exit_code == 0
+    assert ronda("export", "round.json", "--out", "model.mps").exit_code == 0
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel("model.mps")
+    highs.run()
+    highs.writeSolution("model.sol", 0)
+    done = ronda("import-solution", "round.json", "model.sol", "--out", "plan.json", "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["violations"]) == (0, 0), done.output
+    assert {"a0", "a1"} <= files.read(tmp_path / "plan.json").allocations.keys()
+    assert ronda("instances", "check", "round.json", "plan.json").exit_code == 0
 
 
 def test_policies_without_a_model_cannot_be_exported(folder, ronda):
