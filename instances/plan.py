@@ -1,6 +1,7 @@
 """The answer to a round, and how it was found."""
 
 from enum import StrEnum
+from math import isfinite
 from typing import Any, Literal
 
 from ronda.instances.base import Name, Record
@@ -27,6 +28,31 @@ class SolutionStatus(StrEnum):
     FEASIBLE = "feasible"  # satisfies every constraint
     FALLBACK = "fallback"  # the solver had nothing: what runs keeps running
     NONE = "none"
+
+
+ROUNDING = 1e-9
+"""Two numbers are the same but for rounding if they differ by no more than this share of them, or
+of what they are sums and differences of: solvers keep 30 bits of a number, one part in 10^9."""
+
+
+def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:
+    """Return whether an upper bound proves an objective, to be maximised, within a relative gap.
+
+    That is ``bound - objective <= max(gap most, ROUNDING max(most, scale))``, most the larger of
+    both in size. `scale` is the largest of the numbers that they are made from: where the optimum
+    is 0 the bound is what rounding leaves of these. Whatever is called *optimal* is judged here.
+    """
+    if not isfinite(objective):
+        return False
+    most = max(abs(bound), abs(objective))
+    return bound - objective <= max(gap * most, ROUNDING * max(most, scale))
+
+
+def gap_between(bound: float, objective: float, scale: float = 0.0) -> float:
+    """Return the relative gap of an objective to an upper bound: 0 or more, 0 if that `closes`."""
+    if closes(bound, objective, 0.0, scale):
+        return 0.0
+    return (bound - objective) / max(abs(bound), abs(objective))
 
 
 class SolveRecord(Record, frozen=True, kw_only=True):
@@ -102,7 +128,7 @@ class Plan(Record, frozen=True, kw_only=True):
     bound
         What no plan's objective can exceed; None where it is not known.
     gap
-        ``(bound - objective) / max(|bound|, 1e-12)``.
+        Relative gap between bound and objective (`gap_between`).
     prices
         Value of one more unit of a resource, by constraint name.
     details
@@ -127,4 +153,4 @@ class Plan(Record, frozen=True, kw_only=True):
         """Relative gap between bound and objective; None without both."""
         if self.objective is None or self.bound is None:
             return None
-        return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-12)
+        return gap_between(self.bound, self.objective)

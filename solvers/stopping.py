@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ronda.formulations.clock import Deadline
-from ronda.instances.plan import StopReason
+from ronda.instances.plan import StopReason, closes, gap_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,11 @@ def deadline(deadline: Deadline, reserve_s: float = 0.0) -> Criterion:
 
 def gap(bound: float, relative: float) -> Criterion:
     """Stop when the incumbent is within `relative` of an upper bound on every plan."""
-    asked = bound - relative * abs(bound)
 
     def criterion(status: Status) -> tuple[float, StopReason]:
-        if status.best >= asked:
+        if closes(bound, status.best, relative):
             return 1.0, StopReason.GAP
-        return relative * abs(bound) / (bound - status.best), StopReason.GAP
+        return relative / gap_between(bound, status.best), StopReason.GAP
 
     return criterion
 

@@ -21,6 +21,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
 from ronda.formulations.genes import genes
 from ronda.instances import generate
+from ronda.instances.plan import gap_between
 from ronda.solvers import stopping
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.genetic.engine import evolve, own_random
@@ -135,7 +136,7 @@ def measure_genetic(
         "plain_total_s": plain_s,
         "as_long_s": longer_s,
         "peak_rss_mib": round(held_mib, 1),
-        "gap": (bound - found.objective) / bound,
-        "plain_gap": (bound - plain_best) / bound,
-        "as_long_gap": (bound - longer_best) / bound,
+        "gap": gap_between(bound, found.objective),
+        "plain_gap": gap_between(bound, plain_best),
+        "as_long_gap": gap_between(bound, longer_best),
     }

@@ -23,6 +23,7 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
+from ronda.instances.plan import gap_between
 from ronda.instances.round import Round
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
@@ -91,7 +92,7 @@ def measure_monolithic(problem: Separable, gap: float, limit_s: float, seed: int
     if outcome.x is not None:
         objective = problem.objective(*answer(model))
     if objective is not None and bound is not None:
-        reached = max(0.0, bound - objective) / max(abs(bound), 1e-300)
+        reached = gap_between(bound, objective)
     tell(f"prices: monolithic model: {total_s:.3f} s, {outcome.message}")
     return {
         "baseline_s": total_s,

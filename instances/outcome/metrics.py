@@ -12,7 +12,7 @@ from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
 from ronda.instances.job import narrower, same_nodes
 from ronda.instances.outcome.searched import searched
-from ronda.instances.plan import SolutionStatus
+from ronda.instances.plan import SolutionStatus, gap_between
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND
 
@@ -78,9 +78,9 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
     * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
     * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
       that the policy proposed;
-    * `mean_round_gap`, of policies that bound their rounds: the mean of ``(bound - objective) /
-      bound`` over their decisions; `proven_rounds`: the share of decisions with a proof that no
-      plan is better by more than the policy's gap.
+    * `mean_round_gap`, of policies that bound their rounds: the mean of the relative gap
+      over their decisions; `proven_rounds`: the share of decisions with a proof that no plan is
+      better by more than the policy's gap.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)
@@ -127,7 +127,7 @@ def _bounded(schedule: Schedule) -> dict[str, float]:
     ]
     if not pairs:
         return {}
-    gaps = [(bound - worth) / abs(bound) if bound else 0.0 for worth, bound in pairs]
+    gaps = [gap_between(bound, worth) for worth, bound in pairs]
     proven = sum(r.status is SolutionStatus.OPTIMAL for r in schedule.rounds)
     return {
         "mean_round_gap": sum(gaps) / len(gaps),

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.positions.choices import ways
-from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.decision.by_milp import PROOF
+from ronda.instances.plan import ROUNDING, SolutionStatus, StopReason
 from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Question
@@ -48,7 +47,7 @@ def allocate_by_file(
     model = model_of(question, exact=exact)
     said = load_solution(model, path, derived=() if exact else model.blocks)
     asked = question.round, question.table, question.values
-    best = allocate_by_prices(*asked, dataclasses.replace(search, gap=max(search.gap, PROOF)))
+    best = allocate_by_prices(*asked, dataclasses.replace(search, gap=max(search.gap, ROUNDING)))
     if best.status is SolutionStatus.NONE:
         return best
     if exact:
@@ -58,7 +57,7 @@ def allocate_by_file(
         chosen = chosen_rows(model)
         worth = float(question.values[chosen[chosen >= 0]].sum())
         best = replace(best, chosen=chosen, racks=None)
-    made = replace(
+    return replace(
         best,
         objective=worth,
         bound=max(best.bound, worth),
@@ -66,9 +65,7 @@ def allocate_by_file(
         incumbents=((search.deadline.elapsed(), worth),),
         solver="file",
         message=f"read from {os.fspath(path)}{_otherwise(said, worth)}",
-    )
-    proven = made.closed(search.gap)
-    return replace(made, status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE)
+    ).judged(search.gap)
 
 
 def _otherwise(said: float | None, worth: float) -> str:

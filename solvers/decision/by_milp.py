@@ -46,9 +46,6 @@ IMPORT_S = 0.5
 UNTOLD = "solver_lacks"
 """Key, in a plan's details, of what its solver cannot do or does not tell."""
 
-PROOF = 1e-10
-"""Relative gaps below this are rounding: the solution is the optimum."""
-
 
 def decide(
     question: Question, gap: float, deadline: Deadline, initial: Plan | None, solver: str
@@ -81,7 +78,7 @@ def allocate(
     problem = separable(case)
     answer = first_answer(problem, search)
     best = _started(case, values, filled(case, problem, answer, search), starts)
-    if not (best.incumbents and best.closed(PROOF)):
+    if not (best.incumbents and best.closed(0.0)):
         prices = answer.dual.prices
         losses = Jobs(problem).option_losses(prices)
         try:
@@ -115,7 +112,7 @@ def _apart(
         worth = float(values[own[own >= 0]].sum())
         least = max(bound_at(part.problem, prices[part.resources]), worth)
         best = replace(best, chosen=own, objective=worth, bound=least, incumbents=whole.incumbents)
-        if part.jobs.size and not (whole.incumbents and best.closed(PROOF)):
+        if part.jobs.size and not (whole.incumbents and best.closed(0.0)):
             mine = np.zeros(len(losses), dtype=bool)
             mine[part.options] = True
             share = search.deadline.share(len(part.options) / left)
@@ -163,11 +160,10 @@ def judged(choice: Choice, gap: float) -> Choice:
     """Return the choice with its final status."""
     if choice.stop is StopReason.INFEASIBLE or not choice.incumbents:
         return replace(choice, status=SolutionStatus.NONE)
-    if choice.stop is StopReason.COMPLETE or choice.closed(max(gap, PROOF)):
-        exact = gap <= PROOF or choice.closed(PROOF)
-        stop = StopReason.COMPLETE if exact else StopReason.GAP
-        return replace(choice, stop=stop, status=SolutionStatus.OPTIMAL)
-    return replace(choice, status=SolutionStatus.FEASIBLE)
+    choice = choice.judged(gap)
+    if choice.status is SolutionStatus.FEASIBLE:
+        return choice
+    return replace(choice, stop=StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP)
 
 
 def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: Search) -> Choice:
@@ -182,7 +178,7 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
     matter, left_out = _core(losses, affordable)
     dual = best.bound
     best = _improved(restrict(case, matter | chosen), values, best, dual - left_out, search)
-    if np.isfinite(left_out) and not best.closed(max(search.gap, PROOF)):
+    if np.isfinite(left_out) and not best.closed(search.gap):
         return replace(best, stop=StopReason.TIME_LIMIT)
     return best
 

@@ -26,7 +26,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_milp import IMPORT_S, PROOF, judged, solved
+from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
 from ronda.solvers.decision.plan import Choice, Question, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices import Search
@@ -129,7 +129,7 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     first = filled(run.ways.case, problem, answer, search)
     best = run.placed(first.chosen)
     choice = _better(first, best, first.bound)
-    if choice.closed(max(search.gap, PROOF)):
+    if choice.closed(search.gap):
         return judged(choice, search.gap)
     if not run.has_time(min(CORE, len(run.ways.stay))):
         return judged(replace(choice, stop=StopReason.TIME_LIMIT), search.gap)
@@ -183,7 +183,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
         choice = _improved(run, choice, kept, elsewhere)
         most *= 2
         out_of_time = not run.has_time(min(most, len(losses)))
-        if choice.closed(max(search.gap, PROOF)) or out_of_time or complete:
+        if choice.closed(search.gap) or out_of_time or complete:
             late = StopReason.TIME_LIMIT if out_of_time and not complete else choice.stop
             return replace(choice, stop=late, details=choice.details | {NODE_CUTS: len(cuts)})
 

@@ -80,7 +80,8 @@ def allocate_by_prices(
     if tied.status is SolutionStatus.NONE:  # no time
         return loose
     bound = min(loose.bound, tied.bound)
-    return replace(tied, bound=bound, details=tied.details | {JOINT: True})
+    tied = replace(tied, bound=bound, details=tied.details | {JOINT: True})
+    return tied.judged(search.gap)
 
 
 def _choose(case: Case, values: Floats, search: Search) -> Choice:
@@ -93,14 +94,13 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
     if answer.chosen is None or answer.objective is None:
         return _without(case, answer, search)
     begun = None if case.waking is None else begin(case, values, answer.chosen)
-    proven = answer.stop in (StopReason.GAP, StopReason.COMPLETE)
     return Choice(
         chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,
         objective=answer.objective,
         bound=answer.bound,
         prices=problem.named(answer.dual.prices),
         stop=answer.stop,
-        status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
+        scale=case.scale,
         build_s=build_s,
         solve_s=deadline.elapsed() - build_s,
         variables=answer.columns,
@@ -114,7 +114,7 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         regret=partial(_regrets, case, problem, answer),
         worth=None if begun is None else begun.worth,
         awake=None if begun is None else begun.awake,
-    )
+    ).judged(search.gap)
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:

@@ -24,7 +24,14 @@ from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.plan import (
+    ROUNDING,
+    Plan,
+    SolutionStatus,
+    SolveRecord,
+    StopReason,
+    closes,
+)
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import Realised, realise
@@ -138,6 +145,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
     bound: float = 0.0
+    scale: float = 0.0  # the largest worth of an option: a small share of it is rounding
     prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
     status: SolutionStatus = SolutionStatus.FEASIBLE
@@ -160,8 +168,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
 
     def closed(self, gap: float) -> bool:
-        """Tell whether the bound proves the gap."""
-        return self.bound - self.objective <= gap * max(abs(self.bound), 1e-12)
+        """Return whether the bound proves the gap."""
+        return closes(self.bound, self.objective, gap, self.scale)
+
+    def judged(self, gap: float) -> "Choice":
+        """Return the choice as *optimal* if the bound proves the gap, else as feasible."""
+        proven = self.closed(gap)
+        status = SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE
+        return msgspec.structs.replace(self, status=status)
 
 
 def nobody(
@@ -188,6 +202,7 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
         chosen=chosen,
         objective=objective,
         bound=max(answer.bound, objective),
+        scale=case.scale,
         prices=problem.named(answer.dual.prices),
         build_s=elapsed,
         incumbents=() if answer.chosen is None else ((elapsed, objective),),
@@ -232,7 +247,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     worth = placed.objective if choice.realised is None else choice.objective
     if placed.unplaced or placed.widened:
         more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
-    short = choice.realised is None and placed.lost > 0  # the bound does not know of nodes
+    short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
     if placed.widened:
         more["widened"] = list(placed.widened)
     if placed.moved:
@@ -249,7 +264,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=worth,
-        bound=max(choice.bound, worth),
+        bound=worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound,
         stop=choice.stop,
         status=SolutionStatus.FEASIBLE if short else choice.status,
         prices=choice.prices,

@@ -33,7 +33,7 @@ from scipy.sparse import csc_array, vstack
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
-from ronda.instances.plan import StopReason
+from ronda.instances.plan import StopReason, closes
 from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 
@@ -213,7 +213,8 @@ class CoreSearch:
         return self.dual.bound - self.objective
 
     def _certified(self) -> bool:
-        return self.bound - self.objective <= self.search.gap * abs(self.bound + self.offset)
+        bound, objective = self.bound + self.offset, self.objective + self.offset
+        return closes(bound, objective, self.search.gap, scale=1.0)  # values are normalised
 
 
 @dataclass(frozen=True, slots=True)

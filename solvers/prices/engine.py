@@ -24,7 +24,7 @@ from ronda.formulations.allocation.separable import Part, Separable, Units, inde
 from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
-from ronda.instances.plan import StopReason
+from ronda.instances.plan import StopReason, closes, gap_between
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at, solve_dual
 from ronda.solvers.prices.fill import fill, is_feasible
@@ -51,17 +51,13 @@ class Answer:
 
     @property
     def gap(self) -> float | None:
-        """``(bound - objective) / |bound|``."""
-        return None if self.objective is None else _relative(self.bound, self.objective)
+        """The relative gap between bound and objective."""
+        return None if self.objective is None else gap_between(self.bound, self.objective)
 
     @property
     def dual_gap(self) -> float | None:
-        """``(dual bound - objective) / |dual bound|``: the gap that prices alone prove."""
-        return None if self.objective is None else _relative(self.dual.bound, self.objective)
-
-
-def _relative(bound: float, objective: float) -> float:
-    return max(0.0, bound - objective) / max(abs(bound), 1e-300)
+        """The relative gap that prices alone prove."""
+        return None if self.objective is None else gap_between(self.dual.bound, self.objective)
 
 
 def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
@@ -224,13 +220,16 @@ def _best_of(problem: Separable, *answers: _Found) -> _Found:
 
 
 def _in_units(found: Answer, problem: Separable, units: Units) -> Answer:
-    """Return an answer in the user's units; the dual's bound is computed again in them."""
+    """Return an answer in the user's units; the dual's bound is computed again in them.
+
+    Of a bound that is the objective but for the rounding of the dual's, only that is left.
+    """
     prices = units.prices(found.dual.prices)
     certified = bound_at(problem, prices)
     bound, objective = certified - (found.dual.bound - found.bound) * units.value, None
     if found.chosen is not None and found.blocks is not None:
         objective = problem.objective(found.chosen, found.blocks)
-        bound = max(bound, objective)
+        bound = objective if closes(bound, objective, 0.0, abs(certified)) else bound
     dual = replace(found.dual, prices=prices, bound=certified)
     return replace(found, objective=objective, bound=bound, dual=dual)
 
@@ -309,7 +308,7 @@ class WholeBlocks:
         return StopReason.GAP if self._certified(self.bound) else StopReason.COMPLETE
 
     def _certified(self, bound: float) -> bool:
-        return bound - self.objective <= self.search.gap * abs(bound)
+        return closes(bound, self.objective, self.search.gap, scale=1.0)
 
     def _add(self, problem: Separable, dual: Dual, low: Floats, offset: float) -> None:
         self._number += 1

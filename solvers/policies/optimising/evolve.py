@@ -12,7 +12,7 @@ from ronda.formulations.genes import Genes, move_losses, settle, table_rows
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Rows
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan, SolutionStatus, closes
 from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import Outcome, Settings
@@ -94,7 +94,7 @@ class Evolve(Genetic):
             return plan
         lost = _moved_loss(question, rows_of(question.table, plan), moved)
         net = plan.objective - lost
-        proven = choice.bound - net <= self.gap * abs(choice.bound)
+        proven = closes(choice.bound, net, self.gap, choice.scale)
         status = plan.status if proven else SolutionStatus.FEASIBLE
         details = plan.details | {"migration_loss": lost}
         return msgspec.structs.replace(plan, objective=net, status=status, details=details)

@@ -14,7 +14,7 @@ from ronda.formulations.genes import Genes, genes, genome_of, table_rows
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.plan import Plan, StopReason
 from ronda.solvers import stopping
 from ronda.solvers.decision.plan import Choice, Optimising, Question, filled, nobody, reserve_s
 from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
@@ -32,10 +32,6 @@ class Task:
     genes: Genes
     starts: list[Rows]  # feasible genomes to start from
     greedy: Choice  # at the dual prices, with a bound that no plan exceeds
-
-    def closed(self, worth: float, gap: float) -> bool:
-        """Tell whether the bound proves that a plan of some worth is within the gap."""
-        return self.greedy.bound - worth <= gap * abs(self.greedy.bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +110,8 @@ class Genetic(Optimising):
         """Return the best start if it is proven good enough, else what the search finds."""
         worth = task.genes.worth(np.array(task.starts))
         best = int(worth.argmax())
-        if task.closed(float(worth[best]), self.gap) or not len(task.genes.free):
+        made = replace(task.greedy, objective=float(worth[best]))
+        if made.closed(self.gap) or not len(task.genes.free):
             return self._without_search(task, task.starts[best], priced)
         return self._searched(task, deadline)
 
@@ -160,14 +157,12 @@ class Genetic(Optimising):
             )
         rows, yielding = self.pick(task, found, deadline)
         value = float(question.values[rows[rows >= 0]].sum())
-        proven = task.closed(found.objective, self.gap)
         return replace(
             greedy,
             chosen=rows,
             objective=value,
             bound=max(greedy.bound, value),
             stop=found.stop,
-            status=SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE,
             build_s=began,
             solve_s=deadline.elapsed() - began,
             variables=len(task.genes.free),
@@ -177,24 +172,22 @@ class Genetic(Optimising):
             message=f"{found.generations} generations",
             yielding=yielding,
             details={"generations": found.generations},
-        )
+        ).judged(self.gap)
 
     def _without_search(self, task: Task, start: Rows, priced: Answer) -> Choice:
         """Return a start that is proven good enough, or the only choice."""
         rows = table_rows(task.case, start)
         value = float(task.question.values[rows[rows >= 0]].sum())
-        closed = task.closed(value, self.gap)
-        # Without prices nothing was scarce: the start is what every job wants most.
-        scarce = closed and bool(priced.dual.prices.any())
-        return replace(
+        made = replace(
             task.greedy,
             chosen=rows,
             objective=value,
             bound=max(task.greedy.bound, value),
-            stop=StopReason.GAP if scarce else StopReason.COMPLETE,
-            status=SolutionStatus.OPTIMAL if closed else SolutionStatus.FEASIBLE,
             details={"generations": 0},
-        )
+        ).judged(self.gap)
+        # Without prices nothing was scarce: the start is what every job wants most.
+        scarce = made.closed(self.gap) and bool(priced.dual.prices.any())
+        return replace(made, stop=StopReason.GAP if scarce else StopReason.COMPLETE)
 
 
 def even_prices(problem: Separable) -> Floats:
