@@ -1,5 +1,6 @@
 """One application on one pool: the place where an `Option` is made, with its rate and watts."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -19,11 +20,15 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True)
 class PoolShape:
-    """A pool, its index in ``cluster.topology.pools``, and its GPUs in the rack with most."""
+    """A pool, its index in ``cluster.topology.pools``, and its GPUs in the rack with most.
+
+    ``sizes`` are pairs (GPUs in service, number of such nodes), the largest first.
+    """
 
     index: int
     pool: Pool
     rack_gpus: int
+    sizes: tuple[tuple[int, int], ...]
 
     def __hash__(self) -> int:
         """Return the hash, computed once."""
@@ -34,8 +39,24 @@ class PoolShape:
         return hash((self.index, self.pool, self.rack_gpus))
 
     def nodes(self, gpus: int) -> int:
-        """Return the fewest nodes that hold a number of GPUs, if all are like the largest one."""
+        """Return on how many nodes the rate for a number of GPUs is promised.
+
+        The fewest that hold them, if all are like the largest one.
+        """
         return -(-gpus // self.pool.gpus_per_node)
+
+    def spreads(self, gpus: int) -> int | None:
+        """Return on how many nodes GPUs are if these are more than promised; None if they are not.
+
+        In a pool of unequal nodes, or with GPUs out of service, the largest may not suffice.
+        """
+        left, nodes = gpus, 0
+        for size, count in self.sizes:
+            some = min(count, -(-left // size))
+            left, nodes = left - some * size, nodes + some
+            if left <= 0:
+                break
+        return nodes if nodes > self.nodes(gpus) else None
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
@@ -64,7 +85,9 @@ def pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
     for index, pool in enumerate(topology.pools):
         own = topology.node_pool == index
         in_rack = np.bincount(topology.node_rack[own], topology.node_gpus[own]).astype(int)
-        shapes.append(PoolShape(index, pool, int(in_rack.max())))
+        counts = Counter(topology.node_gpus[own & (topology.node_gpus > 0)].tolist())
+        sizes = tuple(sorted(counts.items(), reverse=True))
+        shapes.append(PoolShape(index, pool, int(in_rack.max()), sizes))
     return tuple(shapes)
 
 
@@ -126,6 +149,14 @@ class Application:
         """Return samples per second (rigid: 1; 0: not feasible) and watts of all GPUs."""
         return _measured(self, gpus, nodes, batch, clock, racks if self.minds_racks else 1)
 
+    def has_nodes(self, gpus: int, batch: float, clock: float = 1.0) -> bool:
+        """Return whether a way to run can be put on nodes of the pool, and has a speed there."""
+        nodes = self.shape.spreads(gpus)
+        if nodes is None:
+            return True
+        several = self.shape.nodes(gpus) > 1
+        return several and self.measured(gpus, nodes, batch, clock)[0] > 0
+
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
         """Return the work that a sample is in a batch."""
         base = self.profile.base_batch
@@ -159,7 +190,7 @@ class Application:
         racks = self.shape.pool.racks if span == "cluster" else 1
         speed, power_w = self.measured(gpus, nodes, batch, clock, racks)
         rate = speed * self.worth(noise, batch)
-        if not rate > 0:
+        if not rate > 0 or not self.has_nodes(gpus, batch, clock):
             return None
         return Option(
             pool=self.shape.index,
@@ -178,7 +209,7 @@ class Application:
         """
         if nodes <= self.shape.nodes(option.gpus):
             return option
-        if not self.measured(option.gpus, nodes, option.batch)[0] > 0:
+        if not self.measured(option.gpus, nodes, option.batch, option.clock)[0] > 0:
             return None
         return replace(option, span="cluster")
 

@@ -91,5 +91,5 @@ def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[
     nodes = -(-counts // shape.pool.gpus_per_node)
     way = (shape.pool.gpu_type, counts, nodes, batch, 1.0, shape.pool.racks)
     speed = samples_per_s(of.profile, *way)
-    some = speed > 0
+    some = (speed > 0) & np.array([of.has_nodes(n, batch) for n in counts.tolist()], dtype=bool)
     return tuple(counts[some].tolist()), speed[some]

@@ -146,12 +146,24 @@ def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
 
 def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
     """Return (X, R) samples per second and watts; in one pass if steps are measured."""
-    gpu_type = members[0].shape.pool.gpu_type
+    shape = members[0].shape
+    gpu_type = shape.pool.gpu_type
     own = ways.gpus, ways.nodes, ways.batch, ways.clock
     if members[0].tabular:
-        return measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
-    each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
-    return np.array([speed for speed, _ in each]), np.array([watts for _, watts in each])
+        speed, watts = measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
+    else:
+        each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
+        speed, watts = np.array([s for s, _ in each]), np.array([w for _, w in each])
+    for r in np.flatnonzero(_spread(shape, ways.gpus)).tolist():
+        way = int(ways.gpus[r]), float(ways.batch[r]), float(ways.clock[r])
+        speed[:, r] *= [of.has_nodes(*way) for of in members]
+    return speed, watts
+
+
+def _spread(shape: PoolShape, gpus: Floats) -> Mask:
+    """Return (K,) which numbers of GPUs are on more nodes than their rates are promised for."""
+    wide = [n for n in np.unique(gpus).tolist() if shape.spreads(int(n)) is not None]
+    return np.isin(gpus, wide)
 
 
 def _grids(
@@ -256,4 +268,7 @@ def _allowed(told: Sequence[Told], which: Rows, rows: Floats) -> Mask:
     for shape in {each.of.shape.index: each.of.shape for each in told}.values():
         offered = np.isin(rows[rated.CLOCK], shape.pool.gpu_type.clocks)
         allowed &= offered | (pool != shape.index)
+        for k in np.flatnonzero(allowed & (pool == shape.index) & _spread(shape, gpus)).tolist():
+            way = (int(gpus[k]), float(rows[rated.BATCH, k]), float(rows[rated.CLOCK, k]))
+            allowed[k] = told[int(which[k])].of.has_nodes(*way)
     return np.asarray(allowed)

@@ -50,6 +50,49 @@ def cluster(*groups, types=(V100, T4), racks=()):
 V100S = cluster((4, 4, "V100", "default"))
 
 
+def in_pieces(*nodes):
+    """Return a profile that was measured with 8 GPUs on some numbers of nodes, a step a second."""
+    many = len(nodes)
+    model = Tabular(
+        gpus=(8,) * many,
+        nodes=nodes,
+        local_batch=(4.0,) * many,
+        step_s=(1.0,) * many,
+        sync_s=(0.0,) * many,
+    )
+    return Profile(name="p", throughput={"V100": model}, base_batch=32.0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "out", "rates"),
+    [
+        (in_pieces(2), (), []),  # 8 GPUs are on three nodes: 4 + 2 + 2
+        (in_pieces(2, 3), (), [32.0]),  # the rate is promised on two
+        (in_pieces(3), (), []),  # there is none to promise
+        (in_pieces(2, 3), ((0, 1),), []),  # 7 GPUs are left
+    ],
+)
+def test_options_that_unequal_nodes_do_not_hold_are_left_out(profile, out, rates):
+    """A pool of nodes of 4, 2 and 2 GPUs; where nothing was measured on so many nodes: none."""
+    pool = msgspec.structs.replace(
+        cluster((1, 4, "V100", "default"), (2, 2, "V100", "default")), out=out
+    )
+    waits = JobState(job=Job(id="a", submit_s=0, profile="p", gpus=8), since_s=0)
+    round_ = Round(cluster=pool, profiles={"p": profile}, waiting=(waits,))
+    for elastic in (True, False):
+        assert build(round_, elastic=elastic).rate.tolist() == rates
+
+
+def test_an_option_of_one_node_needs_a_node():
+    """Of two nodes of 4 GPUs one has lost one GPU, the other two: 4 GPUs are on no node."""
+    pool = cluster((2, 4, "V100", "default"))
+    waits = JobState(job=Job(id="a", submit_s=0, profile="rigid", gpus=4), since_s=0)
+    for out, many in (((), 1), (((0, 1),), 1), (((0, 1), (1, 2)), 0)):
+        cut = msgspec.structs.replace(pool, out=out)
+        round_ = Round(cluster=cut, profiles=PROFILES, waiting=(waits,))
+        assert len(build(round_)) == many
+
+
 def waiting(noise=None, **fields):
     """Return a job that waits."""
     job = {"id": "j", "submit_s": 0.0, "profile": "elastic", "gpus": 1} | fields
