@@ -5,11 +5,14 @@ Equal nodes make a `NodeClass`. What racks' caps leave while jobs are placed is 
 
 **The energy ahead** is what a budget bears over time, and what each option takes of its window. By
 t seconds from now the cluster may use ``L(t) = B + (E - B) t / W`` joules within the window of W
-seconds and ``B + sustained t`` after it, with B what is banked (`ronda.instances.round`). A job
-that adds w watts to its idle GPUs for d more seconds uses ``w min(t, d)`` of them by t; its pauses
-use none. A plan must keep ``base t + Σ_k w_k min(t, d_k) <= L(t)`` at every t of the window: that
-is what `left_w` looks at. For models in which options add up, with ``M(t) = L(t) - (base + h) t``
-for what draws h watts on for the whole window, ::
+seconds and ``B + sustained t`` after it, with B what is banked (`ronda.instances.round`). What
+draws w watts more for d more seconds uses ``w min(t, d)`` of them by t: a job besides its idle
+GPUs, but not in its pauses, and a node that wakes. A plan must keep ``base t + Σ_k w_k min(t, d_k)
+<= L(t)`` at every t of the window (`left_w`, `overspent_s`); at one t it is a row of the allocation
+model (`ronda.formulations.allocation.rows.energy`).
+
+Policies that fill up a round job by job charge each its **share** of the window once. With ``M(t) =
+L(t) - (base + h) t`` for what draws h watts on for the whole window, ::
 
     Σ_k w_k share_k <= E / W - base,   share_k = d/W max(1, M(W) / M(d)),   d = min(W, d_k)
 
@@ -20,7 +23,7 @@ a plan stop that, `left_w` shows whether the jobs in its place draw too much too
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +34,10 @@ from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
+
+TOLERANCE = 2e-7
+"""Share of a limit by which rounding may exceed it: more than what solvers take for that, less than
+what the checker forgives."""
 
 
 def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] = ()) -> Floats:
@@ -45,13 +52,22 @@ def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] 
 
 
 def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
-    """Return the watts of the cluster without any progressing job, waking nodes included.
+    """Return the watts of the cluster without any progressing job, once woken nodes are awake.
 
     `asleep` are the nodes that sleep under the plan; None: those that sleep now.
     """
     sleeping = round.asleep if asleep is None else asleep
-    woken = sorted(set(round.asleep).difference(sleeping))
-    return float(node_w(round.cluster.topology, sleeping, woken).sum())
+    return float(node_w(round.cluster.topology, sleeping).sum())
+
+
+def wakes(round: Round, asleep: tuple[int, ...] | None) -> tuple[Floats, Floats]:
+    """Return the watts that waking takes besides, and for how many seconds, of each woken node.
+
+    `asleep` as for `idle_w`.
+    """
+    topology = round.cluster.topology
+    woken = sorted(set(round.asleep).difference(round.asleep if asleep is None else asleep))
+    return topology.waking_w[woken], topology.wake_s[woken]
 
 
 def extra_w(round: Round, option: Option) -> float:
@@ -90,7 +106,9 @@ class NodeClass:
 
     The ``name`` is that of the pool, with a number if the pool has several classes; ``rack`` is an
     index into ``topology.racks`` if a power cap limits the rack, else -1. ``awake_w`` and
-    ``sleep_w`` are of one node, awake with all GPUs idle, or asleep.
+    ``sleep_w`` are of one node, awake with all GPUs idle, or asleep. One that sleeps now draws
+    ``wake_w`` besides for ``wake_s`` seconds if it is woken. ``still_w`` is what one that is still
+    waking draws besides, which has been taken off all limits but the caps of racks.
     """
 
     name: str
@@ -100,15 +118,24 @@ class NodeClass:
     gpus_per_node: int
     awake_w: float
     sleep_w: float
+    wake_w: float = 0.0
+    wake_s: float = 0.0
+    still_w: float = 0.0
 
     @property
-    def saves_w(self) -> float:
-        """Watts that one node saves asleep."""
-        return self.awake_w - self.sleep_w
+    def more_w(self) -> float:
+        """Watts at once that one node awake draws more than asleep."""
+        return self.awake_w - self.sleep_w + self.wake_w
 
-    def idle_w(self, awake: float) -> float:
-        """Return the watts of all nodes of the class without jobs, some of them awake."""
-        return self.count * self.sleep_w + awake * self.saves_w
+    @property
+    def more_in_rack_w(self) -> float:
+        """The same, as they count against a cap on its rack."""
+        return self.more_w + self.still_w
+
+    def more_j(self, seconds: float) -> float:
+        """Return the joules that one node awake uses more than asleep in some time from now."""
+        waking_j = self.wake_w * min(self.wake_s, seconds)
+        return (self.awake_w - self.sleep_w) * seconds + waking_j
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,42 +165,62 @@ def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     return tuple(cap for cap in caps if cap.racks)
 
 
-def node_classes(cluster: Cluster, asleep: Collection[int] = ()) -> tuple[NodeClass, ...]:
+def node_classes(round: Round) -> tuple[NodeClass, ...]:
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
-    Two nodes are equal if pool, number of GPUs, powers awake and asleep, and (where a rack's
-    power is capped) the rack are the same. Nodes `asleep` now draw awake what waking takes as well.
-    Nodes out of service are of no class.
+    Two nodes are equal if pool, number of GPUs, powers awake, asleep and while they wake, and
+    (where a rack's power is capped) the rack are the same. Nodes out of service are of no class.
     """
-    waking_w = cluster.topology.waking_w
-    waking = [node for node in asleep if waking_w[node] > 0]
-    return _node_classes(cluster, tuple(waking))
+    return _classified(round)[0]
+
+
+def classes_of_nodes(round: Round) -> list[int]:
+    """Return (N,) the index of each node's class; -1 out of service."""
+    return _classified(round)[1]
+
+
+def _classified(round: Round) -> tuple[tuple[NodeClass, ...], list[int]]:
+    waking_w = round.cluster.topology.waking_w
+    drowsy = ([n for n in nodes if waking_w[n] > 0] for nodes in (round.asleep, round.waking))
+    asleep, waking = (tuple(nodes) for nodes in drowsy)
+    return _node_classes(round.cluster, asleep, waking)
 
 
 @per_record(maxsize=8)
-def _node_classes(cluster: Cluster, waking: tuple[int, ...]) -> tuple[NodeClass, ...]:
+def _node_classes(
+    cluster: Cluster, asleep: tuple[int, ...], waking: tuple[int, ...]
+) -> tuple[tuple[NodeClass, ...], list[int]]:
     topology = cluster.topology
     capped = frozenset[int]().union(*(cap.racks for cap in rack_caps(cluster)))
     rack = np.where(np.isin(topology.node_rack, sorted(capped)), topology.node_rack, -1)
+    wake_w, wake_s, still_w = (np.zeros(len(rack)) for _ in range(3))
+    wake_w[list(asleep)] = topology.waking_w[list(asleep)]
+    wake_s[list(asleep)] = topology.wake_s[list(asleep)]
+    still_w[list(waking)] = topology.waking_w[list(waking)]
     columns = (
         topology.node_pool,
         rack,
         topology.node_gpus,
-        node_w(topology, woken=waking),
+        topology.awake_w,
         topology.sleep_w,
+        wake_w,
+        wake_s,
+        np.where(rack >= 0, still_w, 0.0),
     )
-    up = topology.node_gpus > 0
-    alike = Counter(zip(*(column[up].tolist() for column in columns), strict=True))
+    kinds = list(zip(*(column.tolist() for column in columns), strict=True))
+    up = (topology.node_gpus > 0).tolist()
+    alike = Counter(kind for kind, there in zip(kinds, up, strict=True) if there)
     several = Counter(pool for pool, *_ in alike)
     numbered: Counter[int] = Counter()
     classes = []
-    for (pool, in_rack, gpus, awake_w, sleep_w), count in alike.items():
+    for (pool, in_rack, gpus, *watts), count in alike.items():
         numbered[pool] += 1
         name = topology.pools[pool].name
         if several[pool] > 1:
             name = f"{name}#{numbered[pool]}"
-        classes.append(NodeClass(name, pool, in_rack, count, gpus, awake_w, sleep_w))
-    return tuple(classes)
+        classes.append(NodeClass(name, pool, in_rack, count, gpus, *watts))
+    index = {kind: k for k, kind in enumerate(alike)}
+    return tuple(classes), [index[k] if there else -1 for k, there in zip(kinds, up, strict=True)]
 
 
 def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
@@ -182,7 +229,7 @@ def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
     Nodes that save least asleep, per GPU, come first.
     """
     counts, left = [0] * len(classes), list(gpus)
-    for c in _by_saving(classes):
+    for c in _by_saving(classes, [kind.more_w for kind in classes]):
         kind = classes[c]
         counts[c] = min(kind.count, -(-left[kind.pool] // kind.gpus_per_node))
         left[kind.pool] = max(0, left[kind.pool] - counts[c] * kind.gpus_per_node)
@@ -195,26 +242,31 @@ def most_awake(classes: Sequence[NodeClass], nodes: Sequence[int]) -> list[int]:
     Nodes that save least asleep, per GPU, come first.
     """
     counts, left = [0] * len(classes), list(nodes)
-    for c in _by_saving(classes):
+    for c in _by_saving(classes, [kind.more_w for kind in classes]):
         counts[c] = min(classes[c].count, left[classes[c].pool])
         left[classes[c].pool] -= counts[c]
     return counts
 
 
-def least_awake(classes: Sequence[NodeClass], gpus: Sequence[int]) -> Floats:
-    """Return (C,) nodes awake, in fractions, that hold GPUs of each pool (P,) at least power."""
+def least_awake(
+    classes: Sequence[NodeClass], gpus: Sequence[int], saved: Sequence[float]
+) -> Floats:
+    """Return (C,) nodes awake, in fractions, that hold GPUs of each pool (P,) at least cost.
+
+    `saved` (C,) is what one node of each class saves asleep.
+    """
     counts, left = np.zeros(len(classes)), list(gpus)
-    for c in _by_saving(classes):
+    for c in _by_saving(classes, saved):
         kind = classes[c]
         used = min(left[kind.pool], kind.count * kind.gpus_per_node)
         left[kind.pool] -= used
-        counts[c] = used / kind.gpus_per_node if kind.saves_w > 0 else kind.count
+        counts[c] = used / kind.gpus_per_node if saved[c] > 0 else kind.count
     return counts
 
 
-def _by_saving(classes: Sequence[NodeClass]) -> list[int]:
+def _by_saving(classes: Sequence[NodeClass], saved: Sequence[float]) -> list[int]:
     """Return the classes by what a GPU's share of a node saves asleep, the least first."""
-    each = [max(0.0, kind.saves_w) / kind.gpus_per_node for kind in classes]
+    each = [max(0.0, w) / kind.gpus_per_node for w, kind in zip(saved, classes, strict=True)]
     return sorted(range(len(classes)), key=each.__getitem__)
 
 
@@ -234,10 +286,11 @@ def nodes_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
 def may_sleep(round: Round) -> bool:
     """Tell whether sleeping nodes can help in this round.
 
-    They can if power is limited (cap, energy or rack) and some node draws less asleep than idle.
+    They can if power is limited (cap, energy or rack) and some node draws less asleep than idle,
+    or than it takes to wake it.
     """
     limited = round.watts is not None or bool(rack_caps(round.cluster))
-    return limited and any(kind.saves_w > 0 for kind in node_classes(round.cluster))
+    return limited and any(kind.more_in_rack_w > 0 for kind in node_classes(round))
 
 
 def base_w(round: Round) -> float:
@@ -324,6 +377,27 @@ def left_w(
         left = round.power_cap_w - base - float(watts.sum())
     if round.energy_j is None:
         return float(left)
+    return float(min(left, _spare(round, base, watts, seconds, until_end=until_end)[1].min()))
+
+
+def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tuple[float, bool]:
+    """Return the time until which the energy budget leaves least watts, and whether it is kept.
+
+    It is, if by no time more is used than may be, but for rounding. Arguments as of `left_w`.
+    """
+    times, spare_w = _spare(round, base, watts, seconds)
+    kept = spare_w >= -TOLERANCE * may_use_j(round, times) / times
+    least = int(np.where(kept.all() | ~kept, spare_w, np.inf).argmin())
+    return float(times[least]), bool(kept[least])
+
+
+def _spare(
+    round: Round, base: float, watts: Floats, seconds: Floats, *, until_end: bool = False
+) -> tuple[Floats, Floats]:
+    """Return the times at which what is used bends, and the watts that are left until each.
+
+    In between both what is used and what may be used are linear: no time there is worse.
+    """
     window_s = round.window_s
     d = np.where(np.isfinite(seconds), seconds, window_s)
     if not until_end:
@@ -334,5 +408,5 @@ def left_w(
     going_w = float(watts.sum()) - np.append(0.0, np.cumsum(watts[order]))
     before = np.searchsorted(times[:-1], times, side="left")  # the jobs that end before each time
     used = base * times + ended_j[before] + going_w[before] * times
-    spare = (may_use_j(round, times) - used)[times > 0] / times[times > 0]
-    return float(min(left, spare.min()))
+    some = times > 0
+    return times[some], (may_use_j(round, times) - used)[some] / times[some]

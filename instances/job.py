@@ -1,6 +1,7 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
 from collections.abc import Iterable
+from sys import float_info
 from typing import Protocol
 
 import msgspec
@@ -429,4 +430,4 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         if estimate is None:
             return None
         left = estimate.work - self.done_at(now_s)
-        return left if left > 0 else 0.01 * estimate.work
+        return left if left > 0 else max(0.01 * estimate.work, float_info.min)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ronda.bench.frontier.curves import Curve
+from ronda.formulations.allocation.rows import is_limit, seconds_of
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
@@ -131,7 +132,7 @@ def worth(instance: Instance, schedule: Schedule) -> Worth | None:
         max((v for k, v in r.prices.items() if k.startswith("gpus[")), default=0.0) for r in rounds
     ]
     watt = [
-        r.prices.get("power_cap", 0.0) + window_s * r.prices.get("energy_window", 0.0)
+        sum(each * seconds_of(name, window_s) for name, each in r.prices.items() if is_limit(name))
         for r in rounds
     ]
     jobs = len(instance.jobs)

@@ -9,9 +9,21 @@ from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import work_ahead
 from ronda.formulations.options.table import RACK, OptionTable, unbeaten
-from ronda.formulations.watts import NodeClass, RackCap, may_sleep, node_classes, rack_caps, share
+from ronda.formulations.watts import (
+    TOLERANCE,
+    NodeClass,
+    RackCap,
+    may_sleep,
+    node_classes,
+    rack_caps,
+    seconds_left,
+    share,
+)
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
+
+SLACK = 1e-6
+"""Share that is left to rounding where a variable gets a bound that nothing exceeds anyhow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +50,8 @@ class Case:
     kilowatts that jobs can add at most by pool and rack, of those with a cap (``racks``). With
     ``waking`` options now and after waking have a variable each; None: waking takes no time.
     ``awake`` (P,) are the most nodes of each pool that may be awake, where they may sleep; None:
-    all. ``charges`` (K,) are the mean watts over the energy window that the table's rows are
-    charged (`charged_w`).
+    all. ``lasts_s`` (K,) is for how long the table's rows draw power (`lasts_s`), ``times_s`` the
+    times from now by which the energy used is counted, ascending: the last one is the window's.
     """
 
     round: Round
@@ -47,7 +59,7 @@ class Case:
     rows: Rows
     rack: Rows
     value: Floats
-    charges: Floats
+    lasts_s: Floats
     classes: tuple[NodeClass, ...]
     sleeps: bool
     racks: tuple[RackCap, ...] = ()
@@ -55,6 +67,7 @@ class Case:
     joint: bool = False
     waking: Waking | None = None
     awake: tuple[int, ...] | None = None
+    times_s: tuple[float, ...] = ()
 
     @cached_property
     def scale(self) -> float:
@@ -81,31 +94,35 @@ class Case:
         """(n,) watts that each variable adds to those of its GPUs idle."""
         return self.table.extra_w[self.rows]
 
-    @cached_property
-    def charged_w(self) -> Floats:
-        """(n,) mean watts over the energy window that each variable is charged."""
-        return self.charges[self.rows]
+    def used_j(self, seconds: float) -> Floats:
+        """Return (n,) the joules that each variable uses by some time, beyond its GPUs idle.
+
+        Where nothing is banked, power must never be above what comes: what ends is no reserve.
+        """
+        if self.round.banked_j == 0:
+            return self.extra_w * seconds
+        return self.extra_w * np.minimum(self.lasts_s[self.rows], seconds)
 
 
-def lasts_s(round: Round, table: OptionTable, rows: Rows) -> Floats:
-    """Return for how long options of `rows` draw their power; infinite for jobs of unknown size.
+def lasts_s(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) for how long options draw their power; infinite for jobs of unknown size.
 
-    A running job that was measured to be slower than its profile goes on for longer.
+    A running job goes on for as long as it takes at the rate that was measured of it.
     """
     checkpoint()
-    work, job, rate = work_ahead(round), table.job[rows], table.rate[rows]
-    running = np.flatnonzero(table.current[rows])
-    held = [table.jobs[j].allocation for j in job[running].tolist()]
-    claimed = [np.inf if each is None else each.option.rate for each in held]
-    rate[running] = np.minimum(rate[running], np.array(claimed, dtype=float))
-    return np.asarray(work[job] / rate)
+    found = work_ahead(round)[table.job] / table.rate
+    for k in np.flatnonzero(table.current).tolist():
+        state = table.jobs[int(table.job[k])]
+        if state.allocation is not None:
+            found[k] = seconds_left(round, state, state.allocation.option)
+    return np.asarray(found)
 
 
 def charged_w(round: Round, table: OptionTable) -> Floats:
     """Return (K,) the watts that options are charged throughout the window (`share`)."""
     if round.energy_j is None:
         return table.extra_w
-    return np.asarray(table.extra_w * share(round, lasts_s(round, table, np.arange(len(table)))))
+    return np.asarray(table.extra_w * share(round, lasts_s(round, table)))
 
 
 def restrict(case: Case, kept: Mask) -> Case:
@@ -117,17 +134,19 @@ def restrict(case: Case, kept: Mask) -> Case:
     return replace(case, waking=waking, **columns)
 
 
-def case_of(round: Round, table: OptionTable, rows: Rows, charges: Floats | None = None) -> Case:
+def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
     """Return the case of some rows, ascending and worth nothing, on nodes without rack caps."""
+    metered = round.energy_j is not None
     return Case(
         round=round,
         table=table,
         rows=rows,
         rack=np.full(len(rows), ANYWHERE),
         value=np.zeros(len(rows)),
-        charges=charged_w(round, table) if charges is None else charges,
-        classes=node_classes(round.cluster, round.asleep),
+        lasts_s=lasts_s(round, table) if metered else np.full(len(table), np.inf),
+        classes=node_classes(round),
         sleeps=may_sleep(round),
+        times_s=(round.window_s,) if metered else (),
     )
 
 
@@ -160,14 +179,14 @@ def make_case(
     racks = rack_caps(round.cluster)
     if racks:
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
-    charges = charged_w(round, table)
     by_span = joint or positions or not (table.span == RACK).any()
     if table.minds_power or not by_span:
         costs = [table.gpus[rows].astype(float)]
-        if round.power_cap_w is not None or racks:
+        if round.watts is not None or racks:  # with these two it uses no more energy by any time
             costs.append(table.extra_w[rows])
         if round.energy_j is not None:
-            costs.append(charges[rows])
+            lasting = np.minimum(lasts_s(round, table)[rows], round.window_s)
+            costs.append(table.extra_w[rows] * lasting)
         group = table.job[rows] * len(table.pools) + table.pool[rows]
         if joint:
             group = 3 * group + reach(table, rows)
@@ -181,7 +200,7 @@ def make_case(
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
     case = replace(
-        case_of(round, table, rows, charges),
+        case_of(round, table, rows),
         rack=rack,
         value=values[rows],
         joint=joint,
@@ -191,14 +210,18 @@ def make_case(
 
 
 def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
-    """Return the most that jobs can add, by pool and rack; racks without a cap are one."""
+    """Return the most that jobs can add, by pool and rack; racks without a cap are one.
+
+    And a little more: a bound that a choice meets exactly is cut off by the rounding of solvers.
+    """
     racks = (*case.round.cluster.topology.racks, "elsewhere")
     each_kw = case.extra_w / np.maximum(case.gpus, 1) / 1e3
     most: dict[tuple[str, str], float] = {}
     for kind in case.classes:
         pair = (case.table.pools[kind.pool].name, racks[kind.rack])
         densest = float(each_kw[case.pool == kind.pool].max(initial=0.0))
-        most[pair] = most.get(pair, 0.0) + densest * kind.count * kind.gpus_per_node
+        gpus = kind.count * kind.gpus_per_node
+        most[pair] = most.get(pair, 0.0) + densest * gpus * (1 + SLACK)
     return most
 
 
@@ -207,16 +230,20 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
 
     Infinite for options of several nodes, which may spread over racks.
     """
-    classes, sleeps = node_classes(round.cluster, round.asleep), may_sleep(round)
-    idle_w = [c.idle_w(0 if sleeps else c.count) for c in classes]
+    classes, sleeps = node_classes(round), may_sleep(round)
+    idle_w = [
+        c.count * (c.sleep_w + (min(0.0, c.more_in_rack_w) if sleeps else c.more_in_rack_w))
+        for c in classes
+    ]
     most = np.full(len(table.pools), -np.inf)
     for kind in classes:
         room = np.inf
         for cap in racks:
             if kind.rack in cap.racks:
                 below = (w for w, c in zip(idle_w, classes, strict=True) if c.rack in cap.racks)
-                room = min(room, cap.cap_w - sum(below) - (kind.saves_w if sleeps else 0.0))
+                woken_w = max(0.0, kind.more_in_rack_w) if sleeps else 0.0
+                room = min(room, cap.cap_w * (1 + TOLERANCE) - sum(below) - woken_w)
         most[kind.pool] = max(most[kind.pool], room)
     sizes = np.array([pool.gpus_per_node for pool in table.pools])
     one_node = table.gpus <= sizes[table.pool]
-    return np.where(one_node, most[table.pool] * (1 + 1e-9), np.inf)
+    return np.where(one_node, most[table.pool], np.inf)

@@ -7,6 +7,7 @@ other `Separable` problem becomes a model in the same way.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
+ENDS = 50
+"""Times by which energy is counted in a whole model, at most, where some of it is banked."""
+
 Blocks = Sequence[tuple[str, Hashable]]
 """The variable of each block, and its index."""
 
@@ -34,7 +38,18 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
     batch (`option_names`).
     """
     case = make_case(round, table, values)
+    if case.times_s and round.banked_j != 0:
+        case = replace(case, times_s=_ends(case))
     return _built(case, separable(case, both_limits=True), option_names(case))
+
+
+def _ends(case: Case) -> tuple[float, ...]:
+    """Return the times when options end within the energy window, and its end; `ENDS` of many."""
+    window_s = case.round.window_s
+    ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
+    ends = ends[(ends > 0) & (ends <= window_s)]
+    few = np.linspace(0, len(ends) - 1, min(ENDS, len(ends))).round().astype(int)
+    return tuple(ends[few].tolist())
 
 
 def build_case(case: Case) -> Any:

@@ -33,7 +33,7 @@ Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a conse
 is needed, and GPUs of the pool suffice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,7 +43,16 @@ from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.watts import awake_for, least_awake, most_awake
+from ronda.formulations.watts import (
+    ROUNDING,
+    TOLERANCE,
+    awake_for,
+    classes_of_nodes,
+    least_awake,
+    may_use_j,
+    most_awake,
+    tightest_s,
+)
 from ronda.instances.arrays import Floats, Rows
 
 PowerAt = tuple[str, str]
@@ -69,6 +78,14 @@ UNNAMED = "(unnamed)"
 
 KILO = 1e3
 """Watts in a unit of y_pr."""
+
+CAP, WINDOW, BY = "power_cap", "energy_window", "energy_by["
+"""How the rows are called that limit the power and the energy of the whole cluster."""
+
+
+def is_limit(name: str) -> bool:
+    """Return whether a row, by its name, limits the cluster's power or energy."""
+    return name in (CAP, WINDOW) or name.startswith(BY)
 
 
 def gpus(case: Case) -> Iterator[Row]:
@@ -106,32 +123,68 @@ def ready_gpus(case: Case) -> Iterator[Row]:
 
 
 def power(case: Case) -> Iterator[Row]:
-    """Σ_k extra_k x_k + Σ_c (awake_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c, in watts.
+    """Σ_k extra_k x_k + Σ_c (awake_c + waking_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c."""
+    cap_w = case.round.power_cap_w
+    if cap_w is not None:
+        asleep_w = sum(c.count * c.sleep_w for c in case.classes)
+        nodes = tuple(c.more_w for c in case.classes)
+        yield Row(CAP, case.extra_w, cap_w - asleep_w, nodes)
 
-    `energy_window` is the same with what options are charged on average over the window
-    (`ronda.formulations.watts`), times the window, in joules. The lower limit comes first.
+
+def energy(case: Case) -> Iterator[Row]:
+    """Σ_k extra_k min(t, lasts_k) x_k + Σ_c more_c(t) a_c ≤ L(t) − t Σ_c asleep_c nodes_c, in J.
+
+    By each of some times t from now (``Case.times_s``), at most L(t) may be used
+    (`ronda.formulations.watts`); a node awake uses (awake_c − asleep_c) t more than one asleep, and
+    waking_c min(t, wake_c). The window's row is `energy_window`, others are `energy_by` t seconds.
     """
-    round_, window_s = case.round, case.round.window_s
-    limits = []
-    if round_.power_cap_w is not None:
-        limits.append((round_.power_cap_w, 1.0, "power_cap", case.extra_w))
-    if round_.energy_j is not None:
-        limits.append((round_.energy_j / window_s, window_s, "energy_window", case.charged_w))
-    asleep_w = sum(c.idle_w(0) for c in case.classes)
-    for watts, scale, name, use in sorted(limits, key=lambda limit: limit[0]):
-        nodes = tuple(c.saves_w * scale for c in case.classes)
-        yield Row(name, use * scale, (watts - asleep_w) * scale, nodes)
+    if not case.times_s:
+        return
+    asleep_w = sum(c.count * c.sleep_w for c in case.classes)
+    at_once = case.round.banked_j == 0
+    for t, allowed_j in zip(
+        case.times_s, may_use_j(case.round, np.array(case.times_s)).tolist(), strict=True
+    ):
+        name = WINDOW if t == case.round.window_s else f"{BY}{t!r}]"
+        nodes = tuple(c.more_w * t if at_once else c.more_j(t) for c in case.classes)
+        yield Row(name, case.used_j(t), allowed_j - asleep_w * t, nodes)
 
 
-def implied(case: Case) -> bool:
-    """Tell whether the lower limit on power is kept only if the other one is kept as well."""
-    energy_j, cap_w = case.round.energy_j, case.round.power_cap_w
-    if energy_j is None or cap_w is None:
-        return False
-    uses = [case.extra_w, case.charged_w]
-    if energy_j / case.round.window_s < cap_w:
-        uses.reverse()
-    return bool((uses[1] <= uses[0]).all())
+def seconds_of(name: str, window_s: float) -> float:
+    """Return how many joules a watt throughout is in the row of a limit: 1 for the power cap."""
+    if name.startswith(BY):
+        return float(name[len(BY) : -1])
+    return window_s if name == WINDOW else 1.0
+
+
+def times_of(names: Iterable[str], window_s: float) -> tuple[float, ...]:
+    """Return by which times from now some rows count the energy, ascending."""
+    metered = [name for name in names if is_limit(name) and name != CAP]
+    return tuple(sorted(seconds_of(name, window_s) for name in metered))
+
+
+def implied(case: Case, rows: Sequence[Row]) -> set[str]:
+    """Return which limits on power and energy are kept if another one of them is.
+
+    By the second, that one allows no more, and whatever is chosen takes no less of it.
+    """
+    window_s, found = case.round.window_s, set[str]()
+    limits = [row for row in rows if is_limit(row.name)]
+    if len(limits) < 2:
+        return found
+    by_second = [
+        (row.name, np.array([*row.use, *row.nodes]) / s, row.capacity / s)
+        for row in limits
+        for s in (seconds_of(row.name, window_s),)
+    ]
+    for looser, less, more_w in by_second:
+        least = less - ROUNDING * np.abs(less)
+        if any(
+            name not in found and name != looser and most_w <= more_w and (use >= least).all()
+            for name, use, most_w in by_second
+        ):
+            found.add(looser)
+    return found
 
 
 def rack_share(case: Case) -> Iterator[Row]:
@@ -150,10 +203,11 @@ def rack_power(case: Case) -> Iterator[Row]:
     names = case.round.cluster.topology.racks
     for cap in case.racks:
         below = [c.rack in cap.racks for c in case.classes]
-        nodes = tuple(c.saves_w * inside for c, inside in zip(case.classes, below, strict=True))
+        own = [c for c, inside in zip(case.classes, below, strict=True) if inside]
+        nodes = tuple(c.more_in_rack_w * (c in own) for c in case.classes)
         racks = {names[r] for r in cap.racks}
         shares = {pair: KILO for pair in case.most_rack_kw if pair[1] in racks}
-        asleep_w = sum(c.idle_w(0) for c, inside in zip(case.classes, below, strict=True) if inside)
+        asleep_w = sum(c.count * c.sleep_w for c in own)
         none = np.zeros(len(case.rows))
         yield Row(f"rack_power[{cap.name}]", none, cap.cap_w - asleep_w, nodes, shares)
 
@@ -226,19 +280,29 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
     return uses
 
 
-FAMILIES = (gpus, whole_nodes, buddy, gpus_in_racks, ready_gpus, power, rack_share, rack_power)
+FAMILIES = (
+    gpus,
+    whole_nodes,
+    buddy,
+    gpus_in_racks,
+    ready_gpus,
+    power,
+    energy,
+    rack_share,
+    rack_power,
+)
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
     """Return all rows of a round as arrays, but for those that nothing can break.
 
     Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
-    if some may sleep, and the kilowatts of pools in racks. Of ``power_cap`` and ``energy_window``
-    only the tighter one has a row if it implies the other, unless `both_limits` is set.
+    if some may sleep, and the kilowatts of pools in racks. Limits on power and energy that others
+    imply have no row, unless `both_limits` is set.
     """
     found = [row for family in FAMILIES for row in family(case)]
-    if not both_limits and implied(case):
-        looser = [row.name for row in found if row.name in ("power_cap", "energy_window")][1:]
+    if not both_limits:
+        looser = implied(case, found)
         found = [row for row in found if row.name not in looser]
     counts = np.array([c.count for c in case.classes], dtype=float)
     most_kw = case.most_rack_kw if case.racks else {}
@@ -267,10 +331,6 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     )
 
 
-ROUNDING = 1 + 1e-9
-"""What may be used of a limit: sums of watts depend on their order."""
-
-
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Constraints, by name in the model, that no plan can meet together, and why in words."""
@@ -286,9 +346,10 @@ def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
 
 
 def within(case: Case, chosen: Rows) -> bool:
-    """Tell whether a choice meets the model's constraints, racks' power caps left aside.
+    """Return whether a choice meets the model's constraints, racks' power caps left aside.
 
-    `chosen` (J,) is the row of each job, -1 for none; they need not be rows of the case.
+    Energy is looked at for the whole window. `chosen` (J,) is the row of each job, -1 for none;
+    they need not be rows of the case.
     """
     if (chosen[case.table.must_run] < 0).any():
         return False
@@ -297,7 +358,24 @@ def within(case: Case, chosen: Rows) -> bool:
     problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
     excess = problem.excess(np.arange(len(rows)), np.array(awake, dtype=float))
-    return bool((excess <= (ROUNDING - 1) * np.abs(problem.capacity)).all())
+    kept = bool((excess <= TOLERANCE * np.abs(problem.capacity)).all())
+    return kept and (not case.times_s or tightest_by(case, rows)[1])
+
+
+def tightest_by(case: Case, rows: Rows) -> tuple[float, bool]:
+    """Return the time until which rows of the table leave least watts of the energy budget.
+
+    And whether they keep it, with as few nodes awake as their GPUs need.
+    """
+    counts = awake_for(case.classes, gpus_by_pool(case.table, rows))
+    awake = counts if case.sleeps else [c.count for c in case.classes]
+    nodes = list(zip(awake, case.classes, strict=True))
+    return tightest_s(
+        case.round,
+        sum(c.count * c.sleep_w + n * (c.awake_w - c.sleep_w) for n, c in nodes),
+        np.array([*case.table.extra_w[rows], *(n * c.wake_w for n, c in nodes)]),
+        np.array([*case.lasts_s[rows], *(c.wake_s for _, c in nodes)]),
+    )
 
 
 def shortages(case: Case) -> list[Conflict]:
@@ -329,34 +407,44 @@ def _over_power(must: Case) -> Iterator[Conflict]:
     """Yield the limits on power and energy that are below what is drawn in any case."""
     owners = _owners(must, must.rows)
     who = f"{len(owners)} jobs that must run and the cluster draw"
-    limits = {
-        "power_cap": (must.round.power_cap_w, "W"),
-        "energy_window": (must.round.energy_j, "J"),
-    }
-    for row in power(must):
-        limit, unit = limits[row.name]
-        assert limit is not None
+    asleep_w = sum(c.count * c.sleep_w for c in must.classes)
+    for row in (*power(must), *energy(must)):
+        limit = row.capacity + asleep_w * seconds_of(row.name, must.round.window_s)
+        unit = "W" if row.name == CAP else "J"
         least = limit + _excess(must, row, gpus_by_pool(must.table, must.rows))
-        if least > limit * ROUNDING:
+        if least > limit * (1 + TOLERANCE):
             draws = who if owners else "the cluster without any job draws"
             message = f"{draws} at least {least:.6g} {unit}; {row.name} allows {limit:.6g} {unit}"
             yield Conflict((*owners, row.name), message)
 
 
-def _over_rack(case: Case) -> Iterator[Conflict]:
-    """Yield the racks whose nodes draw more than the cap without any job."""
-    for row, cap in zip(rack_power(case), case.racks, strict=True):
-        idle_w = cap.cap_w + _excess(case, row, [0] * len(case.table.pools))
-        if idle_w > cap.cap_w * ROUNDING:
-            message = (
-                f"the nodes of rack {cap.name} draw {idle_w:.6g} W without any job; "
-                f"its cap is {cap.cap_w:.6g} W"
-            )
-            yield Conflict((row.name,), message)
+def _over_rack(must: Case) -> Iterator[Conflict]:
+    """Yield the racks whose nodes, and the jobs that must run there, draw more than the cap."""
+    table, classes = must.table, must.classes
+    kinds = [(n, classes[c]) for n, c in enumerate(classes_of_nodes(must.round)) if c >= 0]
+    for cap in must.racks:
+        own = {n: kind for n, kind in kinds if kind.rack in cap.racks}
+        drawn_w, owners, awake = 0.0, [], set[int]()
+        for row in must.rows.tolist():
+            held = table.jobs[int(table.job[row])].allocation
+            there = [(n, g) for n, g in held.placement if n in own] if held is not None else []
+            drawn_w += sum(gpus for _, gpus in there) * table.extra_w[row] / table.gpus[row]
+            owners += [row] * bool(there)
+            awake.update(n for n, _ in there)
+        for n, kind in own.items():
+            up = n in awake or not must.sleeps
+            drawn_w += kind.sleep_w + (kind.more_in_rack_w if up else min(0.0, kind.more_in_rack_w))
+        if drawn_w > cap.cap_w * (1 + TOLERANCE):
+            what = f"the nodes of rack {cap.name} draw {drawn_w:.6g} W without any job"
+            if owners:
+                what = f"jobs that must run in rack {cap.name} and its nodes draw {drawn_w:.6g} W"
+            names = _owners(must, np.array(owners, dtype=np.int64))
+            message = f"{what}; its cap is {cap.cap_w:.6g} W"
+            yield Conflict((*names, f"rack_power[{cap.name}]"), message)
 
 
 def _excess(case: Case, row: Row, gpus: list[int]) -> float:
     """Return by how much all options, and the nodes that GPUs of each pool need, exceed a row."""
     counts = [c.count for c in case.classes]
-    awake = least_awake(case.classes, gpus) if case.sleeps else counts
+    awake = least_awake(case.classes, gpus, row.nodes) if case.sleeps else counts
     return float(row.use.sum() + np.dot(row.nodes, awake)) - row.capacity

@@ -15,7 +15,10 @@ that is woken uses power and provides GPUs (a negative use).
 Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits,
 by rounding. Solvers branch on such bits. So every resource is measured in its smallest use, or in
 the part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
-quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact.
+quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact; where they are
+not, capacities become larger by what the rounding of all uses can take from them: what just fits
+goes on to fit. A use that is nothing beside the largest one is none, and a capacity beyond all that
+could be used is as good as that: no number is out of a solver's range.
 
 **Surplus and regret.** At prices p the surplus of option k is its value less what it uses at these
 prices, ``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice
@@ -142,6 +145,14 @@ MOST_PARTS, SAMPLE = 30, 1000
 """Parts of the smallest use that are tried as a unit, and amounts to try them on before all."""
 
 
+SLACK, ULPS = 2.0 ** (1 - BITS), 1e-14
+"""By how much a capacity grows where amounts are rounded, and the share of one that is exact."""
+
+MOST, LEAST = 1e6, 1e-12
+"""What a capacity is beside all that could be used, and a use beside the largest one, if both are
+beyond what matters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Units:
     """The units of a normalised problem in the user's: of value, and (R,) of each resource."""
@@ -162,13 +173,16 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     """Return a problem in units of its own, and these units."""
     options = len(problem.value)
     parts = (problem.use, problem.block_use, problem.capacity[:, None])
-    amounts = np.concatenate(parts, axis=1)
+    amounts = _in_range(problem, np.concatenate(parts, axis=1))
     units = Units(
         value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
         use=np.array([_unit(row) for row in amounts]),
     )
     for row, unit in zip(amounts, units.use, strict=True):
-        row[:] = kept(row / unit)
+        row /= unit
+        exact, row[:] = row.copy(), kept(row)
+        if (np.abs(row - exact) > ULPS * np.abs(exact)).any():
+            row[-1] += SLACK * max(abs(row[-1]), _by_blocks(problem, row))
     own = Separable(
         start=problem.start,
         value=kept(problem.value / units.value),
@@ -182,6 +196,22 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
         block_integer=problem.block_integer,
     )
     return own, units
+
+
+def _in_range(problem: Separable, amounts: Floats) -> Floats:
+    """Return the amounts (R, n) of resources, the last ones capacities, in a range for solvers."""
+    for row in amounts:
+        largest = _largest(row[:-1]) or 1.0
+        row[np.abs(row) < LEAST * largest] = 0.0
+        most = problem.jobs * largest + _by_blocks(problem, row)
+        if abs(row[-1]) > MOST * most:
+            row[-1] = np.sign(row[-1]) * 2.0 * most
+    return amounts
+
+
+def _by_blocks(problem: Separable, row: Floats) -> float:
+    """Return the most that all blocks together use or give of a resource, by its amounts."""
+    return float(np.abs(row[len(problem.value) : -1]) @ problem.block_count)
 
 
 def _largest(values: Floats) -> float:

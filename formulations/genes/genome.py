@@ -111,7 +111,11 @@ class Genes:
         nodes = {p.pool: np.ceil(gpus[p.pool] / p.gpus_per_node) for p in pools}
         left = pools[0].cap[:, None] - pools[0].extra[:, population].sum(axis=2)
         left -= sum(nodes[p.pool] * p.awake_w[:, None] for p in pools)
-        more = {p.pool: np.floor(left / p.awake_w[:, None] + ROUNDING).min(axis=0) for p in pools}
+        more = {p.pool: np.full(len(population), np.inf) for p in pools}
+        for p in pools:
+            for r in np.flatnonzero(p.awake_w > 0).tolist():
+                of_row = np.floor(left[r] / p.awake_w[r] + ROUNDING)
+                more[p.pool] = np.minimum(more[p.pool], of_row)
         return {pool: nodes[pool] + more[pool] for pool in nodes}
 
     def making_room(self, genome: Rows) -> Rows:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.rows import is_limit
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.moving import PoolMoves
@@ -94,7 +95,7 @@ def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMove
 def _sleep(genes: Genes, case: Case, pool: int, gpus: Rows) -> dict[str, Any]:
     """Return what limits the nodes awake; nothing where racks' power is capped, as it is there."""
     problem = genes.problem
-    limits = [r for r, n in enumerate(problem.names) if n in ("power_cap", "energy_window")]
+    limits = [r for r, name in enumerate(problem.names) if is_limit(name)]
     if not case.sleeps or case.racks:
         limits = []
     own = [b for b, kind in enumerate(case.classes) if kind.pool == pool] if limits else []

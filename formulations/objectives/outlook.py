@@ -1,6 +1,6 @@
 """What the objectives look at: each job's work and pauses, and the span of its options."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import nan
 
 import msgspec
@@ -14,6 +14,7 @@ from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
+from ronda.instances.violation import LONGEST_S
 
 
 @per_record(maxsize=2)
@@ -41,8 +42,17 @@ UNKNOWN = 1.5
 MOST_UNSURE = 1e6
 """The greatest standard deviation that counts, over the mean."""
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150
+"""The least and the greatest weight that count: sums and quotients of such are still finite."""
+
 MOST_OF_A_STOP = 10.0
 """A stop loses no more than what the job's option is worth, times this."""
+
+
+def weights(states: Sequence[JobState]) -> Floats:
+    """Return (J,) the weights of jobs."""
+    given = np.array([state.job.weight for state in states], dtype=float)
+    return np.asarray(np.clip(given, LEAST_WEIGHT, MOST_WEIGHT))
 
 
 class Outlook(msgspec.Struct, frozen=True, eq=False):
@@ -94,7 +104,7 @@ def horizon_s(round: Round) -> float:
     """
     costs = round.costs
     restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
-    longest_s = max(10.0 * round.length_s, 600.0, 2.0 * restart_s)
+    longest_s = min(max(10.0 * round.length_s, 600.0, 2.0 * restart_s), LONGEST_S)
     return 0.5 * longest_s if may_sleep(round) else longest_s
 
 
@@ -128,7 +138,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     spread = np.where(guessed, UNKNOWN, np.sqrt(np.log1p(ratio**2)))
     checkpoint()
     extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
-    running_s = remaining[job] / rate
+    running_s = np.maximum(remaining[job] / rate, np.finfo(float).tiny)
     lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
     kept = 1.0 - extra / lasts  # it lasts some time: there is always work left
     return Outlook(
@@ -136,7 +146,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
         table=table,
         horizon_s=horizon_s,
         filled=filled,
-        weight=np.array([job.weight for job in jobs], dtype=float),
+        weight=weights(table.jobs),
         done=done,
         remaining=remaining,
         guessed=guessed,

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
+from ronda.formulations.objectives.outlook import weights
 from ronda.formulations.options.application import requested_options
 from ronda.instances.arrays import Floats
 from ronda.instances.job import JobState
@@ -49,7 +50,7 @@ class TimeShares:
             rate=np.array(rates).reshape(len(jobs), len(pools)),
             gpus=np.array([state.job.gpus for state in jobs], dtype=float),
             capacity=np.array([pool.gpus for pool in pools], dtype=float),
-            weight=np.array([state.job.weight for state in jobs], dtype=float),
+            weight=weights(jobs),
         )
 
     @cached_property

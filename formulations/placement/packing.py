@@ -128,6 +128,8 @@ class Packing:
                 return False
             if self._closed and any(self._closed >> node & 1 for node, _ in stays):
                 return False
+            if not self._bears(request, stays):
+                return False
         rest = request.gpus % nodes.whole
         movable = regular and not request.pinned and rest > 0
         if movable and scratch:
@@ -265,7 +267,7 @@ class Packing:
         self.failed.add(request.order)
 
     def _account(self, request: PoolRequest, node: int, gpus: int) -> None:
-        if self.power is not None:
+        if self.power is not None and not request.pinned:  # whose watts were taken beforehand
             self.power.add(self.nodes.nodes[node], request.extra_w * gpus)
 
     def _power_mask(self, request: PoolRequest, gpus: int, count: int = 1) -> int:
@@ -281,8 +283,12 @@ class Packing:
             nodes.free[node] < gpus or not nodes.usable >> node & 1 for node, gpus in request.held
         ):
             return False
+        return request.pinned or self._bears(request, request.held)
+
+    def _bears(self, request: PoolRequest, pieces: Iterable[Piece]) -> bool:
+        """Return whether racks have the watts for a job in some places."""
         return self.power is None or self.power.fits(
-            (nodes.nodes[node], request.extra_w * gpus) for node, gpus in request.held
+            (self.nodes.nodes[node], request.extra_w * gpus) for node, gpus in pieces
         )
 
 

@@ -162,12 +162,14 @@ def place(
     power = None
     if caps:
         drowsy = range(len(round.cluster.topology.node_gpus)) if may_sleep else round.asleep
-        power = RackPower(round.cluster, drowsy)
+        power = RackPower(round, drowsy)
     pinned = {
         job for job, kept in held.items() if kept and not (migrate and states[job].job.preemptible)
     }
     stays = {job: kept for job, kept in held.items() if job in pinned or job not in yielding}
     asked = _requests(round, chosen, stays, pinned, racks or {}, with_power=caps)
+    if power is not None:
+        _reserve(round, chosen, power, pinned)
     jobs = list(chosen)
     placements: dict[str, tuple[Piece, ...]] = {}
     for pool, requests in sorted(asked.items()):
@@ -181,6 +183,17 @@ def place(
             on = [(names[node], gpus) for node, gpus in pieces]
             placements[jobs[order]] = tuple(sorted(on) if len(on) > 1 else on)
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
+
+
+def _reserve(
+    round: Round, chosen: Mapping[str, Option], power: RackPower, pinned: Iterable[str]
+) -> None:
+    """Take the watts of jobs that stay where they are, in whatever pool, before others get any."""
+    placements = round.held
+    for job in pinned:
+        each_w = extra_gpu_w(round, chosen[job])
+        for node, gpus in placements[job].placement:
+            power.add(node, gpus * each_w)
 
 
 def _requests(

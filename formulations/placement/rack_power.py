@@ -11,13 +11,9 @@ import numpy as np
 
 from ronda.formulations.placement.nodes import bits, bits_of, lowest_bits
 from ronda.formulations.topology import racks_above
-from ronda.formulations.watts import capped, extra_gpu_w, idle_w, node_w
-from ronda.instances.cluster import Cluster
+from ronda.formulations.watts import TOLERANCE, capped, extra_gpu_w, idle_w, node_w, wakes
 from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.round import Round
-
-TOLERANCE = 1e-9
-"""Relative rounding allowed against a cap."""
 
 
 class RackPower:
@@ -25,25 +21,28 @@ class RackPower:
 
     A node that no job uses counts as awake and idle, or, if `drowsy` (asleep until a job uses it),
     as sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
+    One that sleeps or still wakes now draws what waking takes besides, once it is awake.
     """
 
     __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
 
-    def __init__(self, cluster: Cluster, drowsy: Iterable[int]) -> None:
-        topology = cluster.topology
+    def __init__(self, round: Round, drowsy: Iterable[int]) -> None:
+        cluster, topology = round.cluster, round.cluster.topology
         caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
         lineages = [
             tuple(above for above in racks_above(cluster)[name] if above in caps)
             for name in topology.racks
         ]
         self._caps_of = [lineages[rack] for rack in topology.node_rack.tolist()]
-        self._wake_w: list[float] = (topology.awake_w - topology.sleep_w).tolist()
+        awake_w = node_w(topology, (), [*round.asleep, *round.waking])
+        self._wake_w: list[float] = (awake_w - topology.sleep_w).tolist()
         still = sorted(set(drowsy))
         self._drowsy = bits_of(still)
+        awake_w[still] = topology.sleep_w[still]
         left = {name: watts * (1 + TOLERANCE) for name, watts in caps.items()}
         members: defaultdict[str, int] = defaultdict(int)
         by_wake: dict[str, defaultdict[float, int]] = {n: defaultdict(int) for n in caps}
-        for node, watts in enumerate(node_w(topology, still).tolist()):
+        for node, watts in enumerate(awake_w.tolist()):
             for name in self._caps_of[node]:
                 left[name] -= watts
                 members[name] |= 1 << node
@@ -128,7 +127,8 @@ def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
     if limit is not None:
         used = used_nodes(allocations.values())
         still = tuple(node for node in round.asleep if node not in used)
-        drawn_w = idle_w(round, still) + float(np.sum([watts for _, watts in pieces]))
+        drawn_w = idle_w(round, still) + float(wakes(round, still)[0].sum())
+        drawn_w += float(np.sum([watts for _, watts in pieces]))
         if drawn_w > limit * (1 + TOLERANCE):
             return False
-    return RackPower(round.cluster, round.asleep).fits(pieces)
+    return RackPower(round, round.asleep).fits(pieces)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.formulations.positions.choices import Ways
-from ronda.formulations.watts import node_w
-from ronda.instances.cluster import Topology
-from ronda.instances.round import Round
+from ronda.formulations.watts import classes_of_nodes
 
 Held = tuple[tuple[int, int], ...]
 """Pairs (variable of a job that may stay on a node, its GPUs there), the most GPUs first."""
@@ -37,25 +35,18 @@ def nodes_of(found: Ways) -> Nodes:
     """Return the nodes of a round and what jobs hold that may stay."""
     case = found.case
     topology = case.round.cluster.topology
-    kinds = {
-        (c.pool, c.rack, c.gpus_per_node, c.awake_w, c.sleep_w): k
-        for k, c in enumerate(case.classes)
-    }
     alike: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-    watts, capped = _awake_w(case.round, topology), {c.rack for c in case.classes}
-    for n, (pool, rack, size, sleep_w) in enumerate(
+    for n, (pool, rack, size, kind) in enumerate(
         zip(
             topology.node_pool.tolist(),
             topology.node_rack.tolist(),
             topology.node_gpus.tolist(),
-            topology.sleep_w.tolist(),
+            classes_of_nodes(case.round),
             strict=True,
         )
     ):
-        if not size:
-            continue  # out of service
-        kind = kinds[pool, rack if rack in capped else -1, size, watts[n], sleep_w]
-        alike[pool, rack, size, kind].append(n)
+        if size:  # in service
+            alike[pool, rack, size, kind].append(n)
     held: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for i in np.flatnonzero(found.stay).tolist():
         allocation = case.table.jobs[int(case.job[i])].allocation
@@ -66,9 +57,3 @@ def nodes_of(found: Ways) -> Nodes:
         tuple(Group(*key, tuple(nodes)) for key, nodes in alike.items()),
         {n: tuple(sorted(jobs, key=lambda job: -job[1])) for n, jobs in held.items()},
     )
-
-
-def _awake_w(round: Round, topology: Topology) -> list[float]:
-    """Return the watts of each node as its class has them: those asleep with what waking takes."""
-    awake: list[float] = node_w(topology, woken=round.asleep).tolist()
-    return awake

@@ -27,6 +27,7 @@ from ronda.formulations.watts import (
     left_w,
     may_sleep,
     seconds_left,
+    wakes,
 )
 from ronda.instances.arrays import Floats
 from ronda.instances.job import used_nodes
@@ -113,11 +114,11 @@ def stand_by(
         nonlocal spare_w
         wake_w = float(waking_w[node]) * (node in now)
         more_w = float(awake_w[node]) + (wake_w - float(t.sleep_w[node]))
-        if more_w > spare_w or (racks and not racks.allowed(1 << node, wake_w)):
+        if more_w > spare_w or (racks and not racks.allowed(1 << node, 0.0)):
             return False
         spare_w -= more_w
         if racks:
-            racks.add(node, wake_w)
+            racks.add(node, 0.0)
         asleep.remove(node)
         return True
 
@@ -136,7 +137,7 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
     """Return what racks with a power cap have left under a plan; None without caps."""
     if not capped(round.cluster):
         return None
-    racks = RackPower(round.cluster, plan.asleep or ())
+    racks = RackPower(round, plan.asleep or ())
     for allocation in plan.allocations.values():
         each_w = extra_gpu_w(round, allocation.option)
         for node, gpus in allocation.placement:
@@ -150,6 +151,8 @@ def spare_of(round: Round, plan: Plan) -> float:
     options = {job: allocation.option for job, allocation in plan.allocations.items()}
     watts = np.array([extra_w(round, option) for option in options.values()])
     seconds = np.array([seconds_left(round, states[job], o) for job, o in options.items()])
+    wake_w, wake_s = wakes(round, plan.asleep)
+    watts, seconds = np.append(watts, wake_w), np.append(seconds, wake_s)
     return left_w(round, idle_w(round, plan.asleep), watts, seconds)
 
 

@@ -119,6 +119,7 @@ def _prices(found: "Explanation") -> str:
     for price in found.prices:
         family, _, rest = price.name.partition("[")
         inside = rest.rstrip("]")
+        until_s = f"{float(inside):.4g}" if family == "energy_by" else ""
         what = {
             "gpus": f"a GPU of {inside}",
             "ready_gpus": "one that is awake already, besides,",
@@ -126,6 +127,7 @@ def _prices(found: "Explanation") -> str:
             "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
+            "energy_by": f"a kilowatt for the next {until_s} s",
             "rack_share": f"a kilowatt in the racks of {inside}",
         }.get(family, f"a unit of {price.name}")
         cost = price.each if price.kilowatt is None else price.kilowatt

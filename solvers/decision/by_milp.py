@@ -23,6 +23,7 @@ from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.prices import Search
@@ -75,6 +76,11 @@ def allocate(
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
+    return metered(case, lambda case: _allocated(case, values, search, starts), search)
+
+
+def _allocated(case: Case, values: Floats, search: Search, starts: Sequence[Rows]) -> Choice:
+    """Choose among the options of a case."""
     problem = separable(case)
     answer = first_answer(problem, search)
     best = _started(case, values, filled(case, problem, answer, search), starts)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import loss_of_moves
@@ -27,6 +27,7 @@ from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
+from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices import Search
@@ -123,7 +124,12 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    run = _Exact(round, table, values, ways(case), search)
+    return metered(case, lambda case: _allocated(case, values, search), search)
+
+
+def _allocated(case: Case, values: Floats, search: Search) -> Choice:
+    """Choose among the options of a case, and their nodes."""
+    run = _Exact(case.round, case.table, values, ways(case), search)
     problem = separable(run.ways.case)
     answer = first_answer(problem, search)
     first = filled(run.ways.case, problem, answer, search)

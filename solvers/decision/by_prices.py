@@ -1,6 +1,6 @@
 """Choosing every job's option by prices: the price engine on a round."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
 from functools import partial
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.allocation.rows import separable, shortages
+from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError
@@ -17,6 +17,7 @@ from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, nobody, taken
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
@@ -27,9 +28,6 @@ JOINT = "joint"
 
 HIGHS_RETURNS_LATE_S = 0.02
 """HiGHS looks at the clock this much too late at worst, on cores of some thousand options."""
-
-POWER = ("power_cap", "energy_window")
-"""The names of the rows for the limits on power, in watts and in joules."""
 
 
 def allocate_by_prices(
@@ -65,7 +63,7 @@ def allocate_by_prices(
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    loose = _choose(case, values, search)
+    loose = metered(case, lambda case: _choose(case, values, search), search)
     joint = joint and ready is None and bool(np.count_nonzero(table.span == RACK))
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
@@ -74,7 +72,7 @@ def allocate_by_prices(
         return replace(loose, racks=racks, details=loose.details | {JOINT: True})
     try:
         case = make_case(round, table, values, joint=True, awake=awake)
-        tied = _choose(case, values, search)
+        tied = metered(case, lambda case: _choose(case, values, search), search)
     except OutOfTimeError:
         return loose
     if tied.status is SolutionStatus.NONE:  # no time
@@ -128,15 +126,20 @@ def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[
 def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -> dict[str, float]:
     """Return the earlier prices that still have a meaning, by the names of this problem.
 
-    A watt throughout the window is `window_s` joules: where the cap takes the place of the energy
-    budget as the tighter limit, or the other way round, its price is converted.
+    A watt throughout some time is as many joules: where one limit on the cluster's power or energy
+    takes the place of another one as the tightest, its price is converted.
     """
     known = {name: prices[name] for name in problem.names if name in prices}
-    for now, before, factor in zip(POWER, POWER[::-1], (window_s, 1 / window_s), strict=True):
-        alone = now in problem.names and before not in problem.names
-        if alone and not known.get(now) and prices.get(before):
-            known[now] = prices[before] * factor
+    for now, before in _in_place_of(problem.names, prices):
+        known[now] = prices[before] * seconds_of(before, window_s) / seconds_of(now, window_s)
     return known
+
+
+def _in_place_of(names: Sequence[str], prices: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the limits that are new, each with the one, priced before, whose place it takes."""
+    new = [name for name in names if is_limit(name) and not prices.get(name)]
+    gone = [n for n, price in prices.items() if price and is_limit(n) and n not in names]
+    return list(zip(new, gone, strict=False))
 
 
 def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], search: Search) -> str:
@@ -145,11 +148,8 @@ def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], sea
     if any(carried.values()):
         new = [name for name in problem.names if name not in carried]
         said = "prices carried over" + (f", new: {', '.join(new)}" if new else "")
-        said += "".join(
-            f", {now} from {before}"
-            for now, before in zip(POWER, POWER[::-1], strict=True)
-            if carried.get(now) and not earlier.get(now)
-        )
+        instead = _in_place_of(problem.names, earlier)
+        said += "".join(f", {now} from {before}" for now, before in instead)
     elif earlier:
         said += " (nothing was scarce before)" if not any(earlier.values()) else ""
     said += f"; {answer.dual.evaluations} evaluations"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.racks import ANYWHERE
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import OptionTable, option, rows_of
@@ -175,6 +175,7 @@ class _Scales:
         Of jobs of which it weighed nothing, all options.
         """
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
+        times_s = times_of(plan.prices, round.window_s)
         if plan.details.get(JOINT):
             case = _cheapest(make_case(round, table, worth, joint=True), plan)
         bare = np.setdiff1d(asked, case.job)
@@ -184,7 +185,7 @@ class _Scales:
         unbeaten = np.isin(rows, case.rows)
         rack = np.full(len(table), ANYWHERE)
         rack[case.rows] = case.rack
-        case = replace(case, rows=rows, rack=rack[rows], value=worth[rows])
+        case = replace(case, rows=rows, rack=rack[rows], value=worth[rows], times_s=times_s)
         late, awake = np.zeros(len(rows), dtype=bool), ready(round, frozenset())
         if awake is not None and any(name.startswith(READY) for name in plan.prices):
             case = _cheapest(with_waking(case, awake), plan)
@@ -242,7 +243,7 @@ class _Scales:
         """Return what a kilowatt costs as long as the limit looks ahead."""
         if name.startswith(OF_GPUS):
             return None
-        return price * 1e3 * (self.round.window_s if name == "energy_window" else 1.0)
+        return price * 1e3 * seconds_of(name, self.round.window_s)
 
     def _reason(self, j: int, own: Rows, surplus: Floats, regret: float) -> Reason:
         """Tell why job j got what it got."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
-from ronda.formulations.allocation.rows import Conflict
+from ronda.formulations.allocation.rows import CAP, Conflict, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, ending
 from ronda.formulations.objectives.forms import (
@@ -221,7 +221,8 @@ def taken(chosen: Rows, column: Rows) -> Rows:
 
 def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
     """Return what a watt less throughout the energy window is worth at a plan's prices."""
-    return prices.get("energy_window", 0.0) * round.window_s
+    metered = {name: price for name, price in prices.items() if is_limit(name) and name != CAP}
+    return sum(price * seconds_of(name, round.window_s) for name, price in metered.items())
 
 
 def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.watts import (
+    TOLERANCE,
     awake_for,
     by_pool,
     idle_w,
@@ -25,13 +26,11 @@ from ronda.formulations.watts import (
     may_sleep,
     node_classes,
     rack_caps,
+    wakes,
 )
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
-
-ROUNDING = 1e-9
-"""Relative rounding allowed against a power limit."""
 
 OVER = "the nodes that must be awake leave too little of the power limit"
 """Why a job found a place but is left out."""
@@ -150,6 +149,13 @@ class _Placing:
     yielding: Collection[str]
     racks: Rows | None
 
+    @cached_property
+    def lasts_s(self) -> Floats:
+        """(K,) for how long rows draw power, if energy is limited."""
+        if self.round.energy_j is None:
+            return np.zeros(len(self.table))
+        return lasts_s(self.round, self.table)
+
     def ids(self, rows: Rows) -> list[str]:
         """Return the jobs of rows."""
         return [self.table.jobs[j].job.id for j in self.table.job[rows].tolist()]
@@ -222,17 +228,26 @@ class _Placing:
             instead[i] = rows[i] if row is None else row
         return instead
 
-    def _left_w(self, rows: Rows, base: float) -> float:
-        """Return the watts that rows leave of the round's limits, beside `base` without jobs."""
-        seconds = lasts_s(self.round, self.table, rows)
-        return left_w(self.round, base, self.table.extra_w[rows], seconds)
+    def _left_w(self, rows: Rows, base: float, waking: tuple[Floats, Floats]) -> float:
+        """Return the watts that rows leave of the round's limits.
+
+        Beside the watts `base` without jobs, and what waking draws, and for how long.
+        """
+        watts, seconds = waking
+        return left_w(
+            self.round,
+            base,
+            np.append(self.table.extra_w[rows], watts),
+            np.append(self.lasts_s[rows], seconds),
+        )
 
     def keeps(self, placed: Placed, rows: Rows) -> bool:
         """Tell whether rows where they are placed keep the round's limits, but for rounding."""
         watts = self.round.watts
         if watts is None:
             return True
-        return self._left_w(rows, idle_w(self.round, placed.asleep)) >= -ROUNDING * watts
+        base, waking = idle_w(self.round, placed.asleep), wakes(self.round, placed.asleep)
+        return self._left_w(rows, base, waking) >= -TOLERANCE * watts
 
     def _shed(self, rows: Rows, placed: Placed) -> Rows:
         """Return rows without those of least value per watt, so that the rest keep the limits."""
@@ -256,18 +271,21 @@ class _Placing:
         round = self.round
         if rack_caps(round.cluster):
             return {}
-        classes = node_classes(round.cluster, round.asleep)
+        classes = node_classes(round)
         counts = awake_for(classes, gpus)
         awake = dict(enumerate(by_pool(classes, counts, len(gpus))))
         if self.watt_value > 0 or round.watts is None:
             return awake
-        base = sum(c.idle_w(n) for c, n in zip(classes, counts, strict=True))
-        spare_w = self._left_w(rows, base)
+        nodes = list(zip(counts, classes, strict=True))
+        base = sum(c.count * c.sleep_w + n * (c.awake_w - c.sleep_w) for n, c in nodes)
+        wake_w = np.array([n * c.wake_w for n, c in nodes])
+        spare_w = self._left_w(rows, base, (wake_w, np.array([c.wake_s for c in classes])))
         now = round.cluster.topology.node_gpus > 0
         now[list(round.asleep)] = False
         for pool in sorted(awake):
             idle = int((now & (round.cluster.topology.node_pool == pool)).sum()) - awake[pool]
-            each_w = max((c.saves_w for c in classes if c.pool == pool), default=0.0)
+            own = [c.awake_w - c.sleep_w for c in classes if c.pool == pool]
+            each_w = max(own, default=0.0)
             if each_w > 0:
                 idle = min(idle, int(max(0.0, spare_w) // each_w))
             if idle > 0:

@@ -174,7 +174,7 @@ class GpuLadderClimb:
             return loose
         pools = self.round.cluster.topology.pools
         gpus = [pool.gpus - left for pool, left in zip(pools, self.left, strict=True)]
-        classes = node_classes(self.round.cluster, self.round.asleep)
+        classes = node_classes(self.round)
         awake = by_pool(classes, awake_for(classes, gpus), len(pools))
         return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
 

@@ -163,7 +163,7 @@ class Room:
         asleep = drowsy(round, sleeping=sleeping)
         self.idle_w = node_w(topology, asleep)
         self.wake_w = waking_w(round, sleeping=sleeping)
-        self._racks = RackPower(round.cluster, asleep) if capped(round.cluster) else None
+        self._racks = RackPower(round, asleep) if capped(round.cluster) else None
         for state in running:
             assert state.allocation is not None
             self.take(state, state.allocation)

@@ -34,7 +34,7 @@ def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
         "watts": prices.get("power_cap", 0.0),
         "energy": prices.get("energy_window", 0.0) * round.window_s,
     }
-    watt, classes = sum(found.values()), node_classes(round.cluster)
+    watt, classes = sum(found.values()), node_classes(round)
     for p, pool in enumerate(round.cluster.topology.pools):
         own = [c for c in classes if c.pool == p]
         node = sum(v for n, v in prices.items() if n.startswith(f"whole_nodes[{pool.name},"))
@@ -42,6 +42,6 @@ def unit_prices(round: Round, prices: Mapping[str, float]) -> dict[str, float]:
         blocks = f"buddy[{pool.name},"
         price += sum(v / int(n[len(blocks) : -1]) for n, v in prices.items() if blocks in n)
         if may_sleep(round):
-            price -= watt * min(max(0.0, c.saves_w) / c.gpus_per_node for c in own)
+            price -= watt * min(max(0.0, c.more_w) / c.gpus_per_node for c in own)
         found[f"gpus[{pool.name}]"] = max(0.0, price)
     return found

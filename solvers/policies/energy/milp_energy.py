@@ -135,7 +135,7 @@ def needed(question: Question, choice: Choice) -> list[int]:
     """Return how many nodes of each pool (P,) a choice keeps awake."""
     if choice.awake is not None:
         return list(choice.awake)
-    classes = node_classes(question.round.cluster, question.round.asleep)
+    classes = node_classes(question.round)
     rows = choice.chosen[choice.chosen >= 0]
     return nodes_for(classes, gpus_by_pool(question.table, rows))
 

@@ -16,6 +16,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, StopReason
 from ronda.solvers import stopping
+from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Optimising, Question, filled, nobody, reserve_s
 from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
@@ -95,6 +96,17 @@ class Genetic(Optimising):
         conflicts = shortages(case)
         if conflicts:
             return nobody(question.table, StopReason.INFEASIBLE, search, conflicts)
+
+        def choose(case: Case) -> Choice:
+            return self._allocated(case, question, deadline, initial)
+
+        return metered(case, choose, search)
+
+    def _allocated(
+        self, case: Case, question: Question, deadline: Deadline, initial: Plan | None
+    ) -> Choice:
+        """Choose among the options of a case."""
+        search = Search(deadline=deadline, seed=question.seed)
         problem = separable(case)
         priced = first_answer(problem, search)
         greedy = filled(case, problem, priced, search)

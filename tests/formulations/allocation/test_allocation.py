@@ -188,7 +188,7 @@ def test_jobs_that_must_run_do_even_at_a_loss():
 
 def test_nodes_that_gpus_keep_awake():
     """Nine GPUs keep two nodes of 8 awake; frugal nodes come first."""
-    classes = node_classes(make_round([8], nodes=3, sleep_w=SLEEP_W).cluster)
+    classes = node_classes(make_round([8], nodes=3, sleep_w=SLEEP_W))
     assert awake_for(classes, [9]) == [2]
     assert awake_for(classes, [0]) == [0]
 
@@ -207,6 +207,16 @@ def test_shortages_are_said_in_words_with_numbers():
     assert "without any job" in found.message
 
 
+def test_jobs_that_break_the_cap_of_their_rack_are_named():
+    """One node of 8 with a job of 8 draws 2,200 W: 2,199 are too few, whatever the other rack."""
+    for cap, many in ((2199.0, 1), (2200.0, 0)):
+        racks = (Rack(name="r0", power_cap_w=cap), Rack(name="r1"))
+        round_ = make_round([8, 8], racks=racks, must=[(0, 0)])
+        found = shortages(make_case(round_, table := build_options(round_), np.ones(len(table))))
+        assert [c.constraints for c in found] == [("one_option[j0]", "rack_power[r0]")] * many
+        assert all("rack r0" in c.message and "2200 W" in c.message for c in found)
+
+
 def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():
     """At half its rate, 100 s of work take 200 s of power: what the checker counts as well."""
     round_ = make_round([4, 1], nodes=1, must=[(0, 0)], window_s=400.0, energy_j=1e6)
@@ -217,7 +227,7 @@ def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():
     slow = msgspec.structs.replace(state, job=job, allocation=held)
     round_ = msgspec.structs.replace(round_, running=(slow,))
     table = build_options(round_)
-    assert lasts_s(round_, table, np.flatnonzero(table.current)).tolist() == [200.0]
+    assert lasts_s(round_, table)[table.current].tolist() == [200.0]
     # 4 x 200 W above idle for half of the window
     assert charged_w(round_, table)[table.current].tolist() == [pytest.approx(400.0)]
     idle_w = [IDLE_W]

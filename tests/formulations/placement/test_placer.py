@@ -46,6 +46,45 @@ def test_wide_jobs_take_the_fewest_racks():
     assert sorted(Counter(racks[node] for node in nodes).values()) == [2, 3]
 
 
+def capped_room(cap_w, types):
+    """Return a node of two GPUs of each type, 200 W idle, in racks of one type each, but for r0."""
+    racks = list(dict.fromkeys(rack for _, rack in types))
+    return Cluster(
+        gpu_types=tuple(
+            GpuType(name=t, memory_gib=16, idle_w=50) for t in dict.fromkeys(t for t, _ in types)
+        ),
+        racks=tuple(Rack(name=r, power_cap_w=cap_w if r == "r0" else None) for r in racks),
+        node_groups=tuple(
+            NodeGroup(
+                name=f"g{k}", count=1, gpus_per_node=2, gpu_type=t, rack=rack, host_idle_w=100
+            )
+            for k, (t, rack) in enumerate(types)
+        ),
+    )
+
+
+@pytest.mark.parametrize(("cap_w", "unplaced"), [(800, ()), (799, ("a",))])
+def test_what_must_run_has_its_watts_before_all_pools(cap_w, unplaced):
+    """Two nodes, 400 W idle, of two pools in one rack; each job adds 2 x (150 - 50) W."""
+    cluster = capped_room(cap_w, [("v", "r0"), ("w", "r0")])
+    held = Option(pool=1, gpus=2, power_w=300.0)
+    runs = state("b", ((1, 2),), held, preemptible=False)
+    placed = place(
+        snapshot(cluster, [runs], [state("a")]), {"a": gpus(2, power_w=300.0), "b": held}
+    )
+    assert placed.unplaced == unplaced
+    assert placed.allocations["b"] is runs.allocation
+
+
+@pytest.mark.parametrize(("cap_w", "node"), [(400, 0), (399, 1)])
+def test_a_job_leaves_a_rack_whose_cap_has_fallen(cap_w, node):
+    """200 W idle and 200 W for the job: below the cap it moves to the other rack."""
+    cluster = capped_room(cap_w, [("v", "r0"), ("v", "r1")])
+    held = gpus(2, power_w=300.0)
+    placed = place(snapshot(cluster, [state("a", ((0, 2),), held)]), {"a": held})
+    assert placed.allocations["a"].placement == ((node, 2),)
+
+
 def test_span_limits_the_reach():
     """16 GPUs within a node, or within a rack of one node, cannot be placed; two racks can."""
     cluster = room(1, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
-from ronda.formulations.watts import idle_w
+from ronda.formulations.watts import idle_w, wakes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.profile import PowerCurve, rigid_profile
@@ -72,8 +72,9 @@ def test_idle_watts_of_a_cluster():
 def test_nodes_that_wake_draw_more_until_they_are_awake():
     """Node 1 sleeps now; if it does not under the plan it draws 80 W more while it wakes."""
     round = msgspec.structs.replace(half_full(), running=half_full().running[:1], asleep=(1,))
-    assert idle_w(round, None) == 520
-    assert idle_w(round, ()) == 1080
+    assert (idle_w(round, None), wakes(round, None)[0].tolist()) == (520, [])
+    assert idle_w(round, ()) == 1000
+    assert [column.tolist() for column in wakes(round, ())] == [[80.0], [60.0]]
 
 
 def test_waking_watts_count_against_the_limit():

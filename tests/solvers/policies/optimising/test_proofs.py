@@ -1,10 +1,11 @@
 """What plans say of themselves: *optimal* only what their own bound proves, on nodes."""
 
 import pytest
+from msgspec.structs import replace
 
 import ronda
 from limited_rounds import limited_round
-from ronda.instances.cluster import GpuType, uniform_cluster
+from ronda.instances.cluster import GpuType, Rack, uniform_cluster
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.profile import Parametric, PowerCurve, Profile
@@ -29,6 +30,66 @@ def test_where_nothing_can_run_the_gap_is_0(policy, objective, weight):
     plan = ronda.solve(round_, f"{policy}(objective={objective})")
     assert (plan.allocations, plan.objective, plan.bound) == ({}, 0.0, 0.0)
     assert (plan.status, str(plan.gap)) == (SolutionStatus.OPTIMAL, "0.0")
+
+
+ENGINES = ("prices", "milp", "milp(placement=exact)", "cp-sat", "genetic", "evolve", "milp-energy")
+
+
+def limited(**limits):
+    """Return a round of two jobs on one node that draws nothing without them; a rack holds it."""
+    racks = (Rack(name="r", power_cap_w=limits.pop("rack_w", None)),)
+    gpu = GpuType(name="A", memory_gib=16.0, clocks=(0.5, 1.0))
+    cluster = uniform_cluster(gpu, 1, 2, rack="r", sleep_w=0.0)
+    model, curve = Parametric(alpha_c_s=1.0, beta_c_s=0.0), PowerCurve(a_w=40.0, b_w=160.0)
+    fields = {"profile": "net", "estimate": Estimate(work=limits.pop("work", 100.0))}
+    weights = limits.pop("weights", (1.0, 1.0))
+    return Round(
+        now_s=1000.0,
+        cluster=replace(cluster, racks=racks),
+        profiles={"net": Profile(name="net", throughput={"A": model}, power={"A": curve})},
+        waiting=tuple(
+            JobState(job=Job(id=f"j{k}", submit_s=0.0, weight=w, **fields), since_s=0.0)
+            for k, w in enumerate(weights)
+        ),
+        **limits,
+    )
+
+
+@pytest.mark.parametrize("policy", ENGINES)
+@pytest.mark.parametrize("number", [1e30, 1e305, 1.7e308])
+@pytest.mark.parametrize("limit", ["power_cap_w", "energy_j", "rack_w"])
+def test_a_huge_limit_is_as_none(policy, limit, number):
+    """Both jobs run, as without it."""
+    plan = ronda.solve(limited(**{limit: number}), policy)
+    assert plan.allocations.keys() == {"j0", "j1"}
+    assert plan.status is SolutionStatus.OPTIMAL
+
+
+@pytest.mark.parametrize("policy", ENGINES)
+@pytest.mark.parametrize("number", [5e-324, 1e-308, 1e-30])
+@pytest.mark.parametrize("limit", ["power_cap_w", "energy_j", "rack_w"])
+def test_a_tiny_limit_is_as_nothing(policy, limit, number):
+    """No job runs, and no engine breaks down."""
+    plan = ronda.solve(limited(**{limit: number}), policy)
+    assert plan.allocations == {}
+    assert plan.status in (SolutionStatus.OPTIMAL, SolutionStatus.FEASIBLE)
+
+
+@pytest.mark.parametrize("policy", [*ENGINES, "gavel-like", "shockwave-like", "powerflow"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"weights": (1.7e308, 1.7e308)},
+        {"weights": (5e-324, 1.0)},
+        {"work": 1e-300},
+        {"work": 5e-324},
+        {"energy_price_per_j": 1e305, "carbon_g_per_j": 5e-324},
+    ],
+)
+def test_numbers_of_any_size_are_weighed(policy, fields):
+    """Both jobs run below a cap of 400 W: 200 W each."""
+    plan = ronda.solve(limited(power_cap_w=400.0, **fields), policy)
+    assert plan.allocations.keys() == {"j0", "j1"}
 
 
 @pytest.mark.parametrize("seed", [18, 29, 33, 47, 59, 61])

@@ -1,0 +1,49 @@
+"""What engines say of small rounds, against all plans that the checker accepts."""
+
+import pytest
+
+import ronda
+from every_plan import best_plan
+from limited_rounds import limited_round
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.options.build import build
+from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.instances.plan import SolutionStatus
+
+# What they are for, mostly: a bank that is filled in part, and nodes that wake with an energy
+# budget (16, 129, 265, 277, 367), bounds without slack (43, 236), a job of a later pool that must
+# run below a rack's cap (78, 343), waking below a cap (70, 287, 362, 386), moves and exchanges
+# (18, 29, 47, 61), and jobs that must run above a cap, so that there is no plan (96).
+SEEDS = (16, 18, 29, 43, 47, 61, 70, 78, 96, 129, 236, 265, 277, 287, 343, 362, 367, 386)
+
+EXACT = "milp(placement=exact, gap=0)"
+GAPS = {"milp": 1e-4, "milp(gap=0)": 0.0, EXACT: 0.0, "prices": 1e-4, "genetic": 1e-4} | {
+    "evolve": 1e-4
+}
+
+
+@pytest.mark.parametrize("seed", sorted({*SEEDS, *range(15)}))
+def test_nothing_that_is_claimed_of_a_plan_is_refuted_by_another_one(seed):
+    """No plan exceeds a bound, none is better than an optimal one, and none breaks a rule."""
+    round_ = limited_round(seed)
+    table = build(round_)
+    worth = values(round_, table)
+    price = NODE_SHARE * make_case(round_, table, worth, positions=True).scale
+    of_moves = {"evolve": {"move_share": 1.0}, EXACT: {"move_share": 1.0, "node_price": price}}
+    for policy, gap in GAPS.items():
+        best = best_plan(round_, table, worth, **of_moves.get(policy, {}))
+        plan = ronda.solve(round_, policy)
+        if best is None:
+            assert plan.status is SolutionStatus.FALLBACK, policy
+            continue
+        assert plan.status in (SolutionStatus.OPTIMAL, SolutionStatus.FEASIBLE), policy
+        assert ronda.check(round_, plan) == []
+        rounding = 1e-7 * abs(best[0])
+        assert plan.bound >= best[0] - rounding, policy
+        assert plan.objective <= best[0] + rounding, policy
+        if plan.status is SolutionStatus.OPTIMAL:
+            assert plan.gap <= gap + 1e-9, policy
+            assert plan.objective >= best[0] * (1 - gap) - rounding, policy
+        if policy == EXACT:  # which has time for all
+            assert plan.status is SolutionStatus.OPTIMAL
