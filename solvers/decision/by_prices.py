@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.racks import first_fit
+from ronda.formulations.allocation.racks import first_fit, stays
 from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
@@ -77,7 +77,9 @@ def allocate_by_prices(
         return loose
     if tied.status is SolutionStatus.NONE:  # no time
         return loose
-    bound = min(loose.bound, tied.bound)
+    # What is on several nodes stays where it is here; a plan may move it.
+    moves = np.count_nonzero(stays(table, case.rows) & ~table.must_run[case.job])
+    bound = max(loose.bound if moves else min(loose.bound, tied.bound), tied.objective)
     tied = replace(tied, bound=bound, details=tied.details | {JOINT: True})
     return tied.judged(search.gap)
 
