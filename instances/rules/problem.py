@@ -43,7 +43,11 @@ def as_error(whole: str, problems: Sequence[Problem]) -> InputError:
 
 def show(value: object, limit: int = 60) -> str:
     """Return a value as it stands in a JSON file, in one line of at most `limit` characters."""
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError):  # keys that no file has, or a value inside itself
+        value = repr(value)
+        text = json.dumps(value, ensure_ascii=False)
     if not text.isprintable():
         text = json.dumps(value, default=repr)
     return text if len(text) <= limit else text[: limit - 1] + "…"

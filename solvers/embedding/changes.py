@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Allocation
+from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.plan import Plan
+from ronda.instances.profile import Mode
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         Global batch size.
     rate
         Work per second that is expected.
+    array
+        Name of the array of jobs of one fusion class that share these GPUs; None: it is alone.
+    mode
+        How these share them; "exclusive" for a job alone.
     """
 
     gpus: int
@@ -34,10 +39,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     clock: float
     batch: float
     rate: float
+    array: str | None = None
+    mode: Mode = "exclusive"
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """What differs from what runs; jobs that are not named go on, or wait, as they do.
+
+    Those of an array from which others are gone go on in it, faster: they are not named.
 
     Attributes
     ----------
@@ -46,7 +55,9 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     stop
         Jobs that give up what they hold.
     resize
-        Running jobs that change GPUs, nodes, clock or batch.
+        Running jobs that change GPUs, nodes or array.
+    retune
+        Running jobs that keep what they run on, and change clock or batch.
     asleep
         Names of nodes to put, or leave, asleep; None: as they are.
     cancelled
@@ -58,6 +69,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     start: dict[str, Place] = {}
     stop: tuple[str, ...] = ()
     resize: dict[str, Place] = {}
+    retune: dict[str, Place] = {}
     asleep: tuple[str, ...] | None = None
     cancelled: bool = False
     plan: Plan = Plan()
@@ -85,21 +97,23 @@ def changes(
             clock=option.clock,
             batch=option.batch,
             rate=option.rate,
+            array=given.array,
+            mode=option.mode,
         )
 
-    new = {job: a for job, a in plan.allocations.items() if goes_on(held.get(job), a) is False}
+    start, resize, retune = dict[str, Place](), dict[str, Place](), dict[str, Place]()
+    for job, given in plan.allocations.items():
+        before = held.get(job)
+        if before is None:
+            start[job] = place(given)
+        elif not before.goes_on(given) and not before.narrows_to(given):
+            stays = before.array == given.array and same_nodes(before.placement, given.placement)
+            (retune if stays else resize)[job] = place(given)
     return Changes(
-        start={job: place(a) for job, a in new.items() if job not in held},
+        start=start,
         stop=tuple(job for job in held if job not in plan.allocations),
-        resize={job: place(a) for job, a in new.items() if job in held},
+        resize=resize,
+        retune=retune,
         asleep=None if plan.asleep is None else tuple(names[node] for node in plan.asleep),
         plan=plan,
     )
-
-
-def goes_on(held: Allocation | None, given: Allocation) -> bool:
-    """Tell whether a job runs on as it does, whatever rate is expected by now."""
-    if held is None:
-        return False
-    same = held.option.same_way(given.option)
-    return same and sorted(held.placement) == sorted(given.placement)

@@ -22,11 +22,10 @@ from ronda.instances.rules.jobs import cost_problems
 from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import profile_problems
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding.changes import Changes, changes, goes_on, node_names
+from ronda.solvers.embedding.changes import Changes, changes, node_names
 from ronda.solvers.embedding.jobs import UNTOLD
-from ronda.solvers.embedding.live import Live, started, stopped
+from ronda.solvers.embedding.live import Live, narrower, started, stopped
 from ronda.solvers.embedding.news import Reader
-from ronda.solvers.embedding.plain import plain
 from ronda.solvers.embedding.rates import Ladder
 from ronda.solvers.embedding.records import FORMAT, Saved, Settings, Speeds, State
 from ronda.solvers.horizon.beliefs import Beliefs
@@ -178,16 +177,17 @@ class Embedded:
             state = msgspec.structs.replace(self._state, jobs=dict(self._state.jobs))
             read = self._reader
             read.clock(state, now_s, power_cap_w)
-            works = dict(completed) if isinstance(completed, Mapping) else dict.fromkeys(completed)
-            ended = read.gone(state, works, "completed") + read.gone(state, removed, "removed")
+            ended, works = read.complete(state, completed)
+            ended += read.gone(state, removed, "removed")
             read.add(state, added)
             steps = read.measure(state, measured)
-            read.progress(state, progress or {})
-            read.run(state, running or {})
-            self._learn(ended, works, state.now_s)
+            read.progress(state, {} if progress is None else progress)
+            read.run(state, {} if running is None else running)
+            read.narrow(state)
+            self._learn(ended, works)
             for where, way, step in steps:
                 self._beliefs.measure(where, way, step.compute_s, step.sync_s)
-            if running:
+            if running or any(_in_array(of) for of in ended):
                 self._ledger = None
             for of in ended:
                 if self._ledger is not None and of.state.allocation is not None:
@@ -300,15 +300,11 @@ class Embedded:
         made._beliefs.restore(found.believed)
         return made
 
-    def _learn(self, ended: Iterable[Live], works: Mapping[str, object], now_s: float) -> None:
-        """Tell the beliefs which jobs are gone."""
+    def _learn(self, ended: Iterable[Live], works: Mapping[str, float]) -> None:
+        """Tell the beliefs which jobs are gone, and how much work those were that are complete."""
         for of in ended:
-            job, work = of.state.job, None
-            if of.job.id in works:
-                told = plain(works[of.job.id])
-                known = of.state.done_at(now_s) if of.known else of.done
-                work = float(told) if isinstance(told, int | float) else known
-            self._beliefs.end(job, work if work and of.known else None)
+            work = works.get(of.job.id)
+            self._beliefs.end(of.state.job, work if work and of.known else None)
 
     def _profiles_of(self, state: State) -> dict[str, Profile]:
         """Return the profiles of live jobs; the same object as long as they are the same."""
@@ -342,7 +338,9 @@ class Embedded:
             given, held = plan.allocations.get(job), of.state.allocation
             if given is None:
                 jobs[job] = stopped(of, state.now_s)
-            elif not goes_on(held, given):
+            elif held is not None and held.narrows_to(given):
+                jobs[job] = narrower(of, given, state.now_s)
+            elif held is None or not held.goes_on(given):
                 nodes = [node for node, _ in given.placement if node in state.asleep]
                 wait_s = max((float(wake_s[node]) for node in nodes), default=0.0)
                 jobs[job] = started(of, given, settings.costs, state.now_s, wait_s)
@@ -360,6 +358,10 @@ def _turn(deadline: Deadline) -> Iterator[bool]:
     finally:
         if mine:
             _SOLVING.release()
+
+
+def _in_array(of: Live) -> bool:
+    return of.state.allocation is not None and of.state.allocation.array is not None
 
 
 def _kept(round: Round, stop: StopReason) -> Plan:

@@ -29,11 +29,12 @@ def placement_of(
         listed = list(given) if isinstance(given, Iterable) else [given]
         pairs = [pair if isinstance(pair, tuple | list) else (pair, 1) for pair in listed]
     gpus: dict[int, int] = {}
-    for node, count in pairs:
-        index, n = number.get(str(node), plain(node)), plain(count)
-        if not isinstance(index, int) or not 0 <= index < len(cluster.topology.node_gpus):
-            raise InputError(f"{place}, nodes", show(plain(node)), "a node of the cluster")
-        if not isinstance(n, int) or n < 1:
+    for pair in pairs:
+        node, n = map(plain, pair if len(pair) == 2 else (pair, 1))
+        index = number.get(node, -1) if isinstance(node, str) else node
+        if type(index) is not int or not 0 <= index < len(cluster.topology.node_gpus):
+            raise InputError(f"{place}, nodes", show(node), "a node of the cluster")
+        if type(n) is not int or n < 1:
             raise InputError(f"{place}, nodes", f"{show(n)} GPUs", "at least 1 on each node")
         gpus[index] = gpus.get(index, 0) + n
     pools = {int(cluster.topology.node_pool[node]) for node in gpus}

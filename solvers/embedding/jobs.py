@@ -80,7 +80,7 @@ def named_counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
 
 def place_of(k: int, row: Mapping[str, Any]) -> str:
     """Return where a job stands, for errors."""
-    return f"jobs[{k}] (id {row['id']!r})" if "id" in row else f"jobs[{k}]"
+    return f"jobs[{k}] (id {show(plain(row['id']))})" if "id" in row else f"jobs[{k}]"
 
 
 def _given(
@@ -89,12 +89,14 @@ def _given(
     fields = {key: plain(value) for key, value in row.items() if key not in OWN}
     for key in fields:
         if key not in FIELDS:
-            raise InputError(place, f"unknown field {show(key)}", nearest(key, [*FIELDS, *OWN]))
+            raise InputError(
+                place, f"unknown field {show(key)}", nearest(str(key), [*FIELDS, *OWN])
+            )
+    job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
     named = fields.get("profile")
     if named is not None and speeds is None and named not in profiles:
         expected = "rates, or the name of a profile that was handed over"
         raise InputError(f"{place}, field profile", show(named), expected)
-    job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
     application = row.get("application", named or job.name or job.id)
     return Given(job, str(plain(application)), _size(row, place), speeds)
 

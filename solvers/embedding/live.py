@@ -3,6 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.options.application import pool_shapes, suits
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState
@@ -52,7 +53,8 @@ def live(given: Given, untold: Profile, shared: dict[str, Profile]) -> Live:
 def at_rates(of: Live, speeds: Tables, cluster: Cluster, untold: Profile, now_s: float) -> Live:
     """Return a job with other rates; what it has done by now was done at the old ones.
 
-    Without a row for what it runs on, that keeps its rate. InputError if that is not known.
+    Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
+    that rate is not known.
     """
     given = Given(of.job, of.application, of.size, speeds)
     job, profile = shown(given, untold, {})
@@ -72,6 +74,8 @@ def at_rates(of: Live, speeds: Tables, cluster: Cluster, untold: Profile, now_s:
             profile = with_way(profile, cluster, before, option.rate)
             found = before
         kept = replace(found.option, span=option.span)
+        low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+        job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
         state = replace(state, allocation=Allocation(option=kept, placement=before.placement))
     state = replace(state, job=job, done=done, since_s=since_s)
     return replace(of, speeds=speeds, done=done, state=state, profile=profile)
@@ -99,6 +103,20 @@ def started(of: Live, given: Allocation, usual: Costs, now_s: float, wake_s: flo
     return replace(of, state=stopped(of, now_s).state.holding(given, now_s, resume_s, pause_s))
 
 
+def narrower(of: Live, given: Allocation, now_s: float) -> Live:
+    """Return a job that goes on in an array that others have left, or alone, without a pause."""
+    state = of.state
+    kept = replace(
+        state,
+        allocation=given,
+        done=state.done_at(now_s),
+        since_s=max(now_s, state.since_s),
+        gpu_s=state.gpu_s_at(now_s),
+        held_s=now_s,
+    )
+    return replace(of, state=kept)
+
+
 def runs_on(
     of: Live,
     placement: Placement,
@@ -113,6 +131,10 @@ def runs_on(
     if now is not None and now.placement == placement and now.option.clock == clock:
         return of
     job, profile = of.state.job, of.profile
+    shape = pool_shapes(cluster)[int(cluster.topology.node_pool[placement[0][0]])]
+    if not suits(job, shape):
+        how = f"{shape.pool.gpu_type.name} of partition {shape.pool.partition!r}"
+        raise InputError(f"running: job {job.id!r}", how, "GPUs that it may use")
     found = held(cluster, job, profile, placement, clock=clock, batch=batch)
     if found is None:
         gpus = sum(n for _, n in placement)

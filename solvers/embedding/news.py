@@ -1,10 +1,13 @@
 """What a host tells of its jobs, read into the state: refused by name, or taken as a whole."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.models.measured import Way, way_of
+from ronda.instances.check.arrays import distinct
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Profile
 from ronda.instances.rules.problem import show
@@ -16,8 +19,16 @@ from ronda.solvers.embedding.jobs import (
     refuse_odd,
     unknown_profile,
 )
-from ronda.solvers.embedding.live import Live, at_rates, live, progressed, runs_on, stopped
-from ronda.solvers.embedding.plain import plain, rows_of
+from ronda.solvers.embedding.live import (
+    Live,
+    at_rates,
+    live,
+    narrower,
+    progressed,
+    runs_on,
+    stopped,
+)
+from ronda.solvers.embedding.plain import amount, by_job, ids_of, rows_of
 from ronda.solvers.embedding.rates import Host
 from ronda.solvers.embedding.records import Settings, State, StepTime
 from ronda.solvers.embedding.round import told_rates
@@ -38,22 +49,44 @@ class Reader:
     def clock(self, state: State, now_s: float | None, power_cap_w: float | None) -> None:
         """Read the time and the power cap; None: as before."""
         if now_s is not None:
-            if not state.now_s <= now_s < float("inf"):
-                expected = f"a time from {state.now_s:g} s on: no clock goes back"
-                raise InputError("now_s", f"{now_s:g}", expected)
-            state.now_s = float(now_s)
-        if power_cap_w is not None:
-            if not power_cap_w >= 0:
-                raise InputError("power_cap_w", f"{power_cap_w:g}", "0 or more")
-            state.power_cap_w = None if power_cap_w == float("inf") else float(power_cap_w)
+            expected = f"a time from {state.now_s:g} s on: no clock goes back"
+            told = amount(now_s, "now_s", expected)
+            if told < state.now_s:
+                raise InputError("now_s", f"{told:g}", expected)
+            state.now_s = told
+        if isinstance(power_cap_w, float) and power_cap_w == float("inf"):
+            state.power_cap_w = None
+        elif power_cap_w is not None:
+            state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
     def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Live]:
         """Take jobs out; return what they were."""
         found = []
-        for job in jobs:
+        for job in ids_of(jobs, what):
             found.append(_known(state, job, what))
             del state.jobs[job]
         return found
+
+    def complete(
+        self, state: State, completed: Iterable[str] | Mapping[str, float]
+    ) -> tuple[list[Live], dict[str, float]]:
+        """Take complete jobs out; return what they were, and how much work."""
+        ended = self.gone(state, completed, "completed")
+        works = {of.job.id: of.state.done_at(state.now_s) if of.known else of.done for of in ended}
+        if isinstance(completed, Mapping):
+            for job, told in completed.items():
+                if told is not None:
+                    works[job] = amount(told, f"completed: job {job!r}", "work, 0 or more")
+        return ended, works
+
+    def narrow(self, state: State) -> None:
+        """Let arrays that have lost members go on without them."""
+        held = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
+        if any(a.array is not None for a in held.values()):
+            jobs = {i: state.jobs[i].state.job for i in held}
+            profiles = {of.profile.name: of.profile for of in state.jobs.values()}
+            for job, given in narrowed(held, jobs, profiles, self.settings.cluster).items():
+                state.jobs[job] = narrower(state.jobs[job], given, state.now_s)
 
     def add(self, state: State, added: object) -> None:
         """Add jobs; those without a submission were submitted now."""
@@ -88,16 +121,15 @@ class Reader:
 
     def progress(self, state: State, progress: Mapping[str, float]) -> None:
         """Read what jobs have done."""
-        for job, done in progress.items():
-            of, amount = _known(state, job, "progress"), plain(done)
-            if not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
-                raise InputError(f"progress: job {job!r}", show(amount), "work, 0 or more")
-            state.jobs[job] = progressed(of, float(amount), state.now_s)
+        for job, done in by_job(progress, "progress").items():
+            of = _known(state, job, "progress")
+            told = amount(done, f"progress: job {job!r}", "work, 0 or more")
+            state.jobs[job] = progressed(of, told, state.now_s)
 
     def run(self, state: State, running: Mapping[str, object]) -> None:
-        """Read what jobs really run on."""
+        """Read what jobs really run on; all that run must fit their nodes together."""
         cluster = self.settings.cluster
-        for job, nodes in running.items():
+        for job, nodes in by_job(running, "running").items():
             of, place = _known(state, job, "running"), f"running: job {job!r}"
             if nodes is None:
                 state.jobs[job] = stopped(of, state.now_s)
@@ -107,6 +139,21 @@ class Reader:
             clock = 1.0 if held is None else held.option.clock
             batch = None if held is None else held.option.batch
             state.jobs[job] = runs_on(of, placement, cluster, state.now_s, clock=clock, batch=batch)
+        self._fit(state)
+
+    def _fit(self, state: State) -> None:
+        """Refuse what runs on more GPUs than a node has; nodes in use are awake."""
+        held = [a for of in state.jobs.values() if (a := of.state.allocation) is not None]
+        used = Counter[int]()
+        for allocation in distinct(held):
+            used.update(dict(allocation.placement))
+        for node, gpus in used.items():
+            room = int(self.settings.cluster.topology.node_gpus[node])
+            if gpus > room:
+                place = f"running: node {self.settings.node_names[node]!r}"
+                expected = f"at most {room}: say of all jobs that moved where they run"
+                raise InputError(place, f"{gpus} GPUs in use", expected)
+        state.asleep = tuple(node for node in state.asleep if node not in used)
 
     def _seen(self, state: State, job: str, step: StepTime) -> Seen:
         """Return what a job measured."""
@@ -125,10 +172,10 @@ class Reader:
         return (of.profile.name, kind), way, step
 
 
-def _known(state: State, job: str, what: str) -> Live:
-    of = state.jobs.get(job)
+def _known(state: State, job: object, what: str) -> Live:
+    of = state.jobs.get(job) if isinstance(job, str) else None
     if of is None:
-        raise InputError(what, f"job {job!r}", "a live job: add it first")
+        raise InputError(what, f"job {show(job)}", "a live job: add it first")
     return of
 
 

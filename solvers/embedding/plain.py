@@ -16,6 +16,9 @@ from ronda.instances.rules.problem import one_of, show
 Columns = dict[str, NDArray[Any]]
 """Arrays of one length, by name."""
 
+LARGEST = float(np.finfo(float).max)
+"""The largest finite number."""
+
 
 def is_frame(given: object) -> bool:
     """Tell whether something is a data frame, of pandas, polars or alike."""
@@ -38,7 +41,12 @@ def columns_of(
     for name in required:
         if name not in found:
             raise InputError(place, f"no column {show(name)}", f"columns {', '.join(required)}")
-    arrays = {name: _array(column) for name, column in found.items()}
+    return _even(found.items(), place)
+
+
+def _even(columns: Iterable[tuple[str, Any]], place: str) -> Columns:
+    """Return columns as arrays of one length: a single value stands for all rows."""
+    arrays = {name: array(column) for name, column in columns}
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
         told = ", ".join(f"{len(a)} {name}" for name, a in arrays.items() if a.ndim)
@@ -64,10 +72,14 @@ def _raw(given: object, place: str) -> Iterable[tuple[str, Any]]:
     raise InputError(place, f"{type(given).__name__}", expected)
 
 
-def _array(column: Any) -> NDArray[Any]:
+def array(column: Any) -> NDArray[Any]:
+    """Return a column as an array of at most one dimension."""
     if hasattr(column, "to_numpy"):
         return np.asarray(column.to_numpy())
-    found = np.asarray(column)
+    try:
+        found = np.asarray(column)
+    except ValueError:  # rows of different lengths
+        found = np.empty((1, 1))
     return found if found.ndim < 2 else np.fromiter(column, dtype=object)
 
 
@@ -106,20 +118,39 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)  # frames turn whole numbers into others where one is missing
     if isinstance(value, Mapping):
-        return {plain(key): plain(each) for key, each in value.items()}
+        keys = (key.item() if isinstance(key, np.generic) else key for key in value)
+        return dict(zip(keys, map(plain, value.values()), strict=True))
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     return value
 
 
+def amount(value: object, place: str, expected: str = "a number, 0 or more") -> float:
+    """Return a finite number of at least 0; InputError for anything else."""
+    found = plain(value)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST:
+        raise InputError(place, show(found), expected)
+    return float(found)
+
+
+def by_job(given: object, place: str) -> dict[str, Any]:
+    """Return what is told of jobs by their ids; InputError if it is no mapping."""
+    if not isinstance(given, Mapping):
+        raise InputError(place, type(given).__name__, "a dict by the ids of jobs")
+    return dict(given)
+
+
+def ids_of(given: object, place: str) -> list[Any]:
+    """Return the ids of jobs; InputError if they are no list."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(place, type(given).__name__, "a list of the ids of jobs")
+    return list(given)
+
+
 def rows_of(given: object, place: str) -> list[dict[str, Any]]:
     """Return rows by name of column, without the cells that a frame says are missing."""
     if is_frame(given) or isinstance(given, Mapping):
-        columns = {name: _array(column).tolist() for name, column in _raw(given, place)}
-        lengths = {len(column) for column in columns.values()}
-        if len(lengths) > 1:
-            told = ", ".join(f"{len(c)} {name}" for name, c in columns.items())
-            raise InputError(place, f"columns of {told}", "columns of one length")
+        columns = {n: column.tolist() for n, column in _even(_raw(given, place), place).items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return [{k: v for k, v in row.items() if not _is_missing(v)} for row in rows]
     if isinstance(given, Iterable):
@@ -133,5 +164,5 @@ def _row(row: object, place: str) -> dict[str, Any]:
     raise InputError(place, type(row).__name__, "a dict")
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or value != value  # NaN, NaT
+def _is_missing(value: Any) -> bool:
+    return value is None or (np.ndim(value) == 0 and bool(value != value))  # NaN, NaT

@@ -24,7 +24,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Rated
 from ronda.instances.rules.problem import one_of, show
-from ronda.solvers.embedding.plain import Columns, columns_of, is_frame, numbers
+from ronda.solvers.embedding.plain import Columns, array, columns_of, is_frame, numbers, plain
 
 COLUMNS = ("gpus", "nodes", "rate", "watts", "clock", "batch", "gpu_type")
 """Of a table of rates; all but `gpus` and `rate` may be left out."""
@@ -33,12 +33,17 @@ Rates = Any
 """See the module."""
 
 Answer = float | tuple[float, float] | None
+_ANSWER = "a rate, (rate, watts) or None"
 Tables = dict[str, Rated]
 """By name of GPU type."""
 
 Ladder = str | Sequence[int]
 """GPU counts that a callable is asked for: ``"pool"`` for powers of two and halves of a node, then
 whole nodes, and what the job's own fields name; ``"all"`` for every count; or the counts."""
+
+
+MOST_GPUS = 2**31 - 1
+"""Of any job."""
 
 
 class Ways(NamedTuple):
@@ -133,7 +138,7 @@ def _ways(
 ) -> Iterator[Ways]:
     """Yield the rows of one job, all on a GPU type (its index), or on those that they name."""
     if callable(rates):
-        rates = _sampled(host, rates, named)
+        rates = _sampled(host, rates, named, place)
     if not is_frame(rates) and isinstance(rates, Mapping):
         if not rates:
             raise InputError(place, "no rates", "some, or None: not known yet")
@@ -153,7 +158,7 @@ def _ways(
 
 
 def _sampled(
-    host: Host, rates: Callable[[int, int, str], Answer], named: Sequence[int]
+    host: Host, rates: Callable[[int, int, str], Answer], named: Sequence[int], place: str
 ) -> dict[str, Sequence[Any]]:
     """Ask for every way of the ladder on the fewest nodes, and on one more."""
     rows: list[tuple[int, int, float, float, str]] = []
@@ -161,11 +166,26 @@ def _sampled(
         for gpus in host.ladder(kind, named):
             fewest = shape.nodes(gpus)
             for nodes in range(fewest, min(fewest + 1, gpus, shape.pool.nodes) + 1):
-                answer = rates(gpus, nodes, kind)
-                rate, watts = answer if isinstance(answer, tuple) else (answer or 0.0, np.nan)
-                rows.append((gpus, nodes, rate, watts, kind))
+                try:
+                    answer = rates(gpus, nodes, kind)
+                except Exception as error:
+                    said = f"{type(error).__name__}: {error}"
+                    asked = f"rates({gpus}, {nodes}, {show(kind)})"
+                    raise InputError(f"{place}, {asked}", show(said), _ANSWER) from error
+                rows.append((gpus, nodes, *_pair(answer or 0.0, place), kind))
+    if not rows:
+        raise InputError(place, "no count of the ladder that the cluster has", "one")
     names = ("gpus", "nodes", "rate", "watts", "gpu_type")
     return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def _pair(answer: object, place: str) -> tuple[Any, Any]:
+    """Return a rate and watts, NaN if they are not told."""
+    if not isinstance(answer, tuple | list):
+        return answer, np.nan
+    if len(answer) != 2:
+        raise InputError(place, show(plain(answer)), _ANSWER)
+    return answer[0], answer[1]
 
 
 def _by_key(rates: Mapping[Any, Any], place: str) -> Columns:
@@ -176,9 +196,9 @@ def _by_key(rates: Mapping[Any, Any], place: str) -> Columns:
         expected = "keys gpus, (gpus, nodes), (gpus, nodes, clock) or (gpus, nodes, clock, batch)"
         raise InputError(place, f"key {show(str(keys[-1]))}", expected)
     names = ("gpus", "nodes", "clock", "batch")[: widths.pop()]
-    columns = dict(zip(names, map(np.array, zip(*keys, strict=True)), strict=True))
-    pairs = [v if isinstance(v, tuple | list) else (v, np.nan) for v in rates.values()]
-    columns["rate"], columns["watts"] = map(np.array, zip(*pairs, strict=True))
+    pairs = [_pair(value, place) for value in rates.values()]
+    columns = {n: array(c) for n, c in zip(names, zip(*keys, strict=True), strict=True)}
+    columns["rate"], columns["watts"] = map(array, zip(*pairs, strict=True))
     return columns
 
 
@@ -195,7 +215,7 @@ def _of_columns(host: Host, job: Rows, columns: Columns, place: str, on: int | N
     clock = numbers(columns, "clock", place) if "clock" in columns else ones
     batch = numbers(columns, "batch", place) if "batch" in columns else ones
     watts = _watts(host, kind, gpus, columns, place)
-    _within("gpus", gpus < 1, gpus, "at least 1", place)
+    _within("gpus", (gpus < 1) | (gpus > MOST_GPUS), gpus, f"1 to {MOST_GPUS}", place)
     _within("nodes", (nodes < 1) | (nodes > gpus), nodes, "1 to one a GPU", place)
     _within("clock", ~((clock > 0) & (clock <= 1)), clock, "above 0, at most 1", place)
     _within("batch", ~(batch > 0), batch, "more than 0 samples", place)

@@ -220,7 +220,8 @@ class Beliefs:
             job = state.job
             most = job.max_gpus or job.gpus
             if job.profile not in known:
-                most = max(job.gpus, min(most, self._most_gpus(round, job)))
+                held = 0 if state.allocation is None else state.allocation.option.gpus
+                most = max(job.gpus, held, min(most, self._most_gpus(round, job)))
             return self._state(state, job.estimate or left.get(job.id), most)
 
         return replace(
@@ -266,6 +267,8 @@ class Beliefs:
 
         `lowest` is the lowest clock of GPU types, by name.
         """
+        if any(isinstance(model, Rated) for model in profile.throughput.values()):
+            return profile  # as handed over last
         found = self._profiles.get(profile.name)
         if found is None:
             throughput = {

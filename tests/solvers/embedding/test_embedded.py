@@ -1,8 +1,11 @@
 """The façade: what it is told, what it says to change, and what it remembers."""
 
+import inspect
 import threading
 import time
+from collections import Counter
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,11 +16,14 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
-from ronda.instances.profile import Parametric
+from ronda.instances.profile import AffineTime, Parametric, Sharing
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.rigid.fifo import Fifo
 
 CLUSTER = uniform_cluster(GpuType(name="A100", memory_gib=40), 3, 8)
+NET = ronda.Profile(
+    name="net", throughput={"A100": Parametric(alpha_c_s=0.1, beta_c_s=0.01)}, base_batch=32.0
+)
 LINEAR = {n: float(n) for n in (1, 2, 4, 8, 16, 24)}
 FLAT = {1: 1.0, 2: 1.1, 4: 1.2, 8: 1.3}
 
@@ -84,6 +90,33 @@ def test_other_rates_count_from_now_on():
     found.update(now_s=20.0, measured={"a": {8: 4.0}})  # no row for its 24 GPUs
     assert found.round().running[0].allocation.option.rate == 12.0
     found.decide()
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp", "fifo", "pollux-like"])
+@pytest.mark.parametrize("speeds", ["given", "learnt"])
+@pytest.mark.parametrize("firm", [False, True])
+def test_a_job_that_lost_its_row_goes_on_or_is_resized(policy, speeds, firm):
+    """Its limits followed from the rows: 1 to 8, now 1 to 4; what it holds is not taken from it."""
+    found = host(policy, speeds=speeds)
+    job = {"id": "a", "gpus": 4, "work": 1e5, "rates": {1: 1.0, 4: 3.0, 8: 5.0}}
+    found.update(added=[job | {"preemptible": not firm}])
+    before = found.decide().start["a"].gpus
+    for second, rates in ((60.0, {1: 1.0, 2: 1.9}), (120.0, {2: 1.9}), (180.0, {1: 0.1, 8: 5.0})):
+        found.update(now_s=second, measured={"a": rates})
+        changes = found.decide()
+        assert changes.stop == ()
+        assert changes.plan.status is not SolutionStatus.FALLBACK
+        assert not firm or found.running["a"].option.gpus == before
+
+
+def test_a_job_keeps_more_than_its_application_was_measured_on():
+    """The host moved it to 8 GPUs, none of its application was measured on any: no limit of 2."""
+    found = host(profiles={"net": NET}, speeds="learnt")
+    found.update(added=[{"id": "a", "profile": "net", "max_gpus": 8, "preemptible": False}])
+    found.decide()
+    found.update(now_s=60.0, running={"a": {1: 8}})
+    assert found.decide().stop == ()
+    assert found.running["a"].placement == ((1, 8),)
 
 
 def test_a_speed_that_is_not_known_becomes_known():
@@ -189,11 +222,112 @@ def test_an_update_counts_as_a_whole_or_not_at_all():
         {"now_s": 4.0},
         {"running": {"a": {0: 3}}},
     ):
+        before = found.save()
         with pytest.raises(InputError):
             found.update(**bad)
-        assert found.jobs == ("a",)
-        assert found.round().now_s == 5.0
+        assert found.save() == before
     assert found.decide().start["a"].gpus == 24
+
+
+class Odd:
+    """Of no type that a host would hand over; shown in two lines."""
+
+    def __repr__(self):
+        """Return two lines."""
+        return "<odd\nobject>"
+
+
+WRONG = ("x", b"x", -1, 10**400, float("nan"), Odd(), object, [["a"]], {"a": []}, {"a": Odd()})
+WRONG += ({1: {2: 3}}, {"a": {0: 10**40}}, {"a": {(1, (2,)): 3}}, {"a": lambda *_: 1 / 0}, 7)
+WRONG += ({"a": {8: (1, 2, 3)}}, {"a": {1e300: 1.0}}, {"a": [(0,)]}, {"a": [np.ones(2)]}, [None])
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
+@pytest.mark.parametrize("argument", list(inspect.signature(ronda.Embedded.update).parameters)[1:])
+def test_a_wrong_type_is_refused_in_one_line_or_is_right(argument, wrong):
+    """Whatever stands there; after a refusal the state is as before, and a decision is made."""
+    found = host()
+    found.update(added=[{"id": "a", "rates": LINEAR}])
+    before, said = found.save(), ""
+    try:
+        found.update(**{argument: wrong})
+    except InputError as error:
+        said = str(error)
+    assert said.isprintable()
+    assert not said or found.save() == before
+    assert found.decide().plan.status is not SolutionStatus.FALLBACK
+
+
+def test_a_wrong_field_of_a_job_is_refused_in_one_line():
+    """Fields that no job has, too."""
+    for field in ("gpus", "profile", "rates", "work", "costs", 3, Odd()):
+        with pytest.raises(InputError) as caught:
+            host().update(added=[{"id": "a", field: {"odd": Odd()}}])
+        assert str(caught.value).isprintable()
+
+
+def test_what_is_said_to_run_must_fit():
+    """By hand: 8 GPUs a node; 16 on one, or 5 beside 4; and nodes of types that a job may use."""
+    found = host()
+    rates = {(4, 1): 1.0, (5, 1): 1.1, (16, 1): 2.0, (16, 2): 2.0}
+    found.update(added=[{"id": name, "rates": rates, "preemptible": False} for name in "ab"])
+    for running, said in (
+        ({"a": {0: 16}}, "16 GPUs in use"),
+        ({"a": {1: 5}, "b": {1: 4}}, "9 GPUs in use"),
+    ):
+        with pytest.raises(InputError, match=said):
+            found.update(running=running)
+    found.update(running={"a": {1: 4}, "b": {1: 4}})
+    with pytest.raises(InputError, match="9 GPUs in use"):
+        found.update(running={"a": {1: 5}})
+    assert found.decide().stop == ()
+    types = (GpuType(name="A", memory_gib=1), GpuType(name="B", memory_gib=1))
+    groups = [
+        ronda.NodeGroup(name=t.name, count=1, gpus_per_node=8, gpu_type=t.name) for t in types
+    ]
+    two = ronda.Embedded("fifo", ronda.Cluster(gpu_types=types, node_groups=tuple(groups)))
+    two.update(added=[{"id": "a", "gpu_types": ["A"], "rates": {"A": {4: 1.0}, "B": {4: 1.0}}}])
+    with pytest.raises(InputError, match="GPUs that it may use"):
+        two.update(running={"a": {1: 4}})
+
+
+def test_jobs_that_share_a_gpu_are_told_their_array():
+    """Twelve of a class on four GPUs: four arrays of three. Those that are left go on unnamed.
+
+    T(3) = 1.3 s against T(2) = 1.2 s: two go on 1.3/1.2 times as fast as three, without a pause.
+    """
+    curves = [
+        Sharing(mode=mode, time=AffineTime(alpha_s=1.0, beta_s=0.1))
+        for mode in ("exclusive", "fused")
+    ]
+    net = msgspec.structs.replace(NET, sharing={"A100": tuple(curves)})
+    cluster = uniform_cluster(GpuType(name="A100", memory_gib=40), 1, 4)
+    found = ronda.Embedded("prices+fused", cluster, profiles={"net": net})
+    job = {"profile": "net", "fusible": "class"}
+    found.update(added=[{"id": f"j{k}", "work": 1e4 * (k + 1)} | job for k in range(12)])
+    start = found.decide().start
+    members = Counter(place.array for place in start.values())
+    assert sorted(members.values()) == [3, 3, 3, 3]
+    assert {place.mode for place in start.values()} == {"fused"}
+    mates = [j for j, place in start.items() if place.array == start["j0"].array and j != "j0"]
+    found.update(now_s=60.0, completed=["j0"])
+    held = [found.running[job] for job in mates]
+    assert {a.option.width for a in held} == {2}
+    assert held[0].option.rate == pytest.approx(start["j0"].rate * 1.3 / 1.2)
+    changes = found.decide()
+    assert not set(mates) & (set(changes.resize) | set(changes.stop))
+    assert changes.plan.status is not SolutionStatus.FALLBACK
+
+
+def test_a_change_of_batch_alone_is_told_apart():
+    """Noise says that a larger batch is worth more: same GPUs, no requeue."""
+    rates = {"gpus": [8, 8], "batch": [32, 64], "rate": [1.0, 0.9]}
+    found = host()
+    found.update(added=[{"id": "a", "gpus": 8, "batch": 32, "work": 1e5, "rates": rates}])
+    assert found.decide().start["a"].batch == 32.0
+    found.update(now_s=60.0, measured={"a": rates | {"rate": [1.0, 9.0]}})
+    changes = found.decide()
+    assert (changes.resize, changes.retune["a"].batch) == ({}, 64.0)
 
 
 def history(found):
