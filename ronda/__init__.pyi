@@ -16,6 +16,7 @@ from .solvers.embedding.changes import Changes, Place
 from .solvers.embedding.embedded import Embedded
 from .solvers.embedding.records import StepTime
 from .solvers.embedding.round import make_round
+from .solvers.embedding.unmeasured import unmeasured_profile
 from .solvers.horizon.driver import run
 from .solvers.isolated import Isolated
 from .solvers.registry import policy
@@ -52,6 +53,7 @@ __all__ = [
     "solve",
     "summarise",
     "uniform_cluster",
+    "unmeasured_profile",
     "warm_up",
     "write",
 ]

@@ -5,47 +5,81 @@
     policy = Pollux()  # in place of PolluxPolicy()
     allocations, desired_nodes = policy.optimize(jobs, nodes, base_allocations, node_template)
 
-Its objective (Qiao et al., OSDI 2021, as in version 0.2.11): the sum of the jobs' speed-ups, less
-10 % of those of jobs whose replicas change. Its search is NSGA-II over replicas on nodes; this is
-the price engine over numbers of replicas, with a bound.
+Where a host tests for its own class, as the simulator of Pollux's artifact does, inherit from both
+(from this one first)::
 
-A node has as many slots as it could hold of the most demanding replica of any job. Jobs on several
-nodes take whole ones, so that no two of them share a node, which Pollux forbids. The cluster's size
-follows Pollux's rule: the utility nearest to one half, unless it is within 0.35 to 0.65.
+    class Ronda(Pollux, PolluxPolicy): ...
+
+It serves the policy's own objective (mean JCT, by default) with what it believes of sizes, speeds
+and noise by itself: see `ronda.solvers.adapters.believing`. A job's application is taken from its
+name. Pollux's own objective (Qiao et al., OSDI 2021, as in version 0.2.11), the sum of the jobs'
+speed-ups less 10 % of those whose replicas change, is the policy
+`ronda.solvers.adapters.speedups.SumOfSpeedups`; it believes nothing.
+
+A node has as many slots as it could hold of the most demanding replica of any job, beside the
+replicas there of jobs that may not be stopped. Jobs on several nodes take whole ones, so that no
+two of them share a node, which Pollux forbids. How many nodes there should be follows Pollux's
+rule: the utility nearest to one half, unless it is within 0.35 to 0.65.
 """
 
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
+from ronda.instances.job import Costs
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, Told, by_name
 from ronda.solvers.adapters.machines import (
+    best_nodes,
     cluster_of,
     in_order,
     most_needed,
-    nearest_size,
     slots_of,
 )
 from ronda.solvers.adapters.speedups import SumOfSpeedups
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding import Embedded
 
-LEAST_UTILITY, MOST_UTILITY = 0.35, 0.65
-ROUGHLY = 0.02
-"""Gap at which a size of the cluster is judged."""
+GPU = "gpu"
 
 Key = Any
 Allocations = dict[Key, list[Key]]
 
 
 class Pollux:
-    """Stands where AdaptDL has its own policy; decides within `deadline_s` seconds."""
+    """Stands where AdaptDL has its own policy.
 
-    def __init__(self, deadline_s: float | None = None, *, gap: float = 1e-3) -> None:
-        self.deadline_s = deadline_s
-        self._policy = cast("Policy", SumOfSpeedups(gap=gap))
-        self._roughly = cast("Policy", SumOfSpeedups(gap=max(gap, ROUGHLY)))
-        self._tables: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}  # and whose they are
+    Parameters
+    ----------
+    policy
+        Who decides.
+    application
+        Returns the application of a job by its key: jobs of one are alike.
+    interval_s
+        Seconds between decisions, about.
+    restart_s
+        Seconds that a start or a change costs a job.
+    deadline_s
+        Seconds for a decision.
+    beliefs
+        False: jobs are known by their own speed-ups alone; None: unless the policy is Pollux's.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str = "prices",
+        *,
+        application: ApplicationOf = by_name,
+        interval_s: float = 60.0,
+        restart_s: float = 30.0,
+        deadline_s: float | None = None,
+        beliefs: bool | None = None,
+    ) -> None:
+        self.policy, self.application, self.deadline_s = policy, application, deadline_s
+        self.interval_s, self.costs = interval_s, Costs(start_s=restart_s, restart_s=restart_s)
+        self.beliefs = not isinstance(policy, SumOfSpeedups) if beliefs is None else beliefs
+        self._host: Believing | None = None
+        self._began_s = time.monotonic()
+        self._now_s = 0.0
 
     def allocate_job(self, job_info: Any, nodes: Mapping[Key, Any]) -> list[Key]:
         """Return the first node, preemptible ones last, that holds the fewest replicas of a job."""
@@ -66,85 +100,83 @@ class Pollux:
         if not jobs:
             return {}, len(nodes)
         order, need = in_order(nodes), most_needed(jobs.values())
-        slots = [slots_of(nodes[key], need) for key in order]
-        decided, utility = self._decide(self._policy, jobs, slots, order, base_allocations)
-        live = {id(job.speedup_fn) for job in jobs.values()}
-        self._tables = {key: table for key, table in self._tables.items() if key[0] in live}
-        if LEAST_UTILITY <= utility <= MOST_UTILITY:
-            return decided, len(nodes)
-        all_slots = slots + len(nodes) * [slots_of(node_template, need)]
-        return decided, self._desired(jobs, all_slots, len(nodes), utility)
-
-    def _decide(
-        self,
-        policy: Policy,
-        jobs: Mapping[Key, Any],
-        slots: Sequence[int],
-        names: Sequence[Key],
-        base: Mapping[Key, Sequence[Key]],
-    ) -> tuple[Allocations, float]:
-        """Return what jobs get on nodes of these slots, and the utility of these."""
+        slots = _slots(jobs, nodes, order, base_allocations)
+        usable = [key for key in order if slots[key] > 0]
         decided: Allocations = {key: [] for key in jobs}
-        usable = [k for k, n in enumerate(slots) if n > 0]
         if not usable:
-            return decided, 0.0
-        number = {names[k]: place for place, k in enumerate(usable)}
-        sizes = [slots[k] for k in usable]
-        found = Embedded(policy, cluster_of([("gpu", n) for n in sizes]))
-        ids = {str(place): key for place, key in enumerate(jobs)}
-        held = {i: [number[n] for n in base.get(key, ()) if n in number] for i, key in ids.items()}
-        rows = [self._row(i, jobs[key], sizes, held[i]) for i, key in ids.items()]
-        found.update(added=[row for row in rows if row is not None])
-        found.update(running={i: held[i] for i in found.jobs if held[i]})
-        found.decide(self.deadline_s)
-        speed, used = 0.0, set[int]()
-        for i, given in found.running.items():
+            return decided, len(nodes)
+        number = {key: k for k, key in enumerate(usable)}
+        cluster = cluster_of([(GPU, slots[key]) for key in usable])
+        names = [str(key) for key in usable]
+        if self._host is None:
+            self._host = Believing(
+                self.policy,
+                cluster,
+                node_names=names,
+                length_s=self.interval_s,
+                costs=self.costs,
+                beliefs=self.beliefs,
+            )
+        ids = {_id(key): key for key in jobs}
+        now_s = self._now_s = max(self._now_s, self._clock(jobs))
+        told, room = {}, Counter({number[key]: slots[key] for key in usable})
+        for name, key in sorted(ids.items(), key=lambda item: jobs[item[1]].preemptible):
+            job, held = jobs[key], [number.get(n, -1) for n in base_allocations.get(key) or ()]
+            if -1 in held or any(n > room[k] for k, n in Counter(held).items()):
+                held = []
+            room.subtract(held)
+            low, high = max(job.min_replicas, 1), min(job.max_replicas, sum(slots.values()))
+            if held:
+                low, high = min(low, len(held)), max(high, len(held))
+            if low <= high:
+                since_s = now_s - max(0.0, float(getattr(job, "age", 0.0)))
+                firm = not job.preemptible
+                told[name] = Told(
+                    application=self.application(key),
+                    submit_s=max(0.0, since_s),
+                    low=low,
+                    high=high,
+                    speedups={GPU: job.speedup_fn},
+                    nodes=held,
+                    preemptible=not firm,
+                )
+        self._host.decide(now_s, told, cluster, names, self.deadline_s)
+        for name, given in self._host.host.running.items():
             places = [node for node, n in given.placement for _ in range(n)]
-            decided[ids[i]] = [names[usable[node]] for node in places]
-            used.update(places)
-            speed += given.option.rate
-        return decided, speed / max(1, sum(sizes[node] for node in used))
+            decided[ids[name]] = [usable[node] for node in places]
+        sizes = [slots[key] for key in order] + len(nodes) * [slots_of(node_template, need)]
+        return decided, best_nodes(jobs.values(), decided.values(), sizes, len(nodes))
 
-    def _row(
-        self, name: str, job: Any, sizes: Sequence[int], held: Sequence[int]
-    ) -> dict[str, Any] | None:
-        """Return a job for the façade; None if it cannot run at all."""
-        low, high = max(job.min_replicas, 1), min(job.max_replicas, sum(sizes))
-        if held:
-            low, high = min(low, len(held)), max(high, len(held))
-        if low > high:
-            return None
-        way = (len(held), len(set(held))) if held else None
-        rates = self._table(job.speedup_fn, low, high, max(sizes), way)
-        row = {"id": name, "gpus": low, "min_gpus": low, "max_gpus": high, "rates": rates}
-        return row | {"preemptible": bool(job.preemptible)}
+    def _clock(self, jobs: Mapping[Key, Any]) -> float:
+        """Return the time: of jobs that say when they came, and how old they are, else ours."""
+        for job in jobs.values():
+            age, since = getattr(job, "age", None), job.creation_timestamp
+            if age is not None and isinstance(since, int | float):
+                return float(since) + float(age)
+        return time.monotonic() - self._began_s
 
-    def _table(
-        self, speedup: Any, low: int, high: int, size: int, held: tuple[int, int] | None
-    ) -> dict[str, Any]:
-        """Return speed-ups by replicas and nodes: up to one node, whole nodes, and what is held."""
-        key = (id(speedup), low, high, size, held)
-        if key not in self._tables:
-            counts = {n for n in range(low, high + 1) if n <= size or n % size == 0} | {low}
-            ways = {(n, -(-n // size)) for n in counts}
-            if held is not None:
-                ways |= {held, (held[0], -(-held[0] // size))}
-            gpus, nodes = np.array(sorted(ways)).T
-            rates = speedup(nodes, gpus)
-            self._tables[key] = speedup, {"gpus": gpus, "nodes": nodes, "rate": rates}
-        return self._tables[key][1]
 
-    def _desired(self, jobs: Mapping[Key, Any], slots: Sequence[int], now: int, of: float) -> int:
-        """Return the number of nodes whose utility is nearest to one half, by bisection."""
-        wanted = (LEAST_UTILITY + MOST_UTILITY) / 2
-        low, high = (now, len(slots)) if of > MOST_UTILITY else (1, now)
-        known: dict[int, tuple[float, int]] = {}
+def _id(key: Key) -> str:
+    return "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
-        def utility(n: int) -> float:
-            if n not in known:
-                decided, found = self._decide(self._roughly, jobs, slots[:n], range(n), {})
-                known[n] = found, 1 + max((k for a in decided.values() for k in a), default=0)
-            return known[n][0]
 
-        best = nearest_size(utility, low, high, wanted)
-        return max(1, min(best, known[best][1]))
+def _slots(
+    jobs: Mapping[Key, Any],
+    nodes: Mapping[Key, Any],
+    order: Sequence[Key],
+    base: Mapping[Key, Sequence[Key]],
+) -> dict[Key, int]:
+    """Return how many replicas each node holds: those of jobs that must stay, and what fits beside.
+
+    What fits beside is counted in replicas of the most demanding other job.
+    """
+    firm = {key for key, job in jobs.items() if not job.preemptible and base.get(key)}
+    others = most_needed(job for key, job in jobs.items() if key not in firm)
+    there = dict.fromkeys(order, 0)
+    used: dict[Key, Counter[str]] = {key: Counter() for key in order}
+    for key in firm:
+        for node in base[key]:
+            if node in there:
+                there[node] += 1
+                used[node].update(jobs[key].resources)
+    return {key: there[key] + max(0, slots_of(nodes[key], others, used[key])) for key in order}

@@ -5,25 +5,34 @@
     policy = Sia("prices", interval_s=60.0)
     placements = policy.optimize(jobs, nodes, prev_allocations)
 
+The simulator tests for its own class: inherit from both (from this one first)::
+
+    class Ronda(Sia, SiaPolicy): ...
+
 `nodes` are nodes by cluster (GPU type) and key, with ``resources["nvidia.com/gpu"]``; a job has a
 ``speedup_fn`` for each cluster, or None where nothing is known, and ``min_replicas`` and
 ``max_replicas``, of each cluster or of all; `prev_allocations` and the answer say, by job, the
-cluster and the node of each GPU. Goodputs are asked for once a decision, on powers of two in a node
-and on whole nodes.
+cluster and the node of each GPU. A job's application is taken from its name, and what is learnt of
+that from its functions, as in `ronda.solvers.adapters.believing`; where these are not AdaptDL's,
+``cluster_throughput_ratios`` carry them to clusters on which the job has not run.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ronda.instances.job import Costs
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, Told, by_name
+from ronda.solvers.adapters.goodput import goodput_of
 from ronda.solvers.adapters.machines import cluster_of
-from ronda.solvers.adapters.telling import tell
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding import Embedded
 
 GPU = "nvidia.com/gpu"
+RESTARTS_S = {"bert": 120, "cifar": 30, "deepspeech": 25, "imagenet": 250, "yolov3": 45}
+"""Seconds that Sia's own policy takes a restart for, by what the application's name begins with."""
+
 Key = Any
 Placed = tuple[str | None, Sequence[Key]]
 
@@ -35,26 +44,32 @@ class Sia:
     ----------
     policy
         Who decides.
+    application
+        Returns the application of a job by its key: jobs of one are alike.
     interval_s
         Seconds between decisions.
     restart_s
-        Seconds that a change costs a job.
+        Seconds that a start or a change costs a job: of all, or by application (30 of others).
+        None: those that Sia's own policy believes.
     deadline_s
         Seconds for a decision.
+    beliefs
+        False: jobs are known by their own goodputs alone.
     """
 
     def __init__(
         self,
         policy: Policy | str = "prices",
         *,
+        application: ApplicationOf = by_name,
         interval_s: float = 60.0,
-        restart_s: float = 30.0,
+        restart_s: float | Mapping[str, float] | None = None,
         deadline_s: float | None = None,
+        beliefs: bool = True,
     ) -> None:
-        self.policy, self.interval_s, self.deadline_s = policy, interval_s, deadline_s
-        self._costs = Costs(restart_s=restart_s)
-        self._host: Embedded | None = None
-        self._layout: list[tuple[str, Key, int]] = []
+        self.policy, self.application, self.deadline_s = policy, application, deadline_s
+        self.interval_s, self.restart_s, self.beliefs = interval_s, restart_s, beliefs
+        self._host: Believing | None = None
         self._now_s = 0.0
 
     def populate_valid_configs(self, *_: object) -> None:
@@ -73,54 +88,61 @@ class Sia:
             for key, node in own.items()
             if node.resources[GPU] > 0
         ]
-        if self._host is None or layout != self._layout:
-            self._layout = layout
-            self._host = Embedded(
+        machines = cluster_of([(cluster, n) for cluster, _, n in layout])
+        names = [f"{cluster}/{key}" for cluster, key, _ in layout]
+        if self._host is None:
+            self._host = Believing(
                 self.policy,
-                cluster_of([(cluster, n) for cluster, _, n in layout]),
-                costs=self._costs,
+                machines,
+                node_names=names,
                 length_s=self.interval_s,
+                costs=self._costs(""),
+                beliefs=self.beliefs,
             )
+        ages = [now for job in jobs.values() if (now := _now_s(job)) is not None]
+        self._now_s = max([*ages, self._now_s + (0.0 if ages else self.interval_s)])
         index = {(cluster, key): k for k, (cluster, key, _) in enumerate(layout)}
         ids = {str(key): key for key in jobs}
-        running: dict[str, list[int]] = {}
+        told = {}
         for name, key in ids.items():
             cluster, places = prev_allocations.get(key) or (None, ())
-            if cluster is not None and len(places):
-                running[name] = [index[cluster, place] for place in places]
-        rows = {n: _row(n, jobs[key], layout, running.get(n, [])) for n, key in ids.items()}
-        tell(self._host, rows, running, self._now_s)
-        self._host.decide(self.deadline_s)
-        self._now_s += self.interval_s
+            held = [index[cluster, place] for place in places] if cluster is not None else []
+            told[name] = self._told(jobs[key], self.application(key), held)
+        self._host.decide(self._now_s, told, machines, names, self.deadline_s)
         found: dict[Key, Placed] = dict.fromkeys(jobs, (None, ()))
-        for name, given in self._host.running.items():
-            places = [layout[node][1] for node, n in given.placement for _ in range(n)]
-            found[ids[name]] = layout[given.placement[0][0]][0], places
+        for name, given in self._host.host.running.items():
+            on = [layout[node][1] for node, n in given.placement for _ in range(n)]
+            found[ids[name]] = layout[given.placement[0][0]][0], on
         return found
 
-
-def _row(
-    name: str, job: Any, layout: Sequence[tuple[str, Key, int]], places: Sequence[int]
-) -> dict[str, Any]:
-    """Return a job for the façade, with the goodputs of its clusters."""
-    low = max(1, min(_each(job.min_replicas)))
-    now = {(layout[places[0]][0], len(places), len(set(places)))} if places else set()
-    rates = {
-        cluster: table
-        for cluster in dict.fromkeys(cluster for cluster, _, _ in layout)
-        if (
-            table := _table(
-                job,
-                cluster,
-                [n for c, _, n in layout if c == cluster],
-                low,
-                {(gpus, nodes) for c, gpus, nodes in now if c == cluster},
-            )
+    def _told(self, job: Any, application: str, held: Sequence[int]) -> Told:
+        """Return a job as a façade is told of it."""
+        age_s = float(getattr(job, "age", 0.0))
+        return Told(
+            application=application,
+            submit_s=max(0.0, self._now_s - age_s),
+            low=max(1, min(_each(job.min_replicas))),
+            high=max(_each(job.max_replicas)),
+            speedups=_functions(job),
+            nodes=held,
+            costs=self._costs(application),
         )
-    }
-    row = {"id": name, "gpus": low, "rates": rates or None}
-    application = getattr(job, "application", None)
-    return row if application is None else row | {"application": str(application)}
+
+    def _costs(self, application: str) -> Costs:
+        """Return what a start or a change of a job costs."""
+        if isinstance(self.restart_s, int | float):
+            return Costs(start_s=self.restart_s, restart_s=self.restart_s)
+        table = RESTARTS_S if self.restart_s is None else self.restart_s
+        found = [s for name, s in table.items() if application.startswith(name)]
+        return Costs(start_s=found[0] if found else 30.0, restart_s=found[0] if found else 30.0)
+
+
+def _now_s(job: Any) -> float | None:
+    """Return the time as a job tells it by when it came, and its age; None if it does not."""
+    since, age = getattr(job, "creation_timestamp", None), getattr(job, "age", None)
+    if age is None or not isinstance(since, int | float):
+        return None
+    return float(since) + float(age)
 
 
 def _each(replicas: Any) -> list[int]:
@@ -128,19 +150,22 @@ def _each(replicas: Any) -> list[int]:
     return list(replicas.values()) if isinstance(replicas, Mapping) else [replicas]
 
 
-def _table(
-    job: Any, cluster: str, sizes: Sequence[int], low: int, held: set[tuple[int, int]]
-) -> dict[str, Any] | None:
-    """Return goodputs on a cluster's nodes; None if nothing is known, or nothing fits."""
-    speed = job.speedup_fn.get(cluster)
-    most = job.max_replicas
-    high = min(most[cluster] if isinstance(most, Mapping) else most, sum(sizes))
-    size = max(sizes)
-    counts = {2**k for k in range(size.bit_length()) if 2**k < size} | {low}
-    counts |= set(range(size, high + 1, size))
-    counts = {n for n in counts if low <= n <= high} | {n for n, _ in held}
-    if speed is None or not counts:
-        return None
-    gpus, nodes = np.array(sorted({(n, -(-n // size)) for n in counts} | held)).T
-    goodput = getattr(speed, "get_goodput", speed)(nodes, gpus)
-    return {"gpus": gpus, "nodes": nodes, "rate": np.asarray(goodput, dtype=float)}
+def _functions(job: Any) -> dict[str, Any]:
+    """Return a job's goodputs by cluster; those of clusters that it has not run on by ratios."""
+    known = {cluster: of for cluster, of in job.speedup_fn.items() if of is not None}
+    found = {cluster: partial(_goodput, 1.0, of) for cluster, of in known.items()}
+    if any(goodput_of(of) is not None for of in known.values()):
+        return dict(known)
+    ratios = getattr(job, "cluster_throughput_ratios", None)
+    for source, of in list(known.items())[:1]:
+        for cluster in job.speedup_fn.keys() - known.keys():
+            by = ratios.get(cluster) if isinstance(ratios, Mapping) else None
+            if isinstance(by, Mapping) and source in by:
+                found[cluster] = partial(_goodput, float(by[source]), of)
+    return found
+
+
+def _goodput(by: float, of: Any, nodes: Any, gpus: Any) -> Any:
+    """Return goodputs of a cluster, as many times as large on another one."""
+    asked = np.asarray(nodes, dtype=float), np.asarray(gpus, dtype=float)  # it wants no integers
+    return by * np.asarray(getattr(of, "get_goodput", of)(*asked), dtype=float)

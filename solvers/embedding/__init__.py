@@ -8,6 +8,7 @@ from ronda.solvers.embedding.changes import Changes, Place
 from ronda.solvers.embedding.embedded import Embedded
 from ronda.solvers.embedding.records import StepTime
 from ronda.solvers.embedding.round import make_round
+from ronda.solvers.embedding.unmeasured import unmeasured_profile
 
 __all__ = [
     "Changes",
@@ -15,4 +16,5 @@ __all__ = [
     "Place",
     "StepTime",
     "make_round",
+    "unmeasured_profile",
 ]

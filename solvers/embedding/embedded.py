@@ -1,5 +1,6 @@
 """ronda inside another scheduler: it is told what happens, and says what to change."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.storage import store
 from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
-from ronda.instances.profile import Profile
+from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.jobs import cost_problems
@@ -25,7 +26,9 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.embedding.changes import Changes, changes, node_names
 from ronda.solvers.embedding.jobs import UNTOLD
 from ronda.solvers.embedding.live import Live, narrower, started, stopped
+from ronda.solvers.embedding.moved import moved
 from ronda.solvers.embedding.news import Reader
+from ronda.solvers.embedding.plain import amount, by_job, ids_of
 from ronda.solvers.embedding.rates import Ladder
 from ronda.solvers.embedding.records import FORMAT, Saved, Settings, Speeds, State
 from ronda.solvers.horizon.beliefs import Beliefs
@@ -110,15 +113,7 @@ class Embedded:
     def _set_up(self, policy: Policy | str, settings: Settings) -> None:
         """Check the settings and make what follows from them."""
         self._spec = policy if isinstance(policy, str) else None
-        self._policy, self._settings = as_policy(policy), settings
-        cluster = settings.cluster
-        found = [
-            *cluster_problems(cluster),
-            *cost_problems(settings.costs),
-            *profile_problems(settings.profiles, cluster),
-        ]
-        if found:
-            raise as_error("Embedded", found)
+        self._policy, self._settings = as_policy(policy), _checked(settings)
         self._reader = Reader(settings)
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
@@ -126,6 +121,7 @@ class Embedded:
         self._profiles: dict[str, Profile] = {}
         self._ledger: Ledger | None = None  # what runs, if all of it was decided here
         self._lock, self._cancelled = RLock(), Event()
+        self._warned = False
 
     def _alike(self, job: Job) -> str:
         """Return the application of a job; sizes in GPU-seconds are those of another one."""
@@ -143,6 +139,11 @@ class Embedded:
         progress: Mapping[str, float] | None = None,
         measured: object = None,
         running: Mapping[str, object] | None = None,
+        noise: Mapping[str, float | NoiseScale] | None = None,
+        changed: object = (),
+        profiles: Mapping[str, Profile] | None = None,
+        cluster: Cluster | None = None,
+        node_names: Sequence[str] | None = None,
         power_cap_w: float | None = None,
     ) -> None:
         """Tell what has happened since the last decision; all of it counts, or nothing.
@@ -165,6 +166,16 @@ class Embedded:
         running
             What jobs really run on, as nodes; None of one that does not run. Jobs that are not
             named run as was decided.
+        noise
+            Gradient noise scale of jobs now, in samples (of all batches alike), or by batch. A job
+            of a profile with batches keeps its own one until its noise is known.
+        changed
+            Rows of live jobs: ``id`` and the fields that are others from now on, ``work`` and
+            limits among them.
+        profiles
+            More models that jobs share, or other ones under the same names; what was learnt stays.
+        cluster, node_names
+            Other machines from now on; jobs go on on nodes of the names that they are on.
         power_cap_w
             Power that the cluster may draw from now on; None: as before (infinite: no limit).
 
@@ -174,25 +185,38 @@ class Embedded:
             Names the job and the field or column that is wrong.
         """
         with self._lock:
-            state = msgspec.structs.replace(self._state, jobs=dict(self._state.jobs))
-            read = self._reader
+            before = self._state
+            state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
+            settings = self._settings_with(profiles, cluster, node_names)
+            read = self._reader if settings is self._settings else Reader(settings)
+            machines = cluster is not None or node_names is not None
+            if machines:
+                moved(state, self._settings, settings)
             read.clock(state, now_s, power_cap_w)
+            others = read.remodel(state)
             ended, works = read.complete(state, completed)
             ended += read.gone(state, removed, "removed")
             read.add(state, added)
+            read.change(state, changed)
             steps = read.measure(state, measured)
             read.progress(state, {} if progress is None else progress)
             read.run(state, {} if running is None else running)
             read.narrow(state)
+            began = read.noise(state, {} if noise is None else noise)
             self._learn(ended, works)
+            for name in others:
+                self._beliefs.remodel(name)
+            for job, scale in began:
+                self._beliefs.begin(job, scale)
             for where, way, step in steps:
                 self._beliefs.measure(where, way, step.compute_s, step.sync_s)
-            if running or any(_in_array(of) for of in ended):
+            if running or machines or any(_in_array(of) for of in ended):
                 self._ledger = None
             for of in ended:
                 if self._ledger is not None and of.state.allocation is not None:
                     self._ledger.release(of.state.job.id)
             self._state, self._profiles = state, self._profiles_of(state)
+            self._settings, self._reader = settings, read
 
     def decide(self, deadline_s: float | None = None) -> Changes:
         """Decide what runs from now on, and take it that the host does so.
@@ -201,7 +225,10 @@ class Embedded:
         keeps running and what fits beside it starts. The same state gives the same answer, unless
         the clock cut the search.
         """
+        if deadline_s is not None:
+            deadline_s = amount(deadline_s, "deadline_s", "seconds, 0 or more")
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
+        self._mind_noise()
         with self._lock, _turn(deadline) as mine:
             round, before = self._round(), self._state
             ledger = self._ledger or Ledger(round.cluster)
@@ -232,6 +259,18 @@ class Embedded:
                 ledger.accept(plan)
                 self._ledger = ledger
             return found
+
+    def _mind_noise(self) -> None:
+        """Warn once of jobs that keep their batch as nobody tells their noise."""
+        for job, of in () if self._warned else self._state.jobs.items():
+            free = of.speeds is None and of.job.batch is None and len(of.profile.batches) > 1
+            if not free or of.state.noise is not None or of.state.allocation is None:
+                continue
+            if self._state.now_s - of.state.held_s >= self._settings.length_s:
+                self._warned = True
+                text = f"the noise of job {job!r} is not told: it keeps its batch (update(noise=))"
+                warnings.warn(text, stacklevel=3)
+                return
 
     def cancel(self) -> None:
         """Let the decision that is being made, or else the next one, change nothing.
@@ -306,6 +345,20 @@ class Embedded:
             work = works.get(of.job.id)
             self._beliefs.end(of.state.job, work if work and of.known else None)
 
+    def _settings_with(
+        self, profiles: object, cluster: Cluster | None, node_names: Sequence[str] | None
+    ) -> Settings:
+        """Return the settings with more profiles and other machines; the same object without."""
+        settings = self._settings
+        if profiles is not None:
+            known = settings.profiles
+            settings = replace(settings, profiles=known | by_job(profiles, "profiles"))
+        if cluster is not None or node_names is not None:
+            machines = settings.cluster if cluster is None else cluster
+            names = _names(machines, node_names)
+            settings = replace(settings, cluster=machines, node_names=names)
+        return settings if settings is self._settings else _checked(settings)
+
     def _profiles_of(self, state: State) -> dict[str, Profile]:
         """Return the profiles of live jobs; the same object as long as they are the same."""
         found = {of.profile.name: of.profile for of in state.jobs.values()}
@@ -346,7 +399,7 @@ class Embedded:
                 jobs[job] = started(of, given, settings.costs, state.now_s, wait_s)
             elif given is not held:
                 jobs[job] = replace(of, state=replace(of.state, allocation=given))
-        return msgspec.structs.replace(state, jobs=jobs, plan=plan, asleep=asleep)
+        return replace(state, jobs=jobs, plan=plan, asleep=asleep)
 
 
 @contextmanager
@@ -360,6 +413,23 @@ def _turn(deadline: Deadline) -> Iterator[bool]:
             _SOLVING.release()
 
 
+def _checked(settings: Settings) -> Settings:
+    """Return settings that do not contradict themselves."""
+    try:
+        msgspec.convert(msgspec.to_builtins(settings), Settings)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise InputError("Embedded", show(str(error)), "settings of their types") from None
+    cluster = settings.cluster
+    found = [
+        *cluster_problems(cluster),
+        *cost_problems(settings.costs),
+        *profile_problems(settings.profiles, cluster),
+    ]
+    if found:
+        raise as_error("Embedded", found)
+    return settings
+
+
 def _in_array(of: Live) -> bool:
     return of.state.allocation is not None and of.state.allocation.array is not None
 
@@ -371,9 +441,12 @@ def _kept(round: Round, stop: StopReason) -> Plan:
 
 def _names(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
     """Return the names of nodes, each once."""
+    if not isinstance(cluster, Cluster):
+        raise InputError("cluster", type(cluster).__name__, "a Cluster")
     if names is None:
         return node_names(cluster)
     nodes = sum(group.count for group in cluster.node_groups)
-    if len(names) != nodes or len(set(names)) != nodes:
-        raise InputError("node_names", f"{len(set(names))} names", f"{nodes}, one a node")
-    return [str(name) for name in names]
+    found = [str(name) for name in ids_of(names, "node_names")]
+    if len(found) != nodes or len(set(found)) != nodes:
+        raise InputError("node_names", f"{len(set(found))} names", f"{nodes}, one a node")
+    return found

@@ -54,7 +54,8 @@ def held(
 ) -> Allocation | None:
     """Return what a job runs on; None if the profile has no speed for that.
 
-    Its rate is that on these nodes.
+    Its rate is that on these nodes. Without a `batch` it is the job's own, or the smallest of those
+    that may be chosen with which it can run so.
     """
     topology = cluster.topology
     pool = int(topology.node_pool[placement[0][0]])
@@ -62,7 +63,9 @@ def held(
     if of is None:
         return None
     gpus = sum(n for _, n in placement)
-    option = of.option(gpus, of.batch(job) if batch is None else batch, None, clock=clock)
+    batches = (of.batch(job), *sorted(profile.batches)) if batch is None else (batch,)
+    options = (of.option(gpus, each, None, clock=clock) for each in batches)
+    option = next((each for each in options if each is not None), None)
     spread = None if option is None else of.spread(option, len(placement))
     if spread is None:
         return None

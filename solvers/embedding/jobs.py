@@ -101,6 +101,14 @@ def _given(
     return Given(job, str(plain(application)), _size(row, place), speeds)
 
 
+def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
+    """Return the row that describes a job as it was described, but for its rates."""
+    row: dict[str, Any] = msgspec.to_builtins(job) | {"application": application}
+    if job.profile == UNTOLD:
+        del row["profile"]
+    return row | ({} if size is None else {"work": size.work, "work_sd": size.sd})
+
+
 def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Record:
     """Return a record of plain fields; InputError names the field that is wrong."""
     try:

@@ -50,35 +50,66 @@ def live(given: Given, untold: Profile, shared: dict[str, Profile]) -> Live:
     )
 
 
-def at_rates(of: Live, speeds: Tables, cluster: Cluster, untold: Profile, now_s: float) -> Live:
-    """Return a job with other rates; what it has done by now was done at the old ones.
+def again(
+    of: Live,
+    given: Given,
+    cluster: Cluster,
+    untold: Profile,
+    shared: dict[str, Profile],
+    now_s: float,
+) -> Live:
+    """Return a job as it is described now; what it has done by now was done as it was before.
 
     Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
-    that rate is not known.
+    that rate is not known. Of a job whose speed becomes known, and of which nothing was reported,
+    its new rate says what it has done since it began to run.
     """
-    given = Given(of.job, of.application, of.size, speeds)
-    job, profile = shown(given, untold, {})
-    state, done = of.state, of.done
-    if of.known:
-        done = state.done_at(now_s)
+    job, profile = shown(given, untold, shared)
+    state, done = of.state, state_done(of, now_s)
     since_s = max(state.since_s, now_s) if state.allocation is not None else state.since_s
     before = state.allocation
     if before is not None:
         option = before.option
-        batch = option.batch if of.known else None
-        found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
-        if found is None and not of.known:
-            how = f"none for the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
-            raise InputError(f"rates of job {job.id!r}", how, "a row for what it runs on")
-        if found is None:
-            profile = with_way(profile, cluster, before, option.rate)
-            found = before
-        kept = replace(found.option, span=option.span)
-        low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
-        job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
-        state = replace(state, allocation=Allocation(option=kept, placement=before.placement))
+        if of.speeds is given.speeds and _model(of.job) == _model(given.job):
+            profile, kept = of.profile, option
+        else:
+            batch = option.batch if of.speeds is not None and given.speeds is not None else None
+            found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
+            if found is None and (given.speeds is None or not of.known):
+                how = (
+                    f"none for the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
+                )
+                raise InputError(f"rates of job {job.id!r}", how, "a row for what it runs on")
+            if found is None:
+                profile, found = with_way(profile, cluster, before, option.rate), before
+            kept = replace(found.option, span=option.span)
+            if not of.known and not of.done:
+                done = kept.rate * max(0.0, now_s - state.since_s)
+        if profile.name == UNTOLD:
+            job = replace(job, gpus=kept.gpus)
+        else:
+            low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+            job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
+        state = replace(state, allocation=replace(before, option=kept))
     state = replace(state, job=job, done=done, since_s=since_s)
-    return replace(of, speeds=speeds, done=done, state=state, profile=profile)
+    return Live(
+        job=given.job,
+        application=given.application,
+        size=given.size,
+        speeds=given.speeds,
+        done=done,
+        state=state,
+        profile=profile,
+    )
+
+
+def _model(job: Job) -> tuple[str, float | None]:
+    return job.profile, job.batch
+
+
+def state_done(of: Live, now_s: float) -> float:
+    """Return the work that a job has done; of one whose speed is not known what was reported."""
+    return of.state.done_at(now_s) if of.known else of.done
 
 
 def progressed(of: Live, done: float, now_s: float) -> Live:

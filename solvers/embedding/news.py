@@ -2,36 +2,48 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.models.measured import Way, way_of
 from ronda.instances.check.arrays import distinct
 from ronda.instances.errors import InputError
-from ronda.instances.profile import Profile
-from ronda.instances.rules.problem import show
-from ronda.solvers.embedding.held import placement_of
+from ronda.instances.job import Job
+from ronda.instances.profile import NoiseScale, Profile
+from ronda.instances.rules.problem import as_error, show
+from ronda.instances.rules.profile import noise_problems
+from ronda.solvers.embedding.held import held, placement_of
 from ronda.solvers.embedding.jobs import (
     COUNTS,
+    UNTOLD,
+    Given,
+    converted,
     given_jobs,
     named_counts,
     refuse_odd,
+    row_of,
     unknown_profile,
 )
 from ronda.solvers.embedding.live import (
     Live,
-    at_rates,
+    again,
     live,
     narrower,
     progressed,
     runs_on,
+    state_done,
     stopped,
 )
 from ronda.solvers.embedding.plain import amount, by_job, ids_of, rows_of
-from ronda.solvers.embedding.rates import Host
+from ronda.solvers.embedding.rates import Host, Tables
 from ronda.solvers.embedding.records import Settings, State, StepTime
 from ronda.solvers.embedding.round import told_rates
+
+REMEMBERED = 1000
+"""Applications whose rates are kept for new jobs."""
 
 Seen = tuple[tuple[str, str], Way, StepTime]
 """A measured step: of which profile and GPU type, and how the job ran."""
@@ -59,6 +71,27 @@ class Reader:
         elif power_cap_w is not None:
             state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
+    def remodel(self, state: State) -> set[str]:
+        """Give jobs the models of now; return the names of those that are others than before."""
+        others = set[str]()
+        for job, of in state.jobs.items():
+            profile = self.settings.profiles.get(of.profile.name, of.profile)
+            if profile is of.profile:
+                continue
+            others.add(profile.name)
+            runs = of.state.allocation
+            if runs is not None:
+                option = runs.option
+                way = {"clock": option.clock, "batch": option.batch}
+                if (
+                    held(self.settings.cluster, of.state.job, profile, runs.placement, **way)
+                    is None
+                ):
+                    place = f"profiles: {show(profile.name)}"
+                    raise InputError(place, "no speed", f"one for what job {job!r} runs on")
+            state.jobs[job] = replace(of, profile=profile)
+        return others
+
     def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Live]:
         """Take jobs out; return what they were."""
         found = []
@@ -72,7 +105,7 @@ class Reader:
     ) -> tuple[list[Live], dict[str, float]]:
         """Take complete jobs out; return what they were, and how much work."""
         ended = self.gone(state, completed, "completed")
-        works = {of.job.id: of.state.done_at(state.now_s) if of.known else of.done for of in ended}
+        works = {of.job.id: state_done(of, state.now_s) for of in ended}
         if isinstance(completed, Mapping):
             for job, told in completed.items():
                 if told is not None:
@@ -81,11 +114,11 @@ class Reader:
 
     def narrow(self, state: State) -> None:
         """Let arrays that have lost members go on without them."""
-        held = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
-        if any(a.array is not None for a in held.values()):
-            jobs = {i: state.jobs[i].state.job for i in held}
+        running = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
+        if any(a.array is not None for a in running.values()):
+            jobs = {i: state.jobs[i].state.job for i in running}
             profiles = {of.profile.name: of.profile for of in state.jobs.values()}
-            for job, given in narrowed(held, jobs, profiles, self.settings.cluster).items():
+            for job, given in narrowed(running, jobs, profiles, self.settings.cluster).items():
                 state.jobs[job] = narrower(state.jobs[job], given, state.now_s)
 
     def add(self, state: State, added: object) -> None:
@@ -96,13 +129,15 @@ class Reader:
             return
         new, profiles = list[Live](), dict[str, Profile]()
         made = given_jobs(rows, self._host, settings.profiles)
-        for given in made:
+        for k, given in enumerate(made):
             job = given.job
             if job.id in state.jobs:
                 raise InputError(f"added: job {job.id!r}", "a live job", "an id that is new")
             if job.submit_s > state.now_s:
                 expected = f"at most now_s, {state.now_s:g}"
                 raise InputError(f"added: job {job.id!r}, submit_s", f"{job.submit_s:g}", expected)
+            if given.speeds is None and job.profile == UNTOLD:
+                given = made[k] = given._replace(speeds=state.alike.get(given.application))
             of = live(given, self._untold, settings.profiles)
             profiles[of.profile.name] = of.profile
             new.append(of)
@@ -115,9 +150,59 @@ class Reader:
         rows = [{f: getattr(of.job, f) for f in ("id", *COUNTS)} for of in state.jobs.values()]
         for job, speeds in told_rates(self._host, tables, named_counts(rows)).items():
             of = _known(state, job, "measured")
-            cluster = self.settings.cluster
-            state.jobs[job] = at_rates(of, speeds, cluster, self._untold, state.now_s)
+            given = Given(of.job, of.application, of.size, speeds)
+            state.jobs[job] = self._again(state, given)
+            self._share(state, of.application, speeds)
         return [self._seen(state, job, step) for job, step in steps.items()]
+
+    def change(self, state: State, changed: object) -> None:
+        """Read other fields of live jobs; what is not told stays."""
+        settings, told, rows = self.settings, dict[str, Tables](), list[dict[str, Any]]()
+        for row in rows_of(changed, "changed"):
+            of = _known(state, row.get("id"), "changed")
+            if fixed := sorted({"submit_s", "fusible", "rates"} & row.keys()):
+                place = f"changed: job {of.job.id!r}"
+                raise InputError(place, f"field {show(fixed[0])}", "fields that may change")
+            rows.append(row_of(of.job, of.application, of.size) | row)
+            if of.speeds is not None and "profile" not in row:
+                told[of.job.id] = of.speeds
+        given = given_jobs(rows, self._host, settings.profiles, told)
+        for each in given:
+            state.jobs[each.job.id] = self._again(state, each)
+        lives = [state.jobs[each.job.id] for each in given]
+        profiles = {of.profile.name: of.profile for of in lives}
+        refuse_odd(given, [of.state.job for of in lives], profiles, settings.cluster)
+
+    def _again(self, state: State, given: Given) -> Live:
+        """Return a live job as it is described now."""
+        of, settings = state.jobs[given.job.id], self.settings
+        shared = settings.profiles
+        return again(of, given, settings.cluster, self._untold, shared, state.now_s)
+
+    def _share(self, state: State, application: str, speeds: Tables) -> None:
+        """Keep the rates of an application for new jobs of it: those of the most GPUs, the last."""
+        before = state.alike.pop(application, None)
+        keeps = before is not None and _widest(before) > _widest(speeds)
+        state.alike[application] = before if before is not None and keeps else speeds
+        if len(state.alike) > REMEMBERED:
+            del state.alike[next(iter(state.alike))]
+
+    def noise(self, state: State, noise: Mapping[str, object]) -> list[tuple[Job, NoiseScale]]:
+        """Read the gradient noise of jobs; return that of those of which it was not known."""
+        first = []
+        for job, told in by_job(noise, "noise").items():
+            of, place = _known(state, job, "noise"), f"noise: job {job!r}"
+            if isinstance(told, NoiseScale):
+                scale = converted(msgspec.to_builtins(told), NoiseScale, place)
+                if found := list(noise_problems(scale, "")):
+                    raise as_error(place, found)
+            else:
+                number = amount(told, place, "a noise scale in samples, or a NoiseScale")
+                scale = NoiseScale(batches=(of.profile.base_batch,), scale=(number,))
+            if of.state.noise is None:
+                first.append((of.state.job, scale))
+            state.jobs[job] = replace(of, state=replace(of.state, noise=scale))
+        return first
 
     def progress(self, state: State, progress: Mapping[str, float]) -> None:
         """Read what jobs have done."""
@@ -135,17 +220,17 @@ class Reader:
                 state.jobs[job] = stopped(of, state.now_s)
                 continue
             placement = placement_of(nodes, cluster, self._number, place)
-            held = of.state.allocation
-            clock = 1.0 if held is None else held.option.clock
-            batch = None if held is None else held.option.batch
+            now = of.state.allocation
+            clock = 1.0 if now is None else now.option.clock
+            batch = None if now is None else now.option.batch
             state.jobs[job] = runs_on(of, placement, cluster, state.now_s, clock=clock, batch=batch)
         self._fit(state)
 
     def _fit(self, state: State) -> None:
         """Refuse what runs on more GPUs than a node has; nodes in use are awake."""
-        held = [a for of in state.jobs.values() if (a := of.state.allocation) is not None]
+        running = [a for of in state.jobs.values() if (a := of.state.allocation) is not None]
         used = Counter[int]()
-        for allocation in distinct(held):
+        for allocation in distinct(running):
             used.update(dict(allocation.placement))
         for node, gpus in used.items():
             room = int(self.settings.cluster.topology.node_gpus[node])
@@ -158,18 +243,22 @@ class Reader:
     def _seen(self, state: State, job: str, step: StepTime) -> Seen:
         """Return what a job measured."""
         of, place = _known(state, job, "measured"), f"measured: job {job!r}"
-        held = of.state.allocation
-        if held is None:
+        runs = of.state.allocation
+        if runs is None:
             raise InputError(place, "a step of a job that does not run", "one that runs")
         if not step.compute_s > 0 or not step.sync_s >= 0:
             raise InputError(place, show(msgspec.to_builtins(step)), "seconds above 0")
-        option, topology = held.option, self.settings.cluster.topology
+        option, topology = runs.option, self.settings.cluster.topology
         kind = topology.pools[option.pool].gpu_type.name
         batch = step.local_batch or option.batch / option.gpus
-        racks = topology.racks_of(node for node, _ in held.placement)
+        racks = topology.racks_of(node for node, _ in runs.placement)
         model = of.profile.throughput[kind]
-        way = way_of(model, option.gpus, len(held.placement), batch, racks)
+        way = way_of(model, option.gpus, len(runs.placement), batch, racks)
         return (of.profile.name, kind), way, step
+
+
+def _widest(speeds: Tables) -> int:
+    return max(max(table.gpus) for table in speeds.values())
 
 
 def _known(state: State, job: object, what: str) -> Live:

@@ -9,6 +9,7 @@ from ronda.instances.job import Costs
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.solvers.embedding.live import Live
+from ronda.solvers.embedding.rates import Tables
 from ronda.solvers.horizon.beliefs import Saved as Believed
 
 FORMAT = "ronda/embedded/1"
@@ -50,11 +51,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, kw_only=True):
-    """What an `Embedded` remembers: replaced as a whole, so that an update is done or not."""
+    """What an `Embedded` remembers: replaced as a whole, so that an update is done or not.
+
+    `alike` are the rates that jobs of an application had, for new ones of it.
+    """
 
     now_s: float = 0.0
     power_cap_w: float | None = None
     jobs: dict[str, Live] = {}
+    alike: dict[str, Tables] = {}
     plan: Plan | None = None
     asleep: tuple[int, ...] = ()
 

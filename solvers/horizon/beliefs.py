@@ -182,6 +182,10 @@ class Beliefs:
             else:
                 self._profiles.pop(where[0], None)
 
+    def remodel(self, profile: str) -> None:
+        """Learn that a model says otherwise where its jobs can run; what was measured stays."""
+        self._profiles.pop(profile, None)
+
     def judge(self, gpu_type: GpuType, began: JobState, real: float) -> None:
         """Report the `real` rate of what a job holds, unless nothing was believed of its speed."""
         held = began.allocation

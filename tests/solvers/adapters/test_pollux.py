@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ronda.solvers.adapters import Pollux
+from ronda.solvers.adapters.speedups import SumOfSpeedups
 
 
 def speedup(nodes, replicas):
@@ -59,6 +60,56 @@ def test_jobs_that_may_not_be_stopped_keep_their_replicas():
             assert not before.get(k) or sorted(held[k]) == sorted(before[k])
 
 
+def test_a_job_that_may_not_be_stopped_keeps_more_than_a_node_has_slots():
+    """A node of 4 GPUs has two slots for the other job's replicas, and this one holds 3 on it."""
+    need = {"gpu": 2, "pods": 1}
+    jobs = {"a": job(preemptible=False, max_replicas=4), "b": job(resources=need)}
+    held = {"a": ["n"] * 3}
+    assert Pollux().optimize(jobs, {"n": node()}, held, node(gpu=0))[0] == held | {"b": []}
+    room = {"n": node(), "m": node()}
+    found, _ = Pollux().optimize(jobs, room, held, node(gpu=0))
+    assert found == held | {"b": ["m", "m"]}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_rounds_keep_jobs_that_may_not_be_stopped(seed):
+    """Whatever comes and goes: they keep their replicas, and no node has too many of anything."""
+    rng, held, jobs = np.random.default_rng(seed), {}, {}
+    machines = {k: node(gpu=int(rng.choice([4, 8])), cpu=8) for k in range(4)}
+    policy = Pollux()
+    for turn in range(6):
+        jobs = {k: each for k, each in jobs.items() if rng.random() < 0.8}
+        for k in range(3):
+            need = {"gpu": int(rng.integers(1, 3)), "cpu": int(rng.integers(1, 3)), "pods": 1}
+            firm, least = rng.random() < 0.4, int(rng.integers(0, 3))
+            limits = {"min_replicas": least, "max_replicas": max(least, int(rng.integers(1, 9)))}
+            jobs[f"{turn}-{k}"] = job(resources=need, preemptible=not firm, **limits)
+        before = {k: places for k, places in held.items() if k in jobs and places}
+        held, _ = policy.optimize(jobs, machines, before, node())
+        for k, places in before.items():
+            assert jobs[k].preemptible or sorted(held[k]) == sorted(places)
+        for k, machine in machines.items():
+            here = [jobs[j].resources for j, places in held.items() for p in places if p == k]
+            for name in ("gpu", "cpu"):
+                assert sum(need[name] for need in here) <= machine.resources[name]
+
+
+def test_a_host_that_tests_for_its_own_class_is_content():
+    """One that inherits from both is of either, and is set up as ours."""
+
+    class PolluxPolicy:
+        def __init__(self, *needed):
+            raise AssertionError("the host's own search is not set up")
+
+    class Ronda(Pollux, PolluxPolicy):
+        pass
+
+    policy = Ronda(policy="fifo")
+    assert isinstance(policy, PolluxPolicy)
+    found, _ = policy.optimize({"a": job()}, {0: node()}, {}, node())
+    assert found["a"]
+
+
 def test_a_node_that_lacks_one_resource_is_not_used_and_more_are_asked_for():
     """Two of three jobs fit; all nodes in use are full, so there should be more."""
     need = {"gpu": 1, "cpu": 1000, "pods": 1}
@@ -104,7 +155,9 @@ def test_its_objective_is_greatest_by_brute_force():
 
     choices = [n for n in product((0, 1, 2, 3, 4, 8), repeat=3) if sum(n) <= 8]
     best = max(sum(value(k, n) for k, n in enumerate(each) if n) for each in choices)
-    found, _ = Pollux(gap=1e-9).optimize(jobs, {k: node() for k in range(2)}, held, node())
+    found, _ = Pollux(SumOfSpeedups(gap=1e-9)).optimize(
+        jobs, {k: node() for k in range(2)}, held, node()
+    )
     assert sum(value(k, len(v)) for k, v in found.items() if v) == pytest.approx(best)
 
 

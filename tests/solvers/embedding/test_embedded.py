@@ -3,6 +3,7 @@
 import inspect
 import threading
 import time
+import warnings
 from collections import Counter
 
 import msgspec
@@ -16,7 +17,7 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
-from ronda.instances.profile import AffineTime, Parametric, Sharing
+from ronda.instances.profile import AffineTime, NoiseScale, Parametric, Sharing
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.rigid.fifo import Fifo
 
@@ -498,3 +499,139 @@ def test_settings_are_checked(given, said):
     """At once."""
     with pytest.raises(InputError, match=said):
         host(**given)
+
+
+def learning(**rest):
+    """Return a façade of an application whose steps are to be learnt, and a job of it."""
+    net = ronda.unmeasured_profile("net", CLUSTER, base_batch=32, max_batch=512)
+    found = host(profiles={"net": net}, speeds="learnt", **rest)
+    found.update(added=[{"id": "a", "profile": "net", "max_gpus": 8, "application": "net"}])
+    found.decide()
+    return found
+
+
+def test_gradient_noise_says_what_a_batch_is_worth():
+    """Steps of 0.1 s and 1 ms a sample: a batch of 512 is 512/0.612 samples/s, of 32 32/0.132.
+
+    With a noise scale of 0 a sample of 512 is worth 32/512, of 10^6 as much as one of 32.
+    """
+    found = learning()
+    step = ronda.StepTime(compute_s=0.132, local_batch=32.0)
+    found.update(now_s=30.0, measured={"a": step}, noise={"a": 0.0})
+    found.update(measured={"a": ronda.StepTime(compute_s=0.164, local_batch=64.0)})
+    kept = found.decide()
+    assert (kept.retune, found.running["a"].option.batch) == ({}, 32.0)
+    found.update(now_s=45.0, noise={"a": 1e6})
+    changes = found.decide()
+    assert (changes.resize | changes.retune)["a"].batch > 256.0
+    found.update(now_s=50.0, added=[{"id": "b", "profile": "net", "application": "net"}])
+    b = next(s for s in found.round().waiting if s.job.id == "b")
+    assert b.noise.scale == (0.0,)  # that with which the last one of its application began
+    noise = NoiseScale(batches=(64.0, 32.0), scale=(1.0, 1.0))
+    with pytest.raises(InputError, match="ascending"):
+        found.update(noise={"a": noise})
+
+
+def test_noise_that_nobody_tells_is_missed_once():
+    """As soon as a job has run for a round, and not where it has a batch of its own."""
+    found = learning()
+    found.update(now_s=59.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.decide()
+        found.update(now_s=60.0, noise={"a": 9.0})
+        found.decide()
+        own = learning()
+        own.update(now_s=60.0, changed=[{"id": "a", "batch": 64.0}])
+        own.decide()
+    silent = learning()
+    silent.update(now_s=60.0)
+    with pytest.warns(UserWarning, match="noise of job 'a' is not told"):
+        silent.decide()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        silent.decide()
+
+
+def test_fields_of_a_live_job_are_told_again():
+    """Its size, and limits: what is not told stays, and what cannot be is refused."""
+    found = host()
+    found.update(added=[{"id": "a", "work": 1e3, "weight": 2.0, "rates": LINEAR, "max_gpus": 8}])
+    assert found.decide().start["a"].gpus == 8
+    found.update(now_s=60.0, changed=[{"id": "a", "work": 5e4, "max_gpus": 24}])
+    job = found.round().running[0].job
+    assert (job.estimate.work, job.weight, job.max_gpus) == (5e4, 2.0, 24)
+    assert found.round().running[0].done_at(60.0) == 480.0
+    assert found.decide().resize["a"].gpus == 24
+    found.update(now_s=90.0, changed=[{"id": "a", "max_gpus": 8, "preemptible": False}])
+    assert found.decide().resize == {}
+    for row, said in (
+        ({"id": "b"}, 'job "b"'),
+        ({"id": "a", "submit_s": 1.0}, "submit_s"),
+        ({"id": "a", "rates": LINEAR}, "rates"),
+        ({"id": "a", "wieght": 2.0}, "weight"),
+        ({"id": "a", "min_gpus": 99}, "min_gpus"),
+        ({"id": "a", "work": -2.0}, "work"),
+    ):
+        before = found.save()
+        with pytest.raises(InputError, match=said):
+            found.update(changed=[row])
+        assert found.save() == before
+
+
+def test_jobs_of_an_application_share_rates():
+    """The second one starts on what the first one was measured on last, instead of one GPU."""
+    found = host()
+    found.update(added=[{"id": "a", "application": "net", "work": 1e4}])
+    assert found.decide().start["a"].gpus == 1
+    found.update(now_s=60.0, measured={"a": {1: 1.0, 2: 1.9, 4: 3.5, 8: 6.0}})
+    found.update(now_s=61.0, measured={"a": {1: 1.0, 2: 1.9}})  # no less is known for that
+    found.update(completed={"a": 100.0}, added=[{"id": "b", "application": "net"}])
+    found.update(added=[{"id": "c", "application": "other"}])
+    start = found.decide().start
+    assert (start["b"].gpus, start["b"].rate, start["c"].gpus) == (8, 6.0, 1)
+
+
+def test_machines_come_and_go():
+    """What runs on nodes of the same names goes on; on others it stops, and starts elsewhere."""
+    found = host(node_names=["x", "y", "z"], costs=Costs(restart_s=30.0))
+    rates = {(8, 1): 1.0}
+    found.update(added=[{"id": name, "work": 1e5, "rates": rates} for name in "abc"])
+    on = {job: next(iter(place.nodes)) for job, place in found.decide().start.items()}
+    wide = uniform_cluster(GpuType(name="A100", memory_gib=40), 2, 8)
+    found.update(now_s=60.0, cluster=wide, node_names=["z", "y"])
+    stays = {job for job, node in on.items() if node in "zy"}
+    assert set(found.running) == stays
+    assert {found.running[job].placement for job in stays} == {((0, 8),), ((1, 8),)}
+    changes = found.decide()
+    assert not set(changes.stop) & stays or len(changes.start) == len(changes.stop)
+    small = uniform_cluster(GpuType(name="A100", memory_gib=40), 1, 4)
+    found.update(now_s=90.0, cluster=small, node_names=["y"])
+    assert found.running == {}
+    found.update(now_s=99.0, added=[{"id": "d", "gpus": 2}])
+    assert found.decide().start["d"].nodes == {"y": 2}
+    before = found.save()
+    with pytest.raises(InputError, match="2, one a node"):
+        found.update(cluster=wide, node_names=["y"])
+    assert found.save() == before
+
+
+def test_models_come_later_and_know_more():
+    """A job of an application joins its model once there is one, and keeps what it has done."""
+    found = host(speeds="learnt")
+    found.update(added=[{"id": "a", "application": "net", "gpus": 2}])
+    found.decide()
+    small = ronda.unmeasured_profile("net", CLUSTER, base_batch=32, local_batch=(8, 64))
+    found.update(now_s=60.0, profiles={"net": small})
+    found.update(changed=[{"id": "a", "profile": "net", "min_gpus": 1, "max_gpus": 8}])
+    found.update(progress={"a": 640.0}, measured={"a": ronda.StepTime(compute_s=0.1)})
+    assert found.round().running[0].done == 640.0
+    assert found.decide().resize["a"].gpus == 4  # twice as many as were measured
+    other = ronda.unmeasured_profile("net", CLUSTER, base_batch=32, max_gpus=1)
+    with pytest.raises(InputError, match="what job 'a' runs on"):
+        found.update(profiles={"net": other})
+    wide = ronda.unmeasured_profile("net", CLUSTER, base_batch=32, local_batch=(4, 64))
+    found.update(now_s=90.0, profiles={"net": wide})
+    shown = found.round().profiles["net"].throughput["A100"]
+    assert min(shown.local_batch) == 4.0
+    assert max(shown.step_s) == pytest.approx(0.4)  # measured: 0.1 s for 16 samples; for 64

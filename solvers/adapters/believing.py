@@ -1,0 +1,327 @@
+"""What hosts that name all live jobs every time tell a façade, beliefs included.
+
+A host of AdaptDL's kind tells of a job no more than a fitted speed-up function. From what that says
+time after time follows what ronda believes in a run with ``--knowledge history``: what a step took
+where the job really ran (each new measurement changes the fit), gradient noise, and how much work
+the job has done since it was seen last. Jobs of one application share all that.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Costs
+from ronda.instances.profile import Profile, Tabular
+from ronda.solvers.adapters.goodput import Goodput, first_batch, goodput_of
+from ronda.solvers.contract import Policy
+from ronda.solvers.embedding import Changes, Embedded, StepTime, unmeasured_profile
+
+Key = Any
+ApplicationOf = Callable[[Key], str]
+
+
+def by_name(key: Key) -> str:
+    """Return the application of a job by its name: without the number, or hash, at its end."""
+    name = str(key[-1] if isinstance(key, tuple) else key)
+    return re.sub(r"[-_.]?(\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
+
+
+class Told(NamedTuple):
+    """What a host says of a live job.
+
+    `low` and `high` are its limits of GPUs, `speedups` its functions by GPU type (None: nothing is
+    known), `nodes` the node of each GPU that it holds.
+    """
+
+    application: str
+    submit_s: float
+    low: int
+    high: int
+    speedups: Mapping[str, Any]
+    nodes: Sequence[int]
+    preemptible: bool = True
+    costs: Costs | None = None
+
+
+class Ran(NamedTuple):
+    """How a job was left to run: where, from when on, how fast, and with which local batch."""
+
+    placement: tuple[tuple[int, int], ...]
+    resume_s: float
+    rate: float
+    local_batch: float
+
+
+class Batches(NamedTuple):
+    """Batches of an application: the base, the largest, and local ones by GPU type."""
+
+    base: float
+    most: float
+    local: dict[str, tuple[float, float]]
+
+
+class Believing:
+    """An `Embedded` that is told by speed-up functions.
+
+    Parameters
+    ----------
+    policy, cluster, node_names, length_s, costs
+        As of an `Embedded`.
+    beliefs
+        False: jobs have the rates of their own functions, and nothing is remembered.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        cluster: Cluster,
+        *,
+        node_names: Sequence[str],
+        length_s: float,
+        costs: Costs,
+        beliefs: bool = True,
+    ) -> None:
+        self.host = Embedded(
+            policy,
+            cluster,
+            costs=costs,
+            length_s=length_s,
+            history=beliefs,
+            speeds="learnt",
+            node_names=node_names,
+        )
+        self.cluster, self.costs, self.beliefs = cluster, costs, beliefs
+        self._most: dict[str, int] = {}  # GPUs that jobs of an application may have
+        self._batches: dict[str, Batches] = {}  # of applications that have a model
+        self._models: dict[str, Profile] = {}
+        self._shares: set[str] = set()  # jobs that share the model of their application
+        self._known: dict[str, dict[str, Goodput]] = {}  # what was known when they were seen last
+        self._ran: dict[str, Ran] = {}
+        self._done: dict[str, float] = {}
+        self._limited: dict[str, dict[str, Any]] = {}
+        self._now_s = 0.0
+
+    def decide(
+        self,
+        now_s: float,
+        jobs: Mapping[str, Told],
+        cluster: Cluster,
+        node_names: Sequence[str],
+        deadline_s: float | None,
+    ) -> Changes:
+        """Tell of all live jobs, and decide."""
+        if cluster != self.cluster:
+            self.cluster = cluster
+            self.host.update(cluster=cluster, node_names=node_names)
+        known = {name: self._read(job) for name, job in jobs.items()}
+        self._tell(now_s, jobs, known)
+        changes = self.host.decide(deadline_s)
+        self._known, self._now_s = known, now_s
+        self._note(jobs, known)
+        return changes
+
+    def _read(self, job: Told) -> dict[str, Goodput]:
+        if not self.beliefs:
+            return {}
+        found = {kind: goodput_of(speedup) for kind, speedup in job.speedups.items()}
+        return {kind: each for kind, each in found.items() if each is not None}
+
+    def _tell(
+        self, now_s: float, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]
+    ) -> None:
+        """Tell what has happened since the last decision."""
+        host = self.host
+        live = [name for name in host.jobs if name in jobs]
+        gone = [name for name in host.jobs if name not in jobs]
+        seen = {name: self._since(name, now_s, jobs[name], known[name]) for name in live}
+        held = {name: tuple(sorted(a.placement)) for name, a in host.running.items()}
+        rates = {name: self._rates(jobs[name]) for name in live if name not in self._shares}
+        host.update(
+            now_s=now_s,
+            completed=gone,
+            profiles=self._new_profiles(jobs, known),
+            measured={name: each for name, each in rates.items() if each is not None},
+            running={
+                name: self._where(name, jobs[name])
+                for name in live
+                if _placement(jobs[name].nodes) != held.get(name, ())
+            },
+        )
+        for name in gone:
+            self._shares.discard(name)
+            self._done.pop(name, None)
+            self._limited.pop(name, None)
+        self._widen(jobs)
+        new = [name for name in jobs if name not in live]
+        host.update(added=[self._row(name, jobs[name]) for name in new], changed=self._joins(jobs))
+        host.update(running={name: self._where(name, jobs[name]) for name in new})
+        host.update(
+            progress={n: self._done[n] for n in live if n in self._shares and n in self._done},
+            measured={name: step for name, step in seen.items() if step is not None},
+            noise={name: next(iter(each.values())).noise for name, each in known.items() if each},
+        )
+
+    def _since(
+        self, name: str, now_s: float, job: Told, known: Mapping[str, Goodput]
+    ) -> StepTime | None:
+        """Count what a job has done since it was seen last; return a step, if one was measured."""
+        ran, kind = self._ran.get(name), self._kind(job)
+        if ran is None or kind not in known or ran.placement != _placement(job.nodes):
+            return None
+        gpus, nodes, now = len(job.nodes), len(ran.placement), known[kind]
+        rate, _ = now.tuned(nodes, gpus)
+        before = self._known.get(name, {}).get(kind)
+        measured = before is None or before.model != now.model
+        if not measured:  # noise alone has changed
+            rate = (rate + ran.rate) / 2
+        ran_s = max(0.0, now_s - max(self._now_s, ran.resume_s))
+        self._done[name] = self._done.get(name, 0.0) + rate * ran_s
+        if not measured:
+            return None
+        local = ran.local_batch or first_batch(now.base, now.low, now.high, gpus)
+        return now.step(nodes, gpus, local)
+
+    def _note(self, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]) -> None:
+        """Remember how jobs run from now on."""
+        ran, pools = dict[str, Ran](), self.cluster.topology.pools
+        for name, given in self.host.running.items():
+            before, kind = self._ran.get(name), pools[given.option.pool].gpu_type.name
+            resume_s, placement = self._now_s, tuple(sorted(given.placement))
+            if before is not None and before.placement == placement:
+                resume_s = before.resume_s
+            else:
+                costs = jobs[name].costs or self.costs
+                started = name in self._done
+                resume_s += costs.pause(given.option.gpus, started=started)
+                self._done.setdefault(name, 0.0)
+            tuned = 0.0, 0.0
+            if kind in known[name]:
+                tuned = known[name][kind].tuned(len(placement), given.option.gpus)
+            ran[name] = Ran(placement, resume_s, *tuned)
+        self._ran = ran
+
+    def _kind(self, job: Told) -> str:
+        """Return the GPU type that a job runs on, "" if it does not."""
+        if not job.nodes:
+            return ""
+        topology = self.cluster.topology
+        return topology.pools[int(topology.node_pool[job.nodes[0]])].gpu_type.name
+
+    def _new_profiles(
+        self, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]
+    ) -> dict[str, Any]:
+        """Return the models of applications of which more is known now than before."""
+        found = dict[str, Any]()
+        for name, each in known.items():
+            application = jobs[name].application
+            for kind, new in each.items():
+                before = self._batches.get(application, Batches(new.base, new.most, {}))
+                low, high = before.local.get(kind, (new.low, new.high))
+                local = before.local | {kind: (min(low, new.low), max(high, new.high))}
+                now = Batches(before.base, max(before.most, new.most), local)
+                if now != self._batches.get(application):
+                    self._batches[application] = now
+                    found[application] = None
+        for application in found:
+            of = self._batches[application]
+            found[application] = self._models[application] = unmeasured_profile(
+                application,
+                self.cluster,
+                base_batch=of.base,
+                max_batch=of.most,
+                local_batch=of.local,
+            )
+        return found
+
+    def _widen(self, jobs: Mapping[str, Told]) -> None:
+        """Let an application have as many GPUs as the host lets any of its jobs have."""
+        for job in jobs.values():
+            self._most[job.application] = max(job.high, self._most.get(job.application, 0))
+
+    def _may_share(self, job: Told) -> bool:
+        """Tell whether a job can have the model of its application, on what it holds, too.
+
+        One that may not be stopped has its own rates, of just what it runs on.
+        """
+        return job.preemptible and job.application in self._batches and self._is_known(job)
+
+    def _is_known(self, job: Told) -> bool:
+        """Tell whether what a job holds is a way to run in the model of its application."""
+        model = self._models[job.application].throughput.get(self._kind(job))
+        if not isinstance(model, Tabular):
+            return not job.nodes
+        return (len(job.nodes), len(set(job.nodes))) in zip(model.gpus, model.nodes, strict=True)
+
+    def _where(self, name: str, job: Told) -> Sequence[int] | None:
+        """Return the nodes of a job's GPUs; None where its model does not know that."""
+        return (
+            job.nodes if job.nodes and (name not in self._shares or self._is_known(job)) else None
+        )
+
+    def _limits(self, job: Told) -> dict[str, Any]:
+        """Return the limits of a job that shares the model of its application."""
+        held = len(job.nodes)
+        low, most = min(job.low, held or job.low), max(job.low, self._most[job.application], held)
+        return {"gpus": low, "min_gpus": low, "max_gpus": most}
+
+    def _row(self, name: str, job: Told) -> dict[str, Any]:
+        """Return a new job."""
+        row = {"id": name, "submit_s": job.submit_s, "application": job.application}
+        row |= {"preemptible": job.preemptible}
+        if job.costs is not None:
+            row["costs"] = {"start_s": job.costs.start_s, "restart_s": job.costs.restart_s}
+        if self._may_share(job):
+            self._shares.add(name)
+            return row | self._limits(job) | {"profile": job.application}
+        held = len(job.nodes) or job.low
+        row |= {"gpus": min(job.low, held), "application": f"{job.application}, by speed-up"}
+        return row | {"rates": self._rates(job)}
+
+    def _joins(self, jobs: Mapping[str, Told]) -> list[dict[str, Any]]:
+        """Return what changes of live jobs: models that they share now, and wider limits."""
+        rows, lives = [], {name: jobs[name] for name in self.host.jobs if name in jobs}
+        for name, job in lives.items():
+            if name not in self._shares and not self._may_share(job):
+                continue
+            row = {"id": name} | self._limits(job)
+            if name not in self._shares:
+                row |= {"profile": job.application, "application": job.application}
+                self._shares.add(name)
+                self._done.setdefault(name, 0.0)
+            elif self._limited.get(name) == row:
+                continue
+            self._limited[name] = row
+            rows.append(row)
+        return rows
+
+    def _rates(self, job: Told) -> dict[str, Any] | None:
+        """Return the rates of a job's own functions; None where nothing is known."""
+        found = {}
+        topology = self.cluster.topology
+        for k, pool in enumerate(topology.pools):
+            speedup = job.speedups.get(pool.gpu_type.name)
+            if speedup is None:
+                continue
+            own = topology.node_pool == k
+            size, most = int(topology.node_gpus[own].max()), min(job.high, pool.gpus)
+            held = len(job.nodes) if self._kind(job) == pool.gpu_type.name else 0
+            counts = {n for n in range(job.low, most + 1) if n <= size or n % size == 0}
+            ways = {(n, -(-n // size)) for n in counts}
+            if held:
+                ways |= {(held, len(set(job.nodes))), (held, -(-held // size))}
+            if ways:
+                gpus, nodes = np.array(sorted(ways)).T
+                rate = speedup(nodes, gpus)
+                found[pool.gpu_type.name] = {"gpus": gpus, "nodes": nodes, "rate": rate}
+        return found or None
+
+
+def _placement(nodes: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return pairs (node, GPUs) of a node for each GPU."""
+    counts: dict[int, int] = {}
+    for node in nodes:
+        counts[node] = counts.get(node, 0) + 1
+    return tuple(sorted(counts.items()))

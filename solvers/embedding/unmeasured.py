@@ -1,0 +1,121 @@
+"""A model of speed that says only where its jobs can run: what steps take is learnt."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from ronda.formulations.options.application import pool_shapes
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.profile import Profile, Tabular
+from ronda.instances.rules.problem import one_of, show
+
+FINENESS = 16
+"""Local batches of each number of GPUs, and global batches, in geometric steps."""
+
+
+def unmeasured_profile(
+    name: str,
+    cluster: Cluster,
+    *,
+    base_batch: float = 1.0,
+    max_batch: float | None = None,
+    local_batch: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+    max_gpus: int | None = None,
+    gpu_types: Collection[str] = (),
+) -> Profile:
+    """Return the profile of an application of which no step has been measured yet.
+
+    It is for ``Embedded(speeds="learnt")``: jobs that name it measure steps, and so it gets the
+    speeds of `ronda.formulations.prediction.speeds`, corrections included.
+
+    Parameters
+    ----------
+    name
+        Of the application.
+    cluster
+        The machines: jobs may run on GPUs of one node, or on whole ones, and on one node more.
+    base_batch
+        Global batch size at which a unit of work is one sample.
+    max_batch
+        Largest global batch that may be chosen, with the learning rate adapted by whoever trains;
+        None: jobs keep their own, or the base batch.
+    local_batch
+        Fewest and most samples of a GPU in a pass, of all GPU types or by name; larger shares are
+        passes that accumulate. Of types without: from the fewest to the most of any. None: whatever
+        the global batch makes.
+    max_gpus
+        Most GPUs of a job; None: as many as the cluster has of a type.
+    gpu_types
+        Names of those on which it can run; empty: all.
+
+    Examples
+    --------
+    >>> import ronda
+    >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
+    >>> net = ronda.unmeasured_profile("net", cluster, base_batch=32, max_batch=1024)
+    >>> sorted(set(net.throughput["A100"].gpus)), net.batches[0], net.batches[-1]
+    ([1, 2, 3, 4, 5, 6, 7, 8, 16, 24], 32.0, 1024.0)
+    """
+    known = [gpu_type.name for gpu_type in cluster.gpu_types]
+    for each in gpu_types:
+        if each not in known:
+            raise InputError(f"profile {name!r}, gpu_types", show(each), one_of(known))
+    most_batch = max(base_batch, max_batch or base_batch)
+    of_type = dict[str, tuple[float, float]]()
+    told = [(base_batch / _most(cluster), most_batch)]
+    if isinstance(local_batch, Mapping):
+        of_type = dict(local_batch)
+        told = list(of_type.values()) or told
+    elif local_batch is not None:
+        told = [local_batch]
+    for low, high in told:
+        if not 0 < low <= high:
+            raise InputError(f"profile {name!r}, local_batch", f"{low:g} to {high:g}", "an ascent")
+    low, high = min(low for low, _ in told), max(high for _, high in told)
+    throughput = {}
+    for shape in pool_shapes(cluster):
+        kind, per_node = shape.pool.gpu_type.name, shape.pool.gpus_per_node
+        if (gpu_types and kind not in gpu_types) or kind in throughput:
+            continue
+        local = _steps(*of_type.get(kind, (low, high)))
+        most = min(shape.pool.gpus, max_gpus or shape.pool.gpus)
+        counts = {*range(1, per_node), *range(per_node, most + 1, per_node)}
+        ways = [
+            (n, m)
+            for n in sorted(counts)
+            if n <= most
+            for m in range(shape.nodes(n), min(n, shape.nodes(n) + 1, shape.pool.nodes) + 1)
+        ]
+        gpus, nodes = (column.repeat(len(local)).tolist() for column in np.array(ways).T)
+        rows = len(gpus)
+        throughput[kind] = Tabular(
+            gpus=tuple(gpus),
+            nodes=tuple(nodes),
+            local_batch=tuple(local) * len(ways),
+            step_s=(1.0,) * rows,
+            sync_s=(0.0,) * rows,
+        )
+    return Profile(
+        name=name,
+        throughput=dict(throughput),
+        base_batch=base_batch,
+        batches=() if max_batch is None else tuple(_steps(base_batch, most_batch)),
+        min_local_batch=low,
+        max_local_batch=high,
+        source="steps that its jobs measure",
+    )
+
+
+def _most(cluster: Cluster) -> int:
+    return max(shape.pool.gpus for shape in pool_shapes(cluster))
+
+
+def _steps(low: float, high: float) -> Sequence[float]:
+    """Return numbers from `low` to `high` in geometric steps, whole ones where these differ."""
+    found = np.geomspace(low, high, FINENESS)
+    whole = np.unique(np.round(found))
+    ends = {float(low), float(high)}
+    return sorted(
+        ends | {float(n) for n in (whole if high - low >= 2 else found) if low <= n <= high}
+    )

@@ -1,0 +1,108 @@
+"""What follows from the speed-up functions of a real host: rounds recorded in its simulator."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ronda.solvers.adapters import Pollux, Sia
+from ronda.solvers.adapters.believing import by_name
+from ronda.solvers.adapters.goodput import goodput_of
+from tests.solvers.adapters.recorded import info, rounds, speedup
+
+NODES = {k: SimpleNamespace(resources={"nvidia.com/gpu": 4}, preemptible=False) for k in range(4)}
+
+
+def test_a_goodput_is_that_of_the_host():
+    """What AdaptDL's `GoodputFunction.optimize` said in each round of what each job held."""
+    asked = [seen for each in rounds() for seen in each["jobs"].values() if "optimize" in seen]
+    assert len(asked) > 50
+    for seen in asked:
+        nodes, gpus, goodput, local, _ = seen["optimize"]
+        found = goodput_of(speedup(seen)).tuned(nodes, gpus)
+        assert found == pytest.approx((goodput, local), rel=1e-5)
+    assert goodput_of(lambda nodes, replicas: replicas) is None
+
+
+def replayed(policy):
+    """Tell a face of the recorded rounds, in which the host did what it said; return it."""
+    for each in rounds():
+        jobs = {name: info(seen) for name, seen in each["jobs"].items()}
+        policy.optimize(jobs, NODES, each["base_allocations"], NODES[0])
+    return policy
+
+
+def test_work_done_is_what_the_host_saw_but_did_not_tell():
+    """The recorded progress of each job, in samples at its base batch, within a tenth.
+
+    What a round before its first measurement did, and one that the host placed otherwise, is not
+    seen.
+    """
+    host = replayed(Pollux())._host.host
+    last = rounds()[-1]["jobs"]
+    found = {state.job.id: state.done_at(host.round().now_s) for state in host.round().jobs}
+    assert set(found) == set(last)
+    for name, seen in last.items():
+        assert found[name] == pytest.approx(seen["progress"], rel=0.1)
+
+
+def test_jobs_of_an_application_share_sizes_speeds_and_limits():
+    """By the names of jobs; the later one begins on GPUs that the host lets no new job have."""
+    host = replayed(Pollux())._host.host
+    seen = {state.job.id: state for state in host.round().jobs}
+    assert seen["cifar10-4"].job.profile == "cifar10"
+    assert seen["cifar10-4"].noise is not None
+    assert seen["cifar10-4"].job.estimate.work > 2 * seen["cifar10-0"].done / 3
+    starts = [
+        each["base_allocations"]["cifar10-4"]
+        for each in rounds()
+        if "cifar10-4" in each["base_allocations"]
+    ]
+    assert len(starts[0]) == 4
+    first = next(each["jobs"]["cifar10-4"] for each in rounds() if "cifar10-4" in each["jobs"])
+    assert first["max_replicas"] == 1
+
+
+def test_without_beliefs_each_job_is_for_itself():
+    """Each has rates, of its own functions."""
+    host = replayed(Pollux(beliefs=False))._host.host
+    assert {s.job.profile for s in host.round().jobs} == {f"rates of {job}" for job in host.jobs}
+
+
+@pytest.mark.parametrize(
+    ("key", "application"),
+    [
+        ("cifar10-0", "cifar10"),
+        (("ns", "bert_12"), "bert"),
+        ("net-3f2a9c01", "net"),
+        ("resnet50", "resnet"),
+        ("train", "train"),
+    ],
+)
+def test_an_application_is_a_name_without_its_number(key, application):
+    """Of keys with a namespace, too."""
+    assert by_name(key) == application
+
+
+def test_sia_is_told_what_its_interface_holds():
+    """Sizes by name, restarts as its policy has them, and a second type by what the first says."""
+    each = rounds()[10]["jobs"]
+    nodes = {"aws": dict.fromkeys(range(2), NODES[0]), "rtx": {0: NODES[0]}}
+    jobs = {}
+    for name, seen in each.items():
+        job = info(seen)
+        job.speedup_fn = {"aws": speedup(seen), "rtx": None}
+        job.min_replicas = {"aws": 0, "rtx": 0}
+        job.max_replicas = {"aws": job.max_replicas, "rtx": 1}
+        jobs[name] = job
+    policy = Sia()
+    first = policy.optimize(jobs, nodes, {})
+    seen = {state.job.id: state.job for state in policy._host.host.round().jobs}
+    assert seen["cifar10-0"].costs.restart_s == 30.0
+    assert seen["deepspeech2-1"].costs.restart_s == 25.0
+    assert {cluster for cluster, places in first.values() if places} <= {"aws", "rtx"}
+    for job in jobs.values():
+        job.age += 60
+    again = policy.optimize(jobs, nodes, first)
+    assert set(again) == set(jobs)
+    done = [state.done_at(policy._now_s) for state in policy._host.host.round().running]
+    assert max(done) > 0
