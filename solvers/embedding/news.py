@@ -25,6 +25,7 @@ from ronda.solvers.embedding.jobs import (
     named_counts,
     refuse_odd,
     row_of,
+    shown,
     unknown_profile,
 )
 from ronda.solvers.embedding.live import (
@@ -167,11 +168,11 @@ class Reader:
             if of.speeds is not None and "profile" not in row:
                 told[of.job.id] = of.speeds
         given = given_jobs(rows, self._host, settings.profiles, told)
+        pairs = [shown(each, self._untold, settings.profiles) for each in given]
+        profiles = {profile.name: profile for _, profile in pairs}
+        refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
         for each in given:
             state.jobs[each.job.id] = self._again(state, each)
-        lives = [state.jobs[each.job.id] for each in given]
-        profiles = {of.profile.name: of.profile for of in lives}
-        refuse_odd(given, [of.state.job for of in lives], profiles, settings.cluster)
 
     def _again(self, state: State, given: Given) -> Live:
         """Return a live job as it is described now."""

@@ -571,6 +571,7 @@ def test_fields_of_a_live_job_are_told_again():
         ({"id": "a", "rates": LINEAR}, "rates"),
         ({"id": "a", "wieght": 2.0}, "weight"),
         ({"id": "a", "min_gpus": 99}, "min_gpus"),
+        ({"id": "a", "gpus": 9, "max_gpus": 8}, "gpus"),
         ({"id": "a", "work": -2.0}, "work"),
     ):
         before = found.save()
