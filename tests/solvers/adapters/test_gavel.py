@@ -1,10 +1,16 @@
 """The face of Gavel's policies: shares of time that fit the workers."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ronda.instances.errors import InputError
 from ronda.solvers.adapters import Gavel
+
+CALLS = Path(__file__).parents[2] / "data" / "gavel" / "calls.json"
 
 SPEC = {"v100": 2, "k80": 2}
 
@@ -29,6 +35,44 @@ def test_jobs_have_the_workers_that_suit_them():
     found = shares(rates, {"a": 2, "b": 2})
     assert found["a"]["v100"] == 1.0
     assert found["b"]["k80"] == 1.0
+
+
+def test_steps_that_are_left_decide():
+    """One worker: the job of fewest seconds left has it, all of them until it is complete.
+
+    By hand, leases of 360 s at 1 step/s: the short one is complete after one lease of two.
+    """
+    rates, ones = {"long": {"v100": 1.0}, "short": {"v100": 1.0}}, {"long": 1, "short": 1}
+    told = ({}, {"long": 0.0, "short": 0.0}, {"long": 9_000, "short": 300}, {"v100": 1})
+    assert Gavel().get_allocation(rates, ones, *told)["short"]["v100"] == 1.0
+    found = Gavel(leases=2).get_allocation(rates, ones, *told)
+    assert (found["short"]["v100"], found["long"]["v100"]) == (0.5, 0.5)
+
+
+def test_calls_of_the_host_are_answered():
+    """Recorded in Gavel's simulator: its scheduler goes by the beginning of a policy's name."""
+    assert Gavel.name.startswith("FinishTimeFairness")
+    assert "Perf" in Gavel.name
+    for rates, widths, *rest in json.loads(CALLS.read_text())["calls"]:
+        found, spec = Gavel().get_allocation(rates, widths, *rest), rest[-1]
+        assert set(found) == set(rates)
+        for kind, workers in spec.items():
+            used = sum(widths[job] * own[kind] for job, own in found.items())
+            assert used <= workers
+            assert used == workers or kind != "v100"
+        seconds = {
+            job: left / max(rates[job].values()) for job, left in rest[2].items() if left > 0
+        }
+        assert sum(found[min(seconds, key=seconds.get)].values()) == 1.0
+
+
+def test_calls_of_other_policies_are_answered():
+    """Of those without sizes, without importance; any other is refused in one line."""
+    rates, ones = {"a": {"v100": 1.0}}, {"a": 1}
+    for rest in (({"v100": 1},), ({"a": 1.0}, {"v100": 1})):
+        assert Gavel().get_allocation(rates, ones, *rest) == {"a": {"v100": 1.0}}
+    with pytest.raises(InputError, match="5 arguments"):
+        Gavel().get_allocation(rates, ones, {}, {}, {"v100": 1})
 
 
 def test_what_cannot_run_has_no_share_and_nobody_is_none():
