@@ -16,6 +16,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.instances.profile import Profile, Tabular
 from ronda.solvers.adapters.goodput import Goodput, first_batch, goodput_of
+from ronda.solvers.adapters.telling import placement_of
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Changes, Embedded, StepTime, unmeasured_profile
 
@@ -147,7 +148,7 @@ class Believing:
             running={
                 name: self._where(name, jobs[name])
                 for name in live
-                if _placement(jobs[name].nodes) != held.get(name, ())
+                if placement_of(jobs[name].nodes) != held.get(name, ())
             },
         )
         for name in gone:
@@ -169,7 +170,7 @@ class Believing:
     ) -> StepTime | None:
         """Count what a job has done since it was seen last; return a step, if one was measured."""
         ran, kind = self._ran.get(name), self._kind(job)
-        if ran is None or kind not in known or ran.placement != _placement(job.nodes):
+        if ran is None or kind not in known or ran.placement != placement_of(job.nodes):
             return None
         gpus, nodes, now = len(job.nodes), len(ran.placement), known[kind]
         rate, _ = now.tuned(nodes, gpus)
@@ -317,11 +318,3 @@ class Believing:
                 rate = speedup(nodes, gpus)
                 found[pool.gpu_type.name] = {"gpus": gpus, "nodes": nodes, "rate": rate}
         return found or None
-
-
-def _placement(nodes: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return pairs (node, GPUs) of a node for each GPU."""
-    counts: dict[int, int] = {}
-    for node in nodes:
-        counts[node] = counts.get(node, 0) + 1
-    return tuple(sorted(counts.items()))

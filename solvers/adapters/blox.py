@@ -10,9 +10,11 @@
 
 `schedule` orders the jobs: those first that are to run. Blox's own placement may follow it; `place`
 gives the GPUs on the nodes that were chosen. Jobs are those of ``job_state.active_jobs``, with
-``num_GPUs``, ``job_iteration_time``, ``job_total_iteration``, ``submit_time`` and
-``tracked_metrics["attained_service"]``; GPUs the rows of ``cluster_state.gpu_df``, with ``GPU_ID``,
-``Node_ID``, ``JOB_IDS`` and, if there are several, ``GPU_type``.
+``num_GPUs``, ``job_iteration_time``, ``job_total_iteration``, ``submit_time``, and what they have
+done: ``job_executed_iteration``, or else ``tracked_metrics["iter_num"]``, or the seconds of
+``tracked_metrics["attained_service"]``. GPUs are the rows of ``cluster_state.gpu_df``, with
+``GPU_ID``, ``Node_ID``, ``JOB_IDS`` and, if there are several, ``GPU_type``; the time is
+``cluster_state.time``, or else counted in rounds. Nodes may come and go.
 """
 
 from collections.abc import Mapping
@@ -64,11 +66,19 @@ class Blox:
         jobs = job_state.active_jobs
         gpus = _gpus(cluster_state.gpu_df)
         nodes = {node: (rows[0][2], len(rows)) for node, rows in gpus.items()}
-        if self._host is None or nodes != self._nodes:
-            self._nodes, length_s = nodes, self.round_s
+        machines, names = cluster_of(list(nodes.values())), [str(node) for node in nodes]
+        if self._host is None:
             self._host = Embedded(
-                self.policy, cluster_of(list(nodes.values())), costs=self._costs, length_s=length_s
+                self.policy,
+                machines,
+                costs=self._costs,
+                length_s=self.round_s,
+                node_names=names,
             )
+        elif nodes != self._nodes:
+            self._host.update(cluster=machines, node_names=names)
+        self._nodes = nodes
+        self._now_s = max(self._now_s, float(getattr(cluster_state, "time", 0.0)))
         number = {node: k for k, node in enumerate(nodes)}
         running: dict[str, list[int]] = {}
         for node, own in gpus.items():
@@ -76,12 +86,13 @@ class Blox:
                 if job in jobs:
                     running.setdefault(str(job), []).append(number[node])
         kinds = [kind for kind, _ in nodes.values()]
-        rows = {str(job): _row(str(job), jobs[job], kinds) for job in jobs}
+        rows = {str(job): _row(str(job), jobs[job], kinds, self._now_s) for job in jobs}
         tell(self._host, rows, running, self._now_s)
         done = {str(j): _done(jobs[j]) for j in jobs}
         self._host.update(progress=done)
         self._host.decide(self.deadline_s)
-        self._now_s += self.round_s
+        if not hasattr(cluster_state, "time"):
+            self._now_s += self.round_s
         chosen = self._host.running
         order = sorted(jobs.items(), key=lambda item: str(item[0]) not in chosen)
         return {"job_order": order, "run_all_jobs": False}
@@ -126,15 +137,20 @@ def _gpus(frame: Any) -> dict[Key, list[tuple[Key, Key, str]]]:
     return found
 
 
-def _row(name: str, job: Mapping[str, Any], kinds: list[str]) -> dict[str, Any]:
+def _row(name: str, job: Mapping[str, Any], kinds: list[str], now_s: float) -> dict[str, Any]:
     """Return a job for the façade: an iteration is its work, at its own pace on any GPU."""
     gpus, rate = int(job["num_GPUs"]), 1.0 / float(job["job_iteration_time"])
     row = {"id": name, "gpus": gpus, "rates": {k: {gpus: rate} for k in dict.fromkeys(kinds)}}
+    row["submit_s"] = min(now_s, max(0.0, float(job.get("submit_time", now_s))))
     total = job.get("job_total_iteration")
     return row | ({} if total is None else {"work": float(total)})
 
 
 def _done(job: Mapping[str, Any]) -> float:
-    """Return the iterations that a job has done, from the seconds that it has run."""
-    served = job.get("tracked_metrics", {}).get("attained_service", 0.0)
+    """Return the iterations that a job has done, or else those of the seconds that it has run."""
+    metrics = job.get("tracked_metrics", {})
+    iterations = job.get("job_executed_iteration", metrics.get("iter_num"))
+    if iterations is not None:
+        return float(iterations)
+    served = metrics.get("attained_service", 0.0)
     return float(served) / float(job["job_iteration_time"])

@@ -1,11 +1,15 @@
 """The faces of Blox's policies: an order of jobs, and the GPUs that they are launched on."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from ronda.solvers.adapters import Blox
+
+ROUNDS = Path(__file__).parents[2] / "data" / "blox" / "rounds.json"
 
 
 def state(jobs, held=None):
@@ -55,6 +59,47 @@ def test_the_shortest_job_runs_first_and_long_ones_make_way(policy):
     assert len({g // 4 for g in starts[2]}) == 1
     suspended, starts, _ = launched(scheduler, long, {g: j for g, j in held.items() if j != 2})
     assert (suspended, set(starts)) == ([], {1})
+
+
+def test_rounds_of_the_host_are_answered():
+    """Recorded in Blox's simulator, under this face: each round it did what had been said."""
+    policy, decided = Blox("prices"), None
+    for each in json.loads(ROUNDS.read_text())["rounds"]:
+        jobs = {int(name): row for name, row in each["active_jobs"].items()}
+        frame = pd.DataFrame(each["gpu_df"])
+        now = SimpleNamespace(active_jobs=jobs), SimpleNamespace(gpu_df=frame, time=each["time"])
+        holds = frame.dropna().groupby("JOB_IDS").size().to_dict()
+        assert decided is None or {j: n for j, n in holds.items() if j in decided} == holds
+        suspended, starts = policy.place(*now, policy.schedule(*now))
+        assert not set(starts) & set(holds) - set(suspended)
+        decided = {j: jobs[j]["num_GPUs"] for j in holds if j not in suspended}
+        decided |= {j: len(gpus) for j, gpus in starts.items()}
+        assert sum(decided.values()) <= len(frame)
+        assert all(jobs[j]["num_GPUs"] == n for j, n in decided.items())
+        seen = {state.job.id: state for state in policy._host.round().jobs}
+        for job, row in jobs.items():
+            state = seen[str(job)]
+            assert state.job.submit_s == row["submit_time"]
+            assert state.done_at(each["time"]) == pytest.approx(row["job_executed_iteration"])
+
+
+def test_nodes_come_and_go():
+    """What runs on a node that stays goes on; a job of one that is gone starts elsewhere."""
+    scheduler = Blox("prices")
+    jobs = {1: job(4, 1e6), 2: job(4, 1e6)}
+    _, _, held = launched(scheduler, jobs)
+    now = state(jobs, held)
+    frame = now[1].gpu_df
+    now[1].gpu_df = pd.concat(
+        [
+            frame[frame["Node_ID"] == 1],
+            frame[frame["Node_ID"] == 0].assign(Node_ID=2, GPU_ID=range(8, 12), JOB_IDS=None),
+        ]
+    )
+    stays, moves = held[4], held[0]
+    suspended, starts = scheduler.place(*now, scheduler.schedule(*now))
+    assert (suspended, stays in starts) == ([], False)
+    assert sorted(starts[moves]) == [8, 9, 10, 11]
 
 
 def test_what_runs_goes_on_untouched():
