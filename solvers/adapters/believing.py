@@ -27,7 +27,7 @@ ApplicationOf = Callable[[Key], str]
 def by_name(key: Key) -> str:
     """Return the application of a job by its name: without the number, or hash, at its end."""
     name = str(key[-1] if isinstance(key, tuple) else key)
-    return re.sub(r"[-_.]?(\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
+    return re.sub(r"[-_.](\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
 
 
 class Told(NamedTuple):
@@ -117,6 +117,7 @@ class Believing:
         if cluster != self.cluster:
             self.cluster = cluster
             self.host.update(cluster=cluster, node_names=node_names)
+            self._models.clear()  # they say where jobs could run
         known = {name: self._read(job) for name, job in jobs.items()}
         self._tell(now_s, jobs, known)
         changes = self.host.decide(deadline_s)
@@ -140,10 +141,11 @@ class Believing:
         seen = {name: self._since(name, now_s, jobs[name], known[name]) for name in live}
         held = {name: tuple(sorted(a.placement)) for name, a in host.running.items()}
         rates = {name: self._rates(jobs[name]) for name in live if name not in self._shares}
+        host.update(now_s=now_s, completed=gone)
+        profiles = self._new_profiles(jobs, known)
+        host.update(running=self._strange(jobs, profiles))
         host.update(
-            now_s=now_s,
-            completed=gone,
-            profiles=self._new_profiles(jobs, known),
+            profiles=profiles,
             measured={name: each for name, each in rates.items() if each is not None},
             running={
                 name: self._where(name, jobs[name])
@@ -161,7 +163,9 @@ class Believing:
         host.update(running={name: self._where(name, jobs[name]) for name in new})
         host.update(
             progress={n: self._done[n] for n in live if n in self._shares and n in self._done},
-            measured={name: step for name, step in seen.items() if step is not None},
+            measured={
+                n: step for n, step in seen.items() if step is not None and n in host.running
+            },
             noise={name: next(iter(each.values())).noise for name, each in known.items() if each},
         )
 
@@ -215,7 +219,6 @@ class Believing:
         self, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]
     ) -> dict[str, Any]:
         """Return the models of applications of which more is known now than before."""
-        found = dict[str, Any]()
         for name, each in known.items():
             application = jobs[name].application
             for kind, new in each.items():
@@ -223,18 +226,34 @@ class Believing:
                 low, high = before.local.get(kind, (new.low, new.high))
                 local = before.local | {kind: (min(low, new.low), max(high, new.high))}
                 now = Batches(before.base, max(before.most, new.most), local)
-                if now != self._batches.get(application):
-                    self._batches[application] = now
-                    found[application] = None
-        for application in found:
-            of = self._batches[application]
-            found[application] = self._models[application] = unmeasured_profile(
+                if now != before:
+                    self._models.pop(application, None)
+                self._batches[application] = now
+        found = {
+            application: unmeasured_profile(
                 application,
                 self.cluster,
                 base_batch=of.base,
                 max_batch=of.most,
                 local_batch=of.local,
             )
+            for application, of in self._batches.items()
+            if application not in self._models
+        }
+        self._models |= found
+        return found
+
+    def _strange(
+        self, jobs: Mapping[str, Told], profiles: Mapping[str, Profile]
+    ) -> dict[str, None]:
+        """Return the jobs that run in a way that the models of now do not know."""
+        found, pools = dict[str, None](), self.cluster.topology.pools
+        for name, held in self.host.running.items():
+            if name in self._shares and jobs[name].application in profiles:
+                kind = pools[held.option.pool].gpu_type.name
+                way = held.option.gpus, len(held.placement)
+                if not self._knows(jobs[name].application, kind, way):
+                    found[name] = None
         return found
 
     def _widen(self, jobs: Mapping[str, Told]) -> None:
@@ -251,10 +270,13 @@ class Believing:
 
     def _is_known(self, job: Told) -> bool:
         """Tell whether what a job holds is a way to run in the model of its application."""
-        model = self._models[job.application].throughput.get(self._kind(job))
-        if not isinstance(model, Tabular):
-            return not job.nodes
-        return (len(job.nodes), len(set(job.nodes))) in zip(model.gpus, model.nodes, strict=True)
+        way = len(job.nodes), len(set(job.nodes))
+        return not job.nodes or self._knows(job.application, self._kind(job), way)
+
+    def _knows(self, application: str, kind: str, way: tuple[int, int]) -> bool:
+        """Tell whether a model knows GPUs of a type on a number of nodes."""
+        model = self._models[application].throughput.get(kind)
+        return isinstance(model, Tabular) and way in zip(model.gpus, model.nodes, strict=True)
 
     def _where(self, name: str, job: Told) -> Sequence[int] | None:
         """Return the nodes of a job's GPUs; None where its model does not know that."""

@@ -74,7 +74,7 @@ def test_without_beliefs_each_job_is_for_itself():
         ("cifar10-0", "cifar10"),
         (("ns", "bert_12"), "bert"),
         ("net-3f2a9c01", "net"),
-        ("resnet50", "resnet"),
+        ("resnet50", "resnet50"),
         ("train", "train"),
     ],
 )
