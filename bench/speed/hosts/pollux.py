@@ -20,6 +20,7 @@ import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.solvers.adapters.pollux import Pollux
+from ronda.solvers.adapters.speedups import SumOfSpeedups
 
 PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
 """Seconds of computing, across nodes and within one, as in AdaptDL's own tests."""
@@ -37,8 +38,8 @@ def measure_pollux(
     last one when it starts from that.
     """
     host = _Host(jobs, nodes, gpus_per_node, seed)
-    Pollux().optimize(*host.arguments({}))  # loads all
-    ours, ours_s = host.decide(Pollux().optimize, rounds)
+    Pollux(SumOfSpeedups()).optimize(*host.arguments({}))  # loads all
+    ours, ours_s = host.decide(Pollux(SumOfSpeedups()).optimize, rounds)
     theirs, theirs_s = host.decide(host.policy().optimize, rounds)
     polished, _ = host.decide(host.policy().optimize, 1, ours)
     return {

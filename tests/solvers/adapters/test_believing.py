@@ -62,6 +62,16 @@ def test_jobs_of_an_application_share_sizes_speeds_and_limits():
     assert first["max_replicas"] == 1
 
 
+def test_new_nodes_are_nodes_that_models_know():
+    """Jobs of the recording may have up to 16 replicas; it began on one node of four."""
+    policy = Pollux()
+    for count, each in ((1, rounds()[4]), (4, rounds()[5])):
+        jobs = {name: info(seen) for name, seen in each["jobs"].items()}
+        policy.optimize(jobs, {k: NODES[k] for k in range(count)}, {}, NODES[0])
+    model = policy._host.host.round().profiles["cifar10"].throughput["gpu"]
+    assert max(model.gpus) == 16
+
+
 def test_without_beliefs_each_job_is_for_itself():
     """Each has rates, of its own functions."""
     host = replayed(Pollux(beliefs=False))._host.host

@@ -83,6 +83,19 @@ def test_rounds_of_the_host_are_answered():
             assert state.done_at(each["time"]) == pytest.approx(row["job_executed_iteration"])
 
 
+def test_iterations_that_were_counted_are_more_than_seconds():
+    """300 s at half a second an iteration would be 600; it did 450, or 400 by its own count."""
+    for fields, done in (
+        ({"job_executed_iteration": 450.0}, 450.0),
+        ({"tracked_metrics": {"attained_service": 300.0, "iter_num": 400}}, 400.0),
+        ({}, 600.0),
+    ):
+        scheduler = Blox("fifo")
+        launched(scheduler, {1: job(4, 1e6, served=300.0, **fields)})
+        (only,) = scheduler._host.round().running
+        assert only.done == done
+
+
 def test_nodes_come_and_go():
     """What runs on a node that stays goes on; a job of one that is gone starts elsewhere."""
     scheduler = Blox("prices")

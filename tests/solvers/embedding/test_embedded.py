@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -159,6 +160,25 @@ def test_sizes_are_learnt_from_jobs_alike():
     none.update(added=[{"id": "j0"} | alike])
     none.update(completed={"j0": 100.0}, added=[{"id": "j2"} | alike])
     assert none.round().waiting[0].job.estimate is None
+
+
+def test_rates_count_as_told_last_where_speeds_are_learnt():
+    """They are no model that is to be learnt."""
+    found = host(speeds="learnt")
+    found.update(added=[{"id": "a", "rates": {8: 1.0}}])
+    found.decide()
+    found.update(now_s=60.0, measured={"a": {8: 3.0}})
+    found.decide()
+    assert found.round().profiles["rates of a"].throughput["A100"].rate == (3.0,)
+
+
+def test_work_before_the_first_rates_is_done_at_these():
+    """Nothing was reported: 4 GPUs for 60 s, of which 30 s were a pause, at 3 a second."""
+    found = host(costs=Costs(start_s=30.0))
+    found.update(added=[{"id": "a", "gpus": 4, "work": 1e5}])
+    found.decide()
+    found.update(now_s=60.0, measured={"a": {4: 3.0, 8: 5.0}})
+    assert found.round().running[0].done_at(60.0) == 90.0
 
 
 def test_models_that_jobs_share_are_given_or_learnt():
@@ -611,10 +631,40 @@ def test_machines_come_and_go():
     assert found.running == {}
     found.update(now_s=99.0, added=[{"id": "d", "gpus": 2}])
     assert found.decide().start["d"].nodes == {"y": 2}
+    found.update(cluster=wide, node_names=["y", "z"], removed=["a", "b", "c", "d"])
+    found.update(added=[{"id": "w", "work": 1e5, "rates": {16: 2.0}}])
+    assert found.decide().start["w"].nodes == {"y": 8, "z": 8}
+    found.update(cluster=wide, node_names=["z", "x"])
+    assert found.running == {}  # one of its two nodes is gone
     before = found.save()
     with pytest.raises(InputError, match="2, one a node"):
         found.update(cluster=wide, node_names=["y"])
     assert found.save() == before
+
+
+class Watching(Fifo):
+    """Notes the plan that it may start from."""
+
+    name = "watching"
+    seen: ClassVar[list] = []
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Decide as usual."""
+        self.seen.append(initial)
+        return super().plan(round, deadline=deadline, seed=seed, initial=initial)
+
+
+def test_a_plan_of_other_machines_is_no_start():
+    """It speaks of their nodes."""
+    policy = Watching()
+    found = ronda.Embedded(policy, CLUSTER)
+    found.update(added=[{"id": "a", "rates": LINEAR}])
+    found.decide()
+    found.update(now_s=1.0)
+    found.decide()
+    found.update(node_names=["x", "y", "z"])
+    found.decide()
+    assert [initial is None for initial in policy.seen] == [True, False, True]
 
 
 def test_models_come_later_and_know_more():
