@@ -38,7 +38,8 @@ class Goodput(NamedTuple):
     def tuned(self, nodes: int, gpus: int) -> tuple[float, float]:
         """Return goodput and local batch of a job on some GPUs, as it tunes its batch itself.
 
-        As `GoodputFunction.optimize` does: a single GPU accumulates, to estimate its noise.
+        As `GoodputFunction.optimize` does: a single GPU accumulates, to estimate its noise, or else
+        keeps its base batch.
         """
         batch = np.geomspace(max(self.base, self.low * gpus), self.most, BATCHES)
         passes = np.ones(BATCHES)
@@ -47,6 +48,8 @@ class Goodput(NamedTuple):
             alone = (gpus == 1) & (batch > self.base + ROUNDING)
             passes = np.where(alone, np.maximum(passes, 2), passes)
         local = np.ceil(batch / gpus / passes - ROUNDING)
+        if gpus == 1 and not self.accumulates:
+            local = np.full(BATCHES, self.base)
         compute_s, sync_s = phases(self.model, gpus, nodes, local)
         whole = gpus * local * passes
         worth = efficiency(np.asarray(self.noise), whole, self.base)

@@ -14,13 +14,14 @@ import importlib
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.solvers.adapters.pollux import Pollux
 from ronda.solvers.adapters.speedups import SumOfSpeedups
+from ronda.solvers.contract import Policy
 
 PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
 """Seconds of computing, across nodes and within one, as in AdaptDL's own tests."""
@@ -38,8 +39,9 @@ def measure_pollux(
     last one when it starts from that.
     """
     host = _Host(jobs, nodes, gpus_per_node, seed)
-    Pollux(SumOfSpeedups()).optimize(*host.arguments({}))  # loads all
-    ours, ours_s = host.decide(Pollux(SumOfSpeedups()).optimize, rounds)
+    own = cast("Policy", SumOfSpeedups())
+    Pollux(own).optimize(*host.arguments({}))  # loads all
+    ours, ours_s = host.decide(Pollux(own).optimize, rounds)
     theirs, theirs_s = host.decide(host.policy().optimize, rounds)
     polished, _ = host.decide(host.policy().optimize, 1, ours)
     return {

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ronda.solvers.adapters import Pollux, Sia
@@ -21,6 +22,35 @@ def test_a_goodput_is_that_of_the_host():
         found = goodput_of(speedup(seen)).tuned(nodes, gpus)
         assert found == pytest.approx((goodput, local), rel=1e-5)
     assert goodput_of(lambda nodes, replicas: replicas) is None
+
+
+def test_a_goodput_is_that_of_the_classes_of_the_host():
+    """Where adaptdl and adaptdl-sched are installed: on random parameters, to the last digits."""
+    goodput = pytest.importorskip("adaptdl.goodput")
+    speedups = pytest.importorskip("adaptdl_sched.policy.speedup")
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        perf = np.array([0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317]) * rng.lognormal(
+            0, 0.5, 6
+        )
+        grad = 0.00136 * rng.lognormal(), 0.0005 * rng.lognormal()
+        of = goodput.GoodputFunction((*perf, rng.uniform(1, 3)), grad, 128)
+        accumulates = bool(rng.integers(2))
+        speedup = speedups.SpeedupFunction(of, 5120, (32, 256), accumulates)
+        for gpus in (1, 2, 4, 8):
+            nodes, known = -(-gpus // 4), goodput_of(speedup)
+            asked = np.array([nodes]), np.array([gpus]), 5120, (32, 256), accumulates
+            rate, local, _ = of.optimize(*asked)
+            assert known.tuned(nodes, gpus) == pytest.approx((rate[0], local[0]), rel=1e-6)
+        found, _ = Pollux("fifo").optimize({"a-1": info_of(speedup)}, NODES, {}, NODES[0])
+        assert found["a-1"]
+
+
+def info_of(speedup):
+    """Return a job that has a speed-up function."""
+    job = info(rounds()[0]["jobs"]["cifar10-0"])
+    job.speedup_fn = speedup
+    return job
 
 
 def replayed(policy):
