@@ -193,7 +193,7 @@ class Embedded:
             if machines:
                 moved(state, self._settings, settings)
             read.clock(state, now_s, power_cap_w)
-            others = read.remodel(state)
+            others = read.remodel(state) if read is not self._reader else set()
             ended, works = read.complete(state, completed)
             ended += read.gone(state, removed, "removed")
             read.add(state, added)

@@ -148,7 +148,8 @@ class Reader:
     def measure(self, state: State, measured: object) -> list[Seen]:
         """Read new rates; return the steps that were measured."""
         steps, tables = _steps(measured)
-        rows = [{f: getattr(of.job, f) for f in ("id", *COUNTS)} for of in state.jobs.values()]
+        lives = () if tables is None else state.jobs.values()
+        rows = [{f: getattr(of.job, f) for f in ("id", *COUNTS)} for of in lives]
         for job, speeds in told_rates(self._host, tables, named_counts(rows)).items():
             of = _known(state, job, "measured")
             given = Given(of.job, of.application, of.size, speeds)
