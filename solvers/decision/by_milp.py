@@ -27,16 +27,15 @@ from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.prices import Search
+from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, bound_at
 from ronda.solvers.prices.engine import first_answer
 
 if TYPE_CHECKING:
     from ronda.solvers.exact.form import Outcome
 
-SECONDS_PER_OPTION, CLIQUES = 2e-5, 20_000
-"""Seconds per option until a MILP is built, and the options with which HiGHS works on its table of
-cliques for a second without a look at its clock: before its search, and once more in it. That grows
-with their square (measured on one slow core: 27,000 options 1.4 s, 38,000 options 2 s)."""
+SECONDS_PER_OPTION = 2e-5
+"""Seconds per option until a MILP is built."""
 
 FEWEST = 50
 """Options below which a MILP is not worth the time that is left."""
@@ -213,7 +212,7 @@ def solved(
 ) -> tuple["Outcome", Choice]:
     """Solve a model of some options; return what came of it, and what that took since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
-    reserve_s = search.reserve_s + (options / CLIQUES) ** 2
+    reserve_s = search.reserve_s + blind_s(options)
     outcome = solver.solve(
         model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s
     )

@@ -106,8 +106,8 @@ class Question(msgspec.Struct, frozen=True, eq=False):
 PARAMETERS = "parameters"
 """Key, in a plan's details: parameters of the objective that only this round has."""
 
-RESERVE_S, RESERVE_PER_JOB_S = 0.01, 5e-5
-"""Seconds kept for placing the answer: measured 2 ms and 20 microseconds a job on one slow core."""
+RESERVE_S, RESERVE_PER_JOB_S = 0.01, 2e-5
+"""Seconds kept for placing the answer: measured 2 ms and 3 to 18 microseconds a job on one core."""
 
 
 def reserve_s(table: OptionTable) -> float:

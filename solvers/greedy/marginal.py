@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.limits import Limits
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
 
@@ -41,6 +41,7 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     The table is best built without pruning: a step then leads to the very next level. `left_s` and
     `energy_j` (K,) are seconds and joules until the job is complete.
     """
+    checkpoint()
     whole = np.array([pool.gpus_per_node for pool in table.pools])
     nodes, rest = np.divmod(table.gpus, whole[table.pool])
     size = np.where(rest == 0, nodes, table.gpus)
@@ -56,11 +57,13 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     several = order[again | np.append(again[1:], False)]
     order[np.isin(order, several)] = several[np.lexsort((left_s[rows[several]], cell[several]))]
     kept = order[np.diff(cell[order], prepend=-1) > 0]
+    checkpoint()
     up = np.full((2, len(table)), -1, dtype=np.int64)
     _link(up[1], rows[kept], (cell // levels)[kept])
     turned = (place * levels + clock) * sizes + gpus
     kept = kept[np.argsort(turned[kept], kind="stable")]
     _link(up[0], rows[kept], (turned // sizes)[kept])
+    checkpoint()
     kept = np.sort(kept)
     return Ladder(*_starts(table, rows[kept], left_s, energy_j), up)
 
@@ -155,7 +158,7 @@ class _Load:
 def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
     """Return the rows of a queue that fit beside the rows `now`, each in its turn."""
     load = _Load(limits, now)
-    return queue[[load.take(limits.demand[:, row]) for row in queue.tolist()]]
+    return queue[[load.take(limits.demand[:, row]) for row in watched(queue.tolist())]]
 
 
 def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
@@ -176,7 +179,7 @@ def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
         if worth[kind, row] > -np.inf:
             heapq.heappush(queue, (-float(worth[kind, row]), j, kind, row))
 
-    for j in np.flatnonzero(now >= 0).tolist():
+    for j in watched(np.flatnonzero(now >= 0).tolist()):
         offer(j)
     while queue:
         checkpoint()

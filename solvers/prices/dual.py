@@ -19,6 +19,7 @@ which every step is given whole.
 """
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -84,15 +85,22 @@ class Losses:
 
 
 class Jobs:
-    """The jobs of a separable problem: they answer for themselves at any prices."""
+    """The jobs of a separable problem: they answer for themselves at any prices.
+
+    `reply_s` are the processor seconds that their last reply took.
+    """
 
     def __init__(self, problem: Separable) -> None:
         starts = range(0, max(1, problem.jobs), BLOCK)
         self._blocks = [_Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
+        self.reply_s = 0.0
 
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs take at prices (R,)."""
-        return _added([block.reply(prices) for block in self._blocks])
+        began = time.thread_time()  # another process may hold a single reply up for long
+        found = _added([block.reply(prices) for block in self._blocks])
+        self.reply_s = time.thread_time() - began
+        return found
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
@@ -268,11 +276,12 @@ class Planes:
     """The lower model of a function of several variables, as a small LP in HiGHS.
 
     Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
-    is well scaled whatever the unit of value.
+    is well scaled whatever the unit of value. A step that the deadline cuts says nothing: its least
+    value is -infinite.
     """
 
-    def __init__(self, variables: int, ceiling: float) -> None:
-        self._n, self._unit = variables, ceiling
+    def __init__(self, variables: int, ceiling: float, deadline: Deadline) -> None:
+        self._n, self._unit, self._deadline = variables, ceiling, deadline
         self._lp = highspy.Highs()  # type: ignore[no-untyped-call]
         self._lp.setOptionValue("output_flag", False)
         self._lp.setOptionValue("threads", 1)
@@ -294,13 +303,21 @@ class Planes:
         """Return the least value of the model in a box, and where."""
         unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
+        # HiGHS counts the time of all runs together.
+        self._lp.setOptionValue("time_limit", self._lp.getRunTime() + self._deadline.left())
         self._lp.run()
+        if self._lp.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+            return -np.inf, (low + high) / 2
         solution = np.array(self._lp.getSolution().col_value)
         return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)
 
 
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
+
+ANSWER = 40
+"""Replies of all jobs in whose time prices become an answer: one to see what jobs take, and the
+others to fill what that leaves."""
 
 DRIFT, LEAST_DRIFT = 0.1, 1e-3
 """How far prices are expected to be from those of an earlier, similar problem: a share of them, and
@@ -408,7 +425,7 @@ def solve_dual(
         planes.append((at, best, slope))
         near = np.maximum(DRIFT * at, LEAST_DRIFT * ceiling / len(slope))
         radius = np.where(given, near, radius)
-    model: Line | Planes = Line() if len(at) == 1 else Planes(len(at), ceiling)
+    model: Line | Planes = Line() if len(at) == 1 else Planes(len(at), ceiling, search.deadline)
     for plane in planes:
         model.add(*plane)
     return _found(ask, known, *_lowest(ask, model, at, best, radius, ceiling, search))
@@ -425,7 +442,8 @@ def _lowest(
 ) -> tuple[Floats, float]:
     """Return the scaled prices of the least value, and that, from a point and its value on.
 
-    Each step asks where the model is lowest within a box, which grows while the model is right.
+    Each step asks where the model is lowest within a box, which grows while the model is right. The
+    time of `ANSWER` replies is left for what makes an answer of the prices.
     """
     tolerance, stalled = search.tolerance, 0
     while True:
@@ -433,7 +451,8 @@ def _lowest(
         floor = low
         if _on_edge(point, at, radius, ceiling):  # the box hides lower values: look without it
             floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
-        if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or search.deadline.over():
+        late = search.deadline.left() <= ANSWER * ask.jobs.reply_s
+        if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or late:
             return at, best
         value, slope = ask(point)
         model.add(point, value, slope)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
-from ronda.formulations.clock import OutOfTimeError, checkpoint
+from ronda.formulations.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason, closes, gap_between
@@ -145,15 +145,19 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
 def _solved(problem: Separable, search: Search) -> Answer:
     """Solve a problem to a certified gap."""
     own, units, jobs, dual = _priced(problem, search)
+    search = _closing(search, jobs)
     tree = WholeBlocks(own, jobs, dual, search)
-    try:
-        stop = tree.run()
-    except OutOfTimeError:
-        stop = StopReason.TIME_LIMIT
-    chosen, blocks = tree.chosen, tree.blocks
-    if stop is StopReason.TIME_LIMIT:
-        with suppress(OutOfTimeError):
-            chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
+    with ending(search.deadline.end):
+        try:
+            stop = tree.run()
+        except OutOfTimeError:
+            stop = StopReason.TIME_LIMIT
+        chosen, blocks = tree.chosen, tree.blocks
+        if stop is StopReason.TIME_LIMIT:
+            with suppress(OutOfTimeError):
+                if chosen is not None:
+                    checkpoint()
+                chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
     found = Answer(
         chosen=chosen,
         blocks=blocks,
@@ -172,7 +176,8 @@ def _solved(problem: Separable, search: Search) -> Answer:
 def _first(problem: Separable, search: Search) -> Answer:
     """Fill a problem at the prices of its dual."""
     own, units, jobs, dual = _priced(problem, search)
-    chosen, blocks = _filled(own, jobs, dual)
+    with ending(_closing(search, jobs).deadline.end):
+        chosen, blocks = _filled(own, jobs, dual)
     found = Answer(
         chosen=chosen,
         blocks=blocks,
@@ -195,6 +200,16 @@ def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs,
         named = np.array([search.start.get(name, np.nan) for name in problem.names])
         start = units.normalised_prices(named)
     return own, units, jobs, solve_dual(own, jobs, search, start=start)
+
+
+CLOSE = 15
+"""Replies of all jobs in whose time a step of a fill that has begun ends, and the answer is put in
+the user's units."""
+
+
+def _closing(search: Search, jobs: Jobs) -> Search:
+    """Return a search that ends early enough to close it."""
+    return replace(search, deadline=search.deadline.sooner(CLOSE * jobs.reply_s))
 
 
 _Found = tuple[Ints | None, Floats | None]

@@ -5,10 +5,12 @@ over-used give way until everything fits. What is left is spent on steps to bett
 value per price first; then on pairs of steps, of which one makes room for the other.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import checkpoint
+from ronda.formulations.clock import OutOfTimeError, checkpoint, watched
 from ronda.instances.arrays import Floats, Ints, Rows
 from ronda.solvers.prices.dual import Jobs
 
@@ -109,11 +111,11 @@ def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
         if not over.any() or not len(movable):
             break
         rows = result[movable]
-        share = (problem.use[over][:, rows] / excess[over][:, None]).sum(axis=0)
+        share = (problem.use[np.ix_(over, rows)] / excess[over][:, None]).sum(axis=0)
         helps = share > 0
         movable, rows, share = movable[helps], rows[helps], share[helps]
         order = np.argsort(problem.value[rows] / share, kind="stable")
-        freed = np.cumsum(problem.use[over][:, rows[order]], axis=1)
+        freed = np.cumsum(problem.use[np.ix_(over, rows[order])], axis=1)
         enough = (freed >= excess[over][:, None]).all(axis=0)
         count = int(np.argmax(enough)) + 1 if enough.any() else len(order)
         result[movable[order[:count]]] = -1
@@ -130,15 +132,16 @@ def _earned(problem: Separable) -> Floats:
 def spend(
     problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int = 0
 ) -> Ints:
-    """Spend what a choice leaves of the capacities, by single steps and by pairs."""
+    """Spend what a choice leaves of the capacities, by single steps and by pairs, in time."""
     if not len(problem.value):
         return chosen
     spending = _Spending(problem, prices, chosen, blocks)
-    spending.upgrade()
-    for _ in range(exchanges):
-        if not spending.exchange():
-            break
+    with suppress(OutOfTimeError):  # each step leaves an answer
         spending.upgrade()
+        for _ in range(exchanges):
+            if not spending.exchange():
+                break
+            spending.upgrade()
     return spending.now
 
 
@@ -159,7 +162,7 @@ class _Spending:
         while taken:
             taken = False
             checkpoint()
-            for row in self._best_steps().tolist():
+            for row in watched(self._best_steps().tolist()):
                 taken |= self._take(row, int(self.owner[row]))
 
     def exchange(self) -> bool:

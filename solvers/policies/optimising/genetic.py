@@ -106,13 +106,14 @@ class Genetic(Optimising):
         self, case: Case, question: Question, deadline: Deadline, initial: Plan | None
     ) -> Choice:
         """Choose among the options of a case."""
-        search = Search(deadline=deadline, seed=question.seed)
+        kept_s = reserve_s(question.table)
+        search = Search(deadline=deadline, seed=question.seed, reserve_s=kept_s)
         problem = separable(case)
         priced = first_answer(problem, search)
         greedy = filled(case, problem, priced, search)
         prices = priced.dual.prices if self.seeded else even_prices(problem)
         try:
-            with ending(deadline.end - reserve_s(question.table)):
+            with ending(deadline.end - kept_s):
                 task = self.task(question, case, genes(case, problem, prices), greedy, initial)
                 return self._evolved(task, priced, deadline)
         except OutOfTimeError:

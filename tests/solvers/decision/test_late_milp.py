@@ -4,10 +4,11 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
-from ronda.solvers.decision.by_milp import CLIQUES, SECONDS_PER_OPTION, allocate
+from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate
 from ronda.solvers.exact import highs
 from ronda.solvers.exact.form import Effort, linear_form
 from ronda.solvers.prices import Search
+from ronda.solvers.prices.core import CLIQUES
 
 
 def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatch, processor_time):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.allocation.limits import Limits, limits
+from ronda.formulations.clock import OutOfTimeError, ending
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from ronda.instances import generate
@@ -83,6 +84,15 @@ def test_who_does_not_fit_is_passed_over():
     """Of 4, 3 and 1 GPUs on 5, the first and the last are admitted."""
     bounds = Limits(("gpus[p]",), np.array([5.0]), np.array([[4.0, 3.0, 1.0]]))
     assert admit(bounds, np.zeros(0, dtype=int), np.arange(3)).tolist() == [0, 2]
+
+
+def test_long_queues_look_at_the_clock():
+    """Neither who is admitted nor who may climb is asked once the time is over."""
+    bounds = Limits(("gpus[p]",), np.array([1.0]), np.ones((1, 3)))
+    with ending(0.0), pytest.raises(OutOfTimeError):
+        admit(bounds, np.zeros(0, dtype=int), np.arange(3))
+    with ending(0.0), pytest.raises(OutOfTimeError):
+        climb(bounds, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
 
 
 def test_steps_double_the_gpus_or_raise_the_clock():
