@@ -1,0 +1,46 @@
+"""A name means one thing: classes in the package, and the words of ``--policy``."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from ronda.solvers.registry import POLICIES
+from ronda.solvers.sleeping.controllers import CONTROLLERS
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
+
+KNOWN = {
+    "Answer": 5,
+    "Supply": 2,
+    **dict.fromkeys(("Limits", "Measured", "Outcome"), 4),
+    **dict.fromkeys(("Application", "Case", "Curve", "Kind", "Line", "Point", "Told", "Ways"), 3),
+    **dict.fromkeys(("Calibration", "Ces", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
+    **dict.fromkeys(("Member", "Memory", "Milp", "Prices", "Question", "Row", "Saved"), 2),
+    **dict.fromkeys(
+        ("Search", "Settings", "Setup", "Stages", "Status", "Verdict", "World", "Worth"), 2
+    ),
+}
+"""Classes of one name, and how many there are: take out what has got names of its own."""
+
+KNOWN_WORDS = {"ces", "milp"}
+"""Words of ``--policy`` that mean another thing in ``ronda sleep``."""
+
+
+def public_classes():
+    """Yield the name of every public class at the top of a module."""
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    yield node.name
+
+
+def test_a_public_class_name_stands_once():
+    """But for those of the list, which may only become shorter."""
+    assert {name: n for name, n in Counter(public_classes()).items() if n > 1} == KNOWN
+
+
+def test_a_policy_word_has_one_meaning():
+    """But for those of the list, likewise."""
+    assert POLICIES.keys() & CONTROLLERS.keys() == KNOWN_WORDS
