@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log
+from math import isnan, log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,10 +14,12 @@ from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, Instance, Knowledge
 from ronda.instances.outcome.metrics import summarise
+from ronda.instances.outcome.searched import searched
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.isolated import Isolated
@@ -58,6 +60,8 @@ def measure(
     whole = not any(outcome.discarded for outcome in schedule.jobs)
     metrics |= {f"bound_{name}": whole * getattr(least, name) for name in BOUNDED}
     metrics |= believed(schedule)
+    if instance.sweeps:
+        metrics["mean_charged_gpu_s"] = charged(instance, schedule)
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
@@ -89,6 +93,28 @@ def believed(schedule: Schedule) -> dict[str, float]:
         if shares:
             found[f"{what}_coverage"] = fmean(0.1 <= share <= 0.9 for share in shares)
     return found
+
+
+def charged(instance: Instance, schedule: Schedule) -> float:
+    """Return the mean of the GPU-seconds that sweeps took to come within 1 % of the least loss.
+
+    One that missed it is charged those of training all its trials as they ask, each alone and
+    without a stop, which is what it would take to be sure.
+    """
+    gpu_type = instance.cluster.gpu_types[0].name
+    found = []
+    for name in instance.sweeps:
+        _, best_gpu_s = searched(instance, schedule, name).within()
+        if isnan(best_gpu_s):
+            best_gpu_s = 0.0
+            for job in instance.jobs:
+                if job.sweep == name and job.truth is not None:
+                    profile = instance.profiles[job.profile]
+                    batch = job.batch or profile.base_batch
+                    rate = float(samples_per_s(profile, gpu_type, job.gpus, 1, batch))
+                    best_gpu_s += job.gpus * job.truth.work / rate
+        found.append(best_gpu_s)
+    return fmean(found)
 
 
 def drive(

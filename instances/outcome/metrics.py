@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats
+from ronda.instances.demand import DAY_S
 from ronda.instances.faults import Faults
 from ronda.instances.instance import Instance
 from ronda.instances.job import narrower, same_nodes
@@ -61,13 +62,20 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
 
     * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
     * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
-    * `mean_queue_s`: JCT minus the time in which a job held GPUs; `queued_jobs`: jobs that
-      queued for more than a microsecond;
+    * `mean_queue_s`, `p99_queue_s`, `p999_queue_s`, `longest_queue_s`: JCT minus the time in which
+      a job held GPUs, whose mean is `mean_run_s`; `queued_jobs`: jobs that queued for more than a
+      microsecond;
     * `makespan_s`: from the first submission to the end of the schedule;
     * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
-      an allocation and resumptions;
+      an allocation and resumptions; `pinned_jobs`: those that might not be stopped for a while;
+    * of jobs that may share a GPU, and of the others, where there are such: `mean_fusible_jct_s`,
+      `mean_lone_jct_s`;
     * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
       instance has a series of prices, or of carbon intensity;
+    * `sleeping_nodes` on average, `wakeups_per_day` (moments) and `woken_per_day` (nodes), until
+      the last submission, or the end where all come at once;
+    * above what the instance says can be reached: `above_optimum` (mean JCT, relative) and
+      `energy_above_optimum`;
     * of an instance in which things break: `failures` of jobs, by nodes or their own,
       `failed_jobs` for good, and `lost_gpu_s`, the GPU-seconds of progress that were in vain;
     * of an instance with sweeps, their number and `discarded_jobs`; `mean_best_s` and
@@ -75,12 +83,14 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
       by then, until a loss was reported within 1 % of the least that any of them ends at (over the
       sweeps that came so far; `missed_sweeps` did not); `mean_regret`, by how much the least that
       was reported is above that, relative to it; `paused_gpu_s` of trials that start or restart;
-    * `gpu_utilisation`: GPU-seconds held over all GPUs times the makespan;
-    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, and `violations` of all the plans
-      that the policy proposed;
+      by the sweep's deadline, if it has one: `mean_least_loss` reported, and `begun_jobs`;
+      `mean_all_good_s`, until all good trials were near the least (over sweeps that came so far);
+    * `gpu_s`: GPU-seconds held; `gpu_utilisation`: the same over all GPUs times the makespan;
+    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, `fallbacks` (decisions that keep what
+      runs for want of a plan), and `violations` of all the plans that the policy proposed;
     * `mean_round_gap`, of policies that bound their rounds: the mean of the relative gap
-      over their decisions; `proven_rounds`: the share of decisions with a proof that no plan is
-      better by more than the policy's gap.
+      over their decisions; `proven_rounds`: the share of decisions with a proof that no
+      plan is better by more than the policy's gap.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)
@@ -97,15 +107,24 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "median_jct_s": _percentile(jct_s, 50),
         "p95_jct_s": _percentile(jct_s, 95),
         "p99_jct_s": _percentile(jct_s, 99),
+        "mean_run_s": _mean(jct_s - queue_s),
         "mean_queue_s": _mean(queue_s),
+        "p99_queue_s": _percentile(queue_s, 99),
+        "p999_queue_s": _percentile(queue_s, 99.9),
+        "longest_queue_s": _percentile(queue_s, 100),
         "queued_jobs": int(np.count_nonzero(queue_s > SECOND)),
         "makespan_s": makespan_s,
         "preemptions": int(figures.preemptions.sum()),
         "restarts": int(figures.restarts.sum()),
+        "pinned_jobs": len({job for r in schedule.rounds for job in r.pinned_jobs}),
+        **_fusible(instance, figures.jct_s),
         "energy_j": schedule.energy.total_j,
         **_priced(schedule),
+        **_slept(schedule),
+        **_above_optimum(instance, _mean(jct_s), schedule.energy.total_j),
         **_lost(instance, schedule),
         **_searched(instance, schedule),
+        "gpu_s": float(figures.gpu_s.sum()),
         "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
         if makespan_s > 0
         else nan,
@@ -113,6 +132,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "median_solve_s": _percentile(solve_s, 50),
         "p99_solve_s": _percentile(solve_s, 99),
         "overruns": sum(r.overrun for r in schedule.rounds),
+        "fallbacks": sum(r.status is SolutionStatus.FALLBACK for r in schedule.rounds),
         "violations": sum(len(r.violations) for r in schedule.rounds),
         **_bounded(schedule),
     }
@@ -141,6 +161,40 @@ def _priced(schedule: Schedule) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _fusible(instance: Instance, jct_s: Floats) -> dict[str, float]:
+    """Return the mean JCT of jobs that may share a GPU, and of the others, if there are both."""
+    fusible = np.array([job.fusible is not None for job in instance.jobs], dtype=bool)
+    if fusible.all() or not fusible.any():
+        return {}
+    ended = ~np.isnan(jct_s)
+    return {
+        "mean_fusible_jct_s": _mean(jct_s[ended & fusible]),
+        "mean_lone_jct_s": _mean(jct_s[ended & ~fusible]),
+    }
+
+
+def _slept(schedule: Schedule) -> dict[str, float]:
+    """Return how many nodes slept and woke."""
+    until_s = max((o.submit_s for o in schedule.jobs), default=0.0) or schedule.end_s
+    if not until_s > 0:
+        return {}
+    asleep_s = sum(max(0.0, min(end, until_s) - start) for _, start, end in schedule.sleeps)
+    woken = [end for _, _, end in schedule.sleeps if end < until_s]
+    return {
+        "sleeping_nodes": asleep_s / until_s,
+        "wakeups_per_day": len(set(woken)) / (until_s / DAY_S),
+        "woken_per_day": len(woken) / (until_s / DAY_S),
+    }
+
+
+def _above_optimum(instance: Instance, mean_jct_s: float, energy_j: float) -> dict[str, float]:
+    """Return how far figures are above the best ones that are known, relative to these."""
+    best = instance.reference.get("optimum", {})
+    found = {"above_optimum": ("mean_jct_s", mean_jct_s)}
+    found["energy_above_optimum"] = "energy_j", energy_j
+    return {key: value / best[of] - 1.0 for key, (of, value) in found.items() if best.get(of)}
+
+
 def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
     """Return what failures cost, if anything of the instance can break."""
     own = any(job.truth is not None and job.truth.failures for job in instance.jobs)
@@ -159,6 +213,7 @@ def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
     if not instance.sweeps:
         return {}
     found = [searched(instance, schedule, name) for name in instance.sweeps]
+    good_s = np.array([each.all_good_s for each in found])
     best = np.array([each.within() for each in found]).reshape(-1, 2)
     reached = best[~np.isnan(best[:, 0])]
     return {
@@ -168,6 +223,9 @@ def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
         "mean_best_s": _mean(reached[:, 0]),
         "mean_best_gpu_s": _mean(reached[:, 1]),
         "mean_regret": _mean(np.array([each.regret() for each in found])),
+        "mean_least_loss": _mean(np.array([each.in_time for each in found])),
+        "begun_jobs": sum(each.begun for each in found),
+        "mean_all_good_s": _mean(good_s[~np.isnan(good_s)]),
         "paused_gpu_s": sum(each.paused_gpu_s for each in found),
     }
 

@@ -13,6 +13,9 @@ from ronda.instances.schedule import JobOutcome, Schedule
 TOLERANCE = 0.01
 """How near to the least final loss a reported one must come, relative to it."""
 
+TARGET = 0.1
+"""How near to it a trial must come to have reached the target of its search."""
+
 _ROUNDING = 1e-9
 
 
@@ -22,7 +25,10 @@ class Searched:
 
     `time_s` since its first submission, `gpu_s` that its trials have held by then, pauses included,
     `best` the least loss reported by then (inf: none yet). `least` is the least final loss of all
-    its trials, `paused_gpu_s` what trials held without progress.
+    its trials, `paused_gpu_s` what trials held without progress. By the sweep's deadline, if it has
+    one, `begun` trials had begun, and `in_time` was the least loss reported (inf: none).
+    `all_good_s` is when all trials that end within `TOLERANCE` of the least had reported a loss
+    within `TARGET` of it (NaN: one never did).
     """
 
     time_s: Floats
@@ -30,6 +36,9 @@ class Searched:
     best: Floats
     least: float
     paused_gpu_s: float
+    begun: int
+    in_time: float
+    all_good_s: float
 
     def within(self, tolerance: float = TOLERANCE) -> tuple[float, float]:
         """Return the time and the GPU-seconds until the best is near the least; NaN if never."""
@@ -53,8 +62,16 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
     outcomes = zip(instance.jobs, schedule.jobs, strict=True)
     trials = [(job, outcome) for job, outcome in outcomes if job.sweep == sweep]
     first_s = min((job.submit_s for job, _ in trials), default=0.0)
-    told = sorted(each for job, outcome in trials for each in reports(job, outcome))
-    table = np.array(told, dtype=float).reshape(-1, 2)
+    told = [reports(job, outcome) for job, outcome in trials]
+    table = np.array(sorted(each for own in told for each in own), dtype=float).reshape(-1, 2)
+    deadline_s = instance.sweeps[sweep].deadline_s
+    end_s = inf if deadline_s is None else deadline_s
+    least = min(final_loss(job) for job, _ in trials)
+    good_s = [
+        min((time_s for time_s, loss in own if loss <= least * (1 + TARGET)), default=nan)
+        for own, (job, _) in zip(told, trials, strict=True)
+        if final_loss(job) <= least * (1 + TOLERANCE)
+    ]
     held = [s for _, outcome in trials for s in outcome.segments]
     spans = np.array([(s.start_s, s.end_s, s.option.own_gpus) for s in held]).reshape(-1, 3)
     return Searched(
@@ -62,8 +79,11 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
         gpu_s=_since(table[:, 0], spans[:, 0], spans[:, 2])
         - _since(table[:, 0], spans[:, 1], spans[:, 2]),
         best=np.minimum.accumulate(table[:, 1]),
-        least=min(final_loss(job) for job, _ in trials),
+        least=least,
         paused_gpu_s=sum(s.option.own_gpus * (s.resume_s - s.start_s) for s in held),
+        begun=sum(bool(o.segments) and o.segments[0].start_s < end_s for _, o in trials),
+        in_time=float(min(table[table[:, 0] <= end_s, 1], default=inf)),
+        all_good_s=float(np.max(good_s)) - first_s,
     )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from records import record
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
-from ronda.instances.job import Option
+from ronda.instances.job import Job, Option
 from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.schedule import Energy, JobOutcome, Schedule, Segment
@@ -78,18 +78,30 @@ def test_figures_by_hand():
         # Ranks 0, 1, 2 hold 10, 40, 45: 95 % of the way is rank 1.9, 99 % is rank 1.98.
         "p95_jct_s": pytest.approx(44.5),
         "p99_jct_s": pytest.approx(44.9),
+        # Held for 10, 30 and 40 s.
+        "mean_run_s": pytest.approx(80 / 3),
+        # 0, next to nothing, and 15 s, of which 98 and 99.8 %.
         "mean_queue_s": pytest.approx(5),
+        "p99_queue_s": pytest.approx(14.7),
+        "p999_queue_s": pytest.approx(14.97),
+        "longest_queue_s": pytest.approx(15),
         "queued_jobs": 1,
         "makespan_s": 50,
         "preemptions": 1,
         "restarts": 2,
+        "pinned_jobs": 0,
         "energy_j": 123,
+        "sleeping_nodes": 0,
+        "wakeups_per_day": 0,
+        "woken_per_day": 0,
+        "gpu_s": pytest.approx(130),
         # 130 of 8 GPUs * 50 s.
         "gpu_utilisation": pytest.approx(0.325),
         "rounds": 3,
         "median_solve_s": 0.2,
         "p99_solve_s": pytest.approx(0.298),
         "overruns": 1,
+        "fallbacks": 0,
         "violations": 2,
     }
 
@@ -106,6 +118,43 @@ def test_how_near_rounds_are_to_their_bounds():
     found = summarise(INSTANCE, replace(SCHEDULE, rounds=rounds))
     assert found["mean_round_gap"] == pytest.approx(0.2 / 3)
     assert found["proven_rounds"] == 0.5
+
+
+def test_nodes_asleep_until_the_last_submission():
+    """Until 20 s: nodes 0 and 1 sleep for 10 s each, and wake once, together; one sleeps on."""
+    sleeps = ((0, 5.0, 15.0), (1, 5.0, 15.0), (0, 18.0, 50.0))
+    found = summarise(INSTANCE, replace(SCHEDULE, sleeps=sleeps))
+    assert found["sleeping_nodes"] == pytest.approx((10 + 10 + 2) / 20)
+    assert found["wakeups_per_day"] == pytest.approx(86_400 / 20)
+    assert found["woken_per_day"] == pytest.approx(2 * 86_400 / 20)
+
+
+def test_pinned_jobs_and_fallbacks_are_counted():
+    """A job that is pinned twice counts once."""
+    rounds = (
+        record(pinned_jobs=("a",), status=SolutionStatus.FALLBACK),
+        record(pinned_jobs=("a", "b")),
+    )
+    found = summarise(INSTANCE, replace(SCHEDULE, rounds=rounds))
+    assert (found["pinned_jobs"], found["fallbacks"]) == (2, 1)
+
+
+def test_above_what_can_be_reached():
+    """A mean JCT of 95/3 s where 20 s are possible; of energy nothing is known."""
+    found = summarise(replace(INSTANCE, reference={"optimum": {"mean_jct_s": 20.0}}), SCHEDULE)
+    assert found["above_optimum"] == pytest.approx(95 / 60 - 1)
+    assert "energy_above_optimum" not in found
+
+
+def test_jobs_that_may_share_a_gpu_are_told_apart():
+    """One of a sweep has a JCT of 10 s, the others of 45 and 40."""
+    jobs = (
+        Job(id="a", submit_s=10, profile="p", fusible="sweep"),
+        Job(id="b", submit_s=10, profile="p"),
+        Job(id="c", submit_s=20, profile="p"),
+    )
+    found = summarise(replace(INSTANCE, jobs=jobs), SCHEDULE)
+    assert (found["mean_fusible_jct_s"], found["mean_lone_jct_s"]) == (10, 42.5)
 
 
 def test_jobs_without_an_end_are_counted_apart():

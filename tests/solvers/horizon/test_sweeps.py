@@ -1,5 +1,6 @@
 """Trials of a sweep in the driver: they report losses, and a policy may give them up."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -163,6 +164,24 @@ def test_the_figures_of_a_sweep_are_those_on_paper():
     figures = summarise(*(lambda i: (i, run(i, "fifo")))(replace(given, jobs=jobs)))
     assert (figures["mean_best_s"], figures["mean_best_gpu_s"]) == (420.0, 420.0)
     assert (figures["missed_sweeps"], figures["mean_regret"]) == (0, 0.0)
+    # The first trial ends far above; the second is within 10 % at its third report: 240 + 180 s.
+    assert figures["mean_all_good_s"] == 420.0
+    assert (figures["mean_least_loss"], figures["begun_jobs"]) == (0.5, 2)
+
+
+def test_what_a_sweep_had_by_its_deadline():
+    """By 300 s the second trial has begun, and reported once: 1.0 is the least so far."""
+    given = instance(2, 1)
+    curves = (2.0, 1.5, 1.2, 1.1, 1.05), (2.0, 1.0, 0.6, 0.503, 0.5)
+    jobs = tuple(
+        replace(job, truth=Truth(work=240.0, learning=curve))
+        for job, curve in zip(given.jobs, curves, strict=True)
+    )
+    for deadline_s, least, begun in ((300.0, 1.0, 2), (239.0, 1.1, 1), (10.0, math.inf, 1)):
+        sweeps = {"sweep": replace(given.sweeps["sweep"], deadline_s=deadline_s)}
+        due = replace(given, jobs=jobs, sweeps=sweeps)
+        figures = summarise(due, run(due, "fifo"))
+        assert (figures["mean_least_loss"], figures["begun_jobs"]) == (least, begun)
 
 
 @pytest.mark.parametrize(
