@@ -3,11 +3,22 @@
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import asdict
 
+from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate
 from ronda.instances.rules.problem import one_of, show
 from ronda.instances.rules.sizes import limits, too_many
+
+
+class Parameters(Record, frozen=True, kw_only=True):
+    """What a generator's instances are like."""
+
+    @property
+    def changed(self) -> dict[str, float]:
+        """The parameters that are not the default, by name."""
+        return {k: v for k, v in asdict(self).items() if v != getattr(type(self)(), k)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """What breaks in an instance, drawn by a seed: nodes, jobs, profiles, reports."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from msgspec import structs
 
 from ronda.instances.errors import InputError
 from ronda.instances.faults import Faults, Outage, Straggler
+from ronda.instances.generate.common import Parameters
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 
@@ -15,8 +15,7 @@ DAY_S = 86_400.0
 Span = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakage:
+class Breakage(Parameters, frozen=True, kw_only=True):
     """How much breaks; by default nothing.
 
     Every kind of fault has draws of its own, so that one changes nothing that another decides.
@@ -73,21 +72,11 @@ class Breakage:
         """Refuse what is out of range."""
         least = {"repair_s": 1.0, "drain_s": 1.0, "slow_s": 1.0, "silence_s": 1.0, "slowest": 0.01}
         most = {"stragglers": 0.9, "silences": 0.9, "slowest": 1.0}
-        for field in fields(self):
-            value, low = getattr(self, field.name), least.get(field.name, 0.0)
-            high = most.get(field.name, float("inf"))
+        for name, value in structs.asdict(self).items():
+            low, high = least.get(name, 0.0), most.get(name, float("inf"))
             if not low <= value <= high:
                 expected = f"{low:g} or more" if high == float("inf") else f"{low:g} to {high:g}"
-                raise InputError(field.name, f"{value:g}", expected)
-
-    @property
-    def changed(self) -> dict[str, float]:
-        """The parameters that are not the default, by name."""
-        plain = {f.name: f.default for f in fields(self)}
-        return {k: v for k, v in asdict(self).items() if v != plain[k]}
-
-
-SOUND = Breakage()
+                raise InputError(name, f"{value:g}", expected)
 
 
 def broken(instance: Instance, breakage: Breakage, seed: int) -> Instance:

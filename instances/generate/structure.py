@@ -3,13 +3,13 @@
 Every parameter has draws of its own, so that one changes nothing that another decides.
 """
 
-from dataclasses import asdict, dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.instances.generate.applications import GPU_TYPES
+from ronda.instances.generate.common import Parameters
 
 _GANG_SHARES = (0.5, 0.75, 1.0)
 _SLACK = (1.5, 4.0)
@@ -22,8 +22,7 @@ def _within(name: str, value: float, least: float, most: float) -> None:
         raise InputError(name, f"{value:g}", expected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Structure:
+class Structure(Parameters, frozen=True, kw_only=True):
     """What a generated cluster and its jobs are like; the default is one rack of equal nodes.
 
     Attributes
@@ -61,12 +60,6 @@ class Structure:
             _within(name, getattr(self, name), 1, most or float("inf"))
         for name, most in (("deadlines", 1), ("gangs", 1), ("restart_s", 3600), ("error", 2)):
             _within(name, getattr(self, name), 0, most)
-
-    @property
-    def changed(self) -> dict[str, float]:
-        """The parameters that are not the default, by name."""
-        plain = {f.name: f.default for f in fields(self)}
-        return {k: v for k, v in asdict(self).items() if v != plain[k]}
 
 
 PLAIN = Structure()
