@@ -1,14 +1,24 @@
-"""An instance with another energy budget, other power figures or more nodes: points of a sweep."""
+"""An instance with other limits, machines, costs or jobs: the points of a suite or a sweep."""
 
 from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from msgspec.structs import replace
 
+from ronda.bench.runs.changes import (
+    SearchDraw,
+    Window,
+    by_checkpoint,
+    loaded,
+    resized,
+    restarting,
+)
 from ronda.formulations.bounds.needs import needs
 from ronda.formulations.models.power import job_power_w
-from ronda.instances.base import Positive, Record
+from ronda.instances import generate
+from ronda.instances.base import Index, NonNegative, Positive, Record
 from ronda.instances.budget import EnergyBudget
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
@@ -17,28 +27,61 @@ from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import show
 
 
+class Sleep(Record, frozen=True, kw_only=True):
+    """Nodes that may sleep: fields of `NodeGroup`."""
+
+    host_idle_w: NonNegative
+    sleep_w: NonNegative
+    wake_s: NonNegative
+    wake_w: NonNegative = 0.0
+
+
 class Variant(Record, frozen=True, kw_only=True):
-    """What to change about an instance; the defaults change nothing.
+    """What to change about an instance, in the order of the fields; the defaults change nothing."""
 
-    `sustained_w` are the watts at which the energy budget accrues; its credit is scaled alike,
-    and an instance without a budget gets one without credit. The same as a share of `reference_w`
-    is `factor`, for tables: it decides nothing. `idle` and `power` are factors on the idle power
-    of hosts and GPUs, and on all power curves; `nodes` are added to the first group.
-    """
-
+    window: Window | None = None  # jobs in a row instead of all; some become gangs
+    search: SearchDraw | None = None  # some trials of one sweep on a node of their own
+    share: str = ""  # models as which trials may share GPUs (`generate.SHARED`)
+    load: Positive | None = None  # that submissions of rigid jobs are spread for
+    size_noise: NonNegative = 0.0  # standard deviation of the logarithm of true sizes over its own
+    wrong_sizes: bool = False  # sizes declared as wrong as in Helios' experiment on Philly
+    faults: generate.Breakage | None = None  # what breaks, instead of what breaks there
+    restart_s: NonNegative | None = None  # what a restart costs each job
+    in_place: bool = True  # whether running jobs that can do so are scaled without a checkpoint
+    period_s: Positive | None = None  # when to decide
+    on_event: bool | None = None
+    sleep: Sleep | None = None  # nodes that may sleep
+    idle: Positive = 1.0  # factor on the idle power of hosts and GPUs
+    power: Positive = 1.0  # factor on all power curves
+    nodes: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0  # added to the first group
     sustained_w: Positive | None = None
+    """Watts at which the energy budget accrues; its credit is scaled alike, and an instance without
+    a budget gets one without credit."""
     factor: Positive | None = None
-    idle: Positive = 1.0
-    power: Positive = 1.0
-    nodes: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
+    """The same as a share of `reference_w`, for tables: it decides nothing."""
+    seed: Index = 0  # of what is drawn: windows, searches, sizes, faults
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything follows the seed."""
+        breaks = self.faults is not None and bool(self.faults.changed)
+        return breaks or bool(self.window or self.search or self.size_noise or self.wrong_sizes)
 
     @property
     def change(self) -> str:
         """What differs besides the budget, in words; empty if nothing does."""
         words = [f"{name} ×{getattr(self, name):g}" for name in ("idle", "power")]
         words = [word for word in words if not word.endswith("×1")]
-        if self.nodes:
-            words.append(f"nodes +{self.nodes}")
+        words += [f"nodes +{self.nodes}"] if self.nodes else []
+        for name in ("load", "size_noise", "restart_s", "period_s"):
+            if (value := getattr(self, name)) != getattr(UNCHANGED, name):
+                words.append(f"{name} {value:g}")
+        words += [f"window of {self.window.jobs} jobs"] if self.window else []
+        words += [f"search {self.search.sweep}"] if self.search else []
+        words += [f"shares as {self.share}"] if self.share else []
+        words += ["faults"] if self.faults is not None else []
+        words += ["wrong sizes"] if self.wrong_sizes else []
+        words += [] if self.in_place else ["not in place"]
         return ", ".join(words)
 
     @property
@@ -48,15 +91,49 @@ class Variant(Record, frozen=True, kw_only=True):
         return ", ".join(filter(None, (budget, self.change)))
 
     def apply(self, instance: Instance) -> Instance:
-        """Return the changed instance; it keeps its name."""
-        cluster, profiles, budget = instance.cluster, instance.profiles, instance.budget
+        """Return the changed instance; it keeps its name, but not what was known to be reached."""
+        made = instance
+        if self.window is not None:
+            made = self.window.cut(made, self.seed)
+        if self.search is not None:
+            made = self.search.cut(made, self.seed)
+        if self.share:
+            made = replace(generate.fusible(made, self.share), name=made.name)
+        if self.load is not None:
+            made = loaded(made, self.load)
+        if self.size_noise:
+            made = resized(made, self.size_noise, self.seed)
+        if self.wrong_sizes:
+            from ronda.formulations.prediction.errors import with_errors  # its room loads scipy
+
+            made = with_errors(made, self.seed)
+        if self.faults is not None:
+            made = generate.broken(made, self.faults, self.seed)
+        if self.restart_s is not None:
+            made = restarting(made, self.restart_s)
+        if not self.in_place:
+            made = by_checkpoint(made)
+        made = replace(
+            made,
+            cadence=replace(
+                made.cadence,
+                period_s=self.period_s or made.cadence.period_s,
+                on_event=made.cadence.on_event if self.on_event is None else self.on_event,
+            ),
+        )
+        if self.sleep is not None:
+            asleep = structs.asdict(self.sleep)
+            groups = tuple(replace(group, **asleep) for group in made.cluster.node_groups)
+            made = replace(made, cluster=replace(made.cluster, node_groups=groups))
         if self.idle != 1.0 or self.nodes:
-            cluster = _scaled_cluster(cluster, self.idle, self.nodes)
+            made = replace(made, cluster=_scaled_cluster(made.cluster, self.idle, self.nodes))
         if self.power != 1.0:
-            profiles = {name: _scaled_profile(p, self.power) for name, p in profiles.items()}
+            profiles = {name: _scaled_profile(p, self.power) for name, p in made.profiles.items()}
+            made = replace(made, profiles=profiles)
         if self.sustained_w is not None:
-            budget = replace(budget, energy=_budget(instance, self.sustained_w))
-        return replace(instance, cluster=cluster, profiles=profiles, budget=budget)
+            budget = replace(made.budget, energy=_budget(made, self.sustained_w))
+            made = replace(made, budget=budget)
+        return instance if made == instance else replace(made, reference={})
 
 
 UNCHANGED = Variant()

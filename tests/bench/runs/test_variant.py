@@ -1,13 +1,18 @@
-"""Instances with other budgets, power figures and nodes."""
+"""Instances with other limits, machines, costs and jobs."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
+from ronda.bench.runs.changes import SearchDraw, Window
+from ronda.bench.runs.variant import UNCHANGED, Sleep, Variant, reference_w
+from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint
+from ronda.instances.job import Costs
+from ronda.instances.rules.validate import validate
 
 
 def test_nothing_changed_is_the_instance_itself(two_nodes):
@@ -73,6 +78,8 @@ def test_titles():
     """Words for tables and progress bars."""
     assert Variant(idle=0.7, nodes=2).change == "idle ×0.7, nodes +2"
     assert Variant(sustained_w=5.0, factor=0.8, power=1.1).title == "budget ×0.8, power ×1.1"
+    dear = Variant(restart_s=0.0, window=Window(jobs=9), in_place=False)
+    assert dear.change == "restart_s 0, window of 9 jobs, not in place"
 
 
 def test_every_power_curve_is_scaled_while_synchronising_too():
@@ -92,3 +99,115 @@ def test_no_power_data_has_no_reference(two_nodes):
     profiles = {k: replace(p, power={}) for k, p in two_nodes.profiles.items()}
     with pytest.raises(InputError, match="no power data"):
         reference_w(replace(two_nodes, cluster=cluster, profiles=profiles))
+
+
+def test_a_window_has_its_load_and_gangs():
+    """40 jobs in a row; every tenth is 50 to 90 % of 16 GPUs and runs as long as before."""
+    trace, variant = (
+        load("venus-vcvly"),
+        Variant(window=Window(jobs=40, gangs=10), load=0.9, seed=3),
+    )
+    made = validate(variant.apply(trace))
+    ids = [job.id for job in made.jobs]
+    first = [job.id for job in trace.jobs].index(ids[0])
+    own = trace.jobs[first : first + 40]
+    assert ids == [job.id for job in own]
+    assert [job.truth for job in made.jobs] == [job.truth for job in own]
+    wide = [b.gpus for a, b in zip(own, made.jobs, strict=True) if a.gpus != b.gpus]
+    assert 1 <= len(wide) <= 4
+    assert all(8 <= n <= 14 for n in wide)
+    area = sum(job.gpus * job.truth.work for job in made.jobs)
+    assert area / (16 * made.jobs[-1].submit_s) == pytest.approx(0.9, rel=1e-3)
+    assert made == variant.apply(trace) != replace(variant, seed=4).apply(trace)
+
+
+def test_a_window_of_all_jobs_without_gangs_begins_at_0():
+    """Nothing but the clock has changed."""
+    trace = load("venus-vcvly")
+    made = Variant(window=Window(jobs=10_000)).apply(trace)
+    assert [job.gpus for job in made.jobs] == [job.gpus for job in trace.jobs]
+    assert made.jobs[0].submit_s == 0.0
+    assert made.jobs[-1].submit_s == trace.jobs[-1].submit_s - trace.jobs[0].submit_s
+
+
+def test_a_search_is_some_trials_of_one_sweep_at_once():
+    """In an order that the seed draws, on a node of their own."""
+    trace, variant = load("sweep-titan"), Variant(search=SearchDraw(sweep="mrpc", trials=5, gpus=3))
+    made = validate(variant.apply(trace))
+    assert (len(made.jobs), made.cluster.gpus, list(made.sweeps)) == (5, 3, ["mrpc"])
+    assert {job.submit_s for job in made.jobs} == {0.0}
+    assert made == variant.apply(trace) != replace(variant, seed=1).apply(trace)
+    with pytest.raises(InputError, match="no sweep 'joy'; expected one of"):
+        Variant(search=SearchDraw(sweep="joy", trials=5, gpus=3)).apply(trace)
+
+
+def test_sizes_vary_and_estimates_stay(two_nodes):
+    """Factors have the mean 1: over many jobs within 2 %; 0.5 of their logarithm is 0.5."""
+    many = replace(
+        two_nodes, jobs=tuple(replace(two_nodes.jobs[0], id=f"{k}") for k in range(5000))
+    )
+    made = Variant(size_noise=0.5, seed=2).apply(many)
+    factors = np.array([job.truth.work for job in made.jobs]) / 100.0
+    assert factors.mean() == pytest.approx(1.0, rel=0.02)
+    assert np.log(factors).std() == pytest.approx(0.5, rel=0.03)
+    assert [job.estimate for job in made.jobs] == [job.estimate for job in many.jobs]
+
+
+def test_costs_are_replaced(two_nodes):
+    """That of a restart for all jobs; in place, for those that could."""
+    own = Costs(start_s=3.0, restart_s=9.0, scale_s=1.0)
+    given = replace(
+        two_nodes, costs=own, jobs=(replace(two_nodes.jobs[0], costs=own), *two_nodes.jobs[1:])
+    )
+    dear = Variant(restart_s=60.0).apply(given)
+    assert dear.costs == Costs(start_s=3.0, restart_s=60.0)
+    assert {job.costs for job in dear.jobs} == {None}
+    slow = Variant(in_place=False).apply(given)
+    assert slow.costs == slow.jobs[0].costs == Costs(start_s=3.0, restart_s=9.0)
+
+
+def test_when_to_decide_and_which_nodes_sleep(two_nodes):
+    """Fields of the cadence and of the node groups."""
+    made = Variant(period_s=30.0, on_event=False).apply(two_nodes)
+    assert (made.cadence.period_s, made.cadence.on_event) == (30.0, False)
+    asleep = Variant(sleep=Sleep(host_idle_w=80.0, sleep_w=2.0, wake_s=300.0)).apply(two_nodes)
+    (group,) = asleep.cluster.node_groups
+    assert (group.host_idle_w, group.sleep_w, group.wake_s, group.wake_w) == (80.0, 2.0, 300.0, 0.0)
+
+
+def test_the_faults_of_philly_faults_are_those_of_its_parameters():
+    """With its seed; some faults alone are other faults, none are none."""
+    plain, packaged = load("philly-energy-small"), load("philly-faults")
+    drawn = packaged.made["breakage"]
+    made = Variant(faults=generate.Breakage(**drawn), seed=1).apply(plain)
+    assert (made.faults, made.jobs) == (packaged.faults, packaged.jobs)
+    alone = Variant(faults=generate.Breakage(stragglers=0.05), seed=1)
+    assert alone.draws
+    assert alone.apply(plain).faults != packaged.faults
+    none = Variant(faults=generate.Breakage())
+    assert not none.draws
+    assert none.apply(plain) == plain
+
+
+def test_trials_share_gpus_as_other_models_do():
+    """The models must be packaged."""
+    search = generate.sweep(4, 1, 0)
+    made = Variant(share="resnet18").apply(search)
+    assert made.name == search.name
+    assert {job.fusible for job in made.jobs} == {"sweep"}
+    with pytest.raises(InputError, match="found joy; expected one of pointnet"):
+        Variant(share="joy").apply(search)
+
+
+def test_declared_sizes_are_wrong_by_the_seed(two_nodes):
+    """True ones stay."""
+    made = Variant(wrong_sizes=True, seed=6).apply(two_nodes)
+    assert [job.truth for job in made.jobs] == [job.truth for job in two_nodes.jobs]
+    assert made != Variant(wrong_sizes=True, seed=7).apply(two_nodes)
+
+
+def test_of_a_changed_instance_nobody_knows_the_optimum():
+    """What is known to be reached holds for the instance as it is."""
+    probe = load("probe-restart")
+    assert Variant().apply(probe).reference == probe.reference != {}
+    assert Variant(restart_s=0.0).apply(probe).reference == {}
