@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.bench.figures.style import legend_below, look, new_figure, save, tidy
-from ronda.bench.solvers.profile import ratios, shares
-from ronda.bench.statistics import paired_ratio
+from ronda.bench.statistics import over_best, paired_ratio, performance_profile
 from ronda.bench.study.harness import Folder, limit, markdown, numbers, seeds, study, words
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.clock import Deadline
@@ -168,7 +167,7 @@ def draw(lines: pd.DataFrame, folder: Folder, limit_s: float) -> None:
     panels = figure.subplots(1, len(GAPS), sharey=True)
     for axes, gap in zip(panels, GAPS, strict=True):
         found = times(lines, gap, limit_s)
-        part = shares(ratios(found.to_numpy(dtype=float)), factors)
+        part = performance_profile(over_best(found.to_numpy(dtype=float)), factors)
         for index, solver in enumerate(name for name in COMPARED if name in found):
             curve = part[:, found.columns.get_loc(solver)]
             axes.step(factors, curve, where="post", label=solver, **look(index, len(COMPARED)))

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ronda.bench.solvers.profile import ratios, shares
 from ronda.bench.solvers.times import COMPARED, answer, question, table, times
+from ronda.bench.statistics import over_best, performance_profile
 from ronda.bench.study.__main__ import main
 
 
@@ -37,9 +37,9 @@ def test_times_are_those_of_the_first_choice_near_the_least_bound():
 
 def test_a_profile_is_the_share_of_rounds_within_a_factor():
     """Times 1, 2 and 3, none: the second is within a factor 2 of the first on one round of two."""
-    found = ratios(np.array([[1.0, 2.0], [3.0, np.inf], [np.inf, np.inf]]))
+    found = over_best(np.array([[1.0, 2.0], [3.0, np.inf], [np.inf, np.inf]]))
     assert found.tolist() == [[1.0, 2.0], [1.0, np.inf], [np.inf, np.inf]]
-    curves = shares(found, np.array([1.0, 2.0]))
+    curves = performance_profile(found, np.array([1.0, 2.0]))
     assert curves == pytest.approx(np.array([[2 / 3, 0.0], [2 / 3, 1 / 3]]))
 
 
