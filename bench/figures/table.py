@@ -91,6 +91,11 @@ def seconds(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
+def hours(value: float) -> str:
+    """Write seconds as hours."""
+    return seconds(value / 3600)
+
+
 def milliseconds(value: float) -> str:
     """Write seconds as milliseconds with three significant digits."""
     return f"{value * 1e3:,.0f}" if value >= 0.1 else f"{value * 1e3:.3g}"
@@ -114,6 +119,11 @@ def percent(value: float) -> str:
 def fine_percent(value: float) -> str:
     """Write a small share as percent with two significant digits."""
     return f"{value * 100:.2g}"
+
+
+def fine(value: float) -> str:
+    """Write a number with three significant digits."""
+    return f"{value:.3g}"
 
 
 def count(value: float) -> str:

@@ -32,8 +32,13 @@ _WORDS = {
 }
 
 
-def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Problem:
-    """Explain why a well-formed document is not of the wanted type, from msgspec's error."""
+def mismatch(
+    error: msgspec.ValidationError, document: Any, wanted: type, *, known_fields: bool = False
+) -> Problem:
+    """Explain why a well-formed document is not of the wanted type, from msgspec's error.
+
+    With `known_fields` a field that nobody knows is answered with all those that there are.
+    """
     if "out of range" in str(error):
         for place, value in non_finite(document):  # 1e999, of which msgspec tells no exact place
             return Problem(place, show(value), "a finite number")
@@ -46,7 +51,9 @@ def mismatch(error: msgspec.ValidationError, document: Any, wanted: type) -> Pro
         return Problem(place, f"no field {show(field['name'])}", "that field: it has no default")
     if field:
         known = list(_fields(_variant(expected_type, value)))
-        return Problem(place, f"unknown field {show(field['name'])}", nearest(field["name"], known))
+        hint = nearest(field["name"], known)
+        hint += f" of {', '.join(known)}" if known_fields and hint.endswith("?") else ""
+        return Problem(place, f"unknown field {show(field['name'])}", hint)
     return Problem(place, show(value), _expected(text, expected_type))
 
 

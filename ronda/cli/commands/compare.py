@@ -1,19 +1,35 @@
 """``ronda compare``: several policies on several instances, with seeds, side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+from click.core import ParameterSource
+
 from ronda.bench.figures import write_tables
-from ronda.bench.figures.comparison import Block, blocks
-from ronda.bench.runs import Result, cases, parse_seeds, split_policies
+from ronda.bench.runs import Case, Result, split_policies
+from ronda.bench.suites import Suite, arrange, draw, expand, read, usual
 from ronda.cli.command import taught
-from ronda.cli.load import instance as load_instance
 from ronda.cli.options import predictor_option
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
-from ronda.instances.files.json import fingerprint
+from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance, Knowledge
+
+SUITE = ".toml"
+
+NAMES = {
+    "policies": "policies",
+    "levels": "knowledge",
+    "seeds": "seeds",
+    "time_limit": "time_limit_s",
+    "predictor": "predictor",
+    "timeout": "timeout_s",
+    "memory": "memory_mib",
+}
+"""Options, and the fields of a suite that they stand for."""
 
 
 @taught(
@@ -22,6 +38,7 @@ from ronda.instances.instance import Instance, Knowledge
     "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
     "ronda compare pollux-1 --policies pollux-like,prices --knowledge oracle,history",
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
+    "ronda compare lab/suites/faults.toml --seeds 1-3",
 )
 @horizon_options("compare-out")
 @predictor_option
@@ -32,6 +49,9 @@ def command(
     predictor: Path | None,
     seeds: str,
     time_limit: float,
+    timeout: float,
+    memory: float,
+    out: Path,
     figures: bool,
     as_json: bool,
     **how: Any,
@@ -40,43 +60,59 @@ def command(
 
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
     same command goes on. The table is printed and written to table.md and table.csv.
+
+    In place of INSTANCEs a suite, a .toml file, says all this and what is changed about them;
+    options that are given stand for what it says.
     """
-    wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
-    instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
-    loaded = {source: (found, fingerprint(found)) for source, found in instances.items()}
-    todo = cases(
-        loaded, wanted, numbers, time_limit_s=time_limit, levels=levels, predictor=predictor
-    )
+    chosen = split_policies(policies), levels, seeds, time_limit, str(predictor or "")
+    given = dict(zip(NAMES.values(), (*chosen, timeout, memory), strict=True))
+    suite, place = Suite(instances=tuple(dict.fromkeys(sources))), ""
+    if any(source.endswith(SUITE) for source in sources):
+        if len(sources) > 1:
+            raise InputError(sources[0], f"{len(sources)} arguments", "one suite, or instances")
+        suite, place = read(Path(sources[0])), sources[0]
+        given = {field: given[field] for option, field in NAMES.items() if _asked(option)}
+        out = out if _asked("out") else Path(f"{Path(place).stem}-out")
+    suite = suite.asked(**given)
+    runs = How(out, timeout=suite.timeout_s or timeout, memory=suite.memory_mib or memory, **how)
+    expanded = expand(suite, out, place, Path(place).parent)
+    table, axes = arrange(suite, expanded, place)
     with runs.ready("comparison") as run:
-        results = run(todo)
-        found = blocks(results)
-        tables = [block.table() for block in found]
-        write_tables(tables, runs.out)
-        if figures:
-            _draw({case.instance: instances[case.source] for case in todo}, results, runs)
-    more = {"instances": [_fields(block) for block in found]}
-    return runs.tell(results, tables, more, as_json=as_json)
+        expanded.write_made()
+        results = {result.key: result for result in run(expanded.cases)}
+        found = [table] if suite.table else usual(expanded, results)
+        tables = [each.table(results) for each in found]
+        write_tables(tables, out)
+        if figures and axes:
+            draw(table, axes, results, out / "figures" / "points")
+        elif figures and not suite.table:
+            _draw(expanded.cases, [*results.values()], runs)
+    if suite.table:
+        more = {"rows": table.fields(results)}
+    else:
+        more = {"instances": [each.about(results) for each in found]}
+    return runs.tell([*results.values()], tables, more, as_json=as_json)
 
 
-def _draw(instances: Mapping[str, Instance], results: Sequence[Result], runs: How) -> None:
+def _asked(option: str) -> bool:
+    """Return whether an option was given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _draw(todo: Sequence[Case], results: Sequence[Result], runs: How) -> None:
+    """Draw the figures of each instance as it ran, and one of all."""
     from ronda.bench.figures.overview import overview
     from ronda.bench.figures.run import draw_comparison
 
+    cases = {case.fingerprint: case for case in todo}
     with Bars() as bars:
-        for index, (name, instance) in enumerate(instances.items()):
-            bars.update("figures", index / len(instances), name)
-            own = [result for result in results if result.instance == name and result.ok]
-            draw_comparison(instance, own, runs.layout, runs.layout.figures(name))
+        for index, (fingerprint, case) in enumerate(cases.items()):
+            name = " ".join(filter(None, (case.instance, case.variant.title)))
+            bars.update("figures", index / len(cases), name)
+            own = [r for r in results if r.fingerprint == fingerprint and r.ok]
+            plain = load(case.source)
+            assert isinstance(plain, Instance)
+            folder = runs.layout.figures(name)
+            draw_comparison(case.variant.apply(plain), own, runs.layout, folder)
     overview(results, runs.out / "figures" / "overview")
-
-
-def _fields(block: Block) -> dict[str, Any]:
-    return {
-        "instance": block.instance,
-        "jobs": block.jobs,
-        "bound_mean_jct_s": block.bound_mean_jct_s,
-        "policies": [
-            {"policy": row.label, "runs": len(row.runs), "note": row.note, **row.means}
-            for row in block.rows
-        ],
-    }

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.comparison import COLUMNS, SEARCHES
+from ronda.bench.figures.columns import COLUMNS, SEARCHES
 from ronda.bench.runs import Case, cases
 from ronda.bench.runs.single import Measured, drive, drive_in_folder
 from ronda.cli.command import taught

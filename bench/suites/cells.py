@@ -1,0 +1,257 @@
+"""What a suite multiplies out to: cases, and for each the values of the axes that it stands at."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from ronda.bench.runs.specs import Case, cases, parse_seeds, refuse_namesakes
+from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
+from ronda.bench.suites.makers import Maker
+from ronda.bench.suites.suite import Suite, SuitePart, converted
+from ronda.instances.base import Positive
+from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import load
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.names import file_name
+from ronda.instances.instance import Instance
+from ronda.instances.rules.problem import show
+from ronda.solvers.contract import Policy
+from ronda.solvers.registry import one_of, parse, policy
+
+FIXED = ("instance", "policy", "knowledge", "seed")
+"""Axes of every suite; each list in it is another one."""
+
+
+class AxisValue(NamedTuple):
+    """A value of an axis: how it is written, and its place among how many."""
+
+    label: str
+    place: int
+    places: int
+
+
+At = dict[str, AxisValue]
+"""Where something stands, by axis."""
+
+
+class InstanceSource(NamedTuple):
+    """An instance: `load` gives the word that loads it, and itself, for a seed if it `draws`."""
+
+    at: At
+    draws: bool
+    load: Callable[[int], tuple[str, Instance]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A run of a suite, and the values of the axes that it stands at."""
+
+    at: dict[str, str]
+    case: Case
+
+
+@dataclass(slots=True)
+class Expanded:
+    """All that a suite runs.
+
+    What it makes goes below the folder `out`, once asked to; code is looked for in the folder
+    `beside`, and places of errors are named after `before`.
+    """
+
+    out: Path
+    before: str = ""
+    beside: Path = Path()
+    cells: list[Cell] = field(default_factory=list)
+    made: dict[str, Instance] = field(default_factory=dict)
+    named: dict[str, tuple[Instance, str]] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases, each once: two cells may ask for the same work."""
+        return tuple({cell.case.key: cell.case for cell in self.cells}.values())
+
+    @property
+    def axes(self) -> dict[str, list[str]]:
+        """The values of each axis."""
+        found: dict[str, dict[str, None]] = {axis: {} for axis in FIXED}
+        for cell in self.cells:
+            for axis, value in cell.at.items():
+                found.setdefault(axis, {})[value] = None
+        return {axis: list(values) for axis, values in found.items()}
+
+    def write_made(self) -> None:
+        """Write the instances that are made and not there yet."""
+        for path, instance in self.made.items():
+            if not Path(path).exists():
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                write(instance, path)
+
+    def add(self, part: SuitePart) -> None:
+        """Add the cells of a part."""
+        place = f"{self.before}change"
+        seeds = parse_seeds(part.seeds, f"{self.before}seeds" if self.before else "--seeds")
+        sources, changes = list(self._sources(part)), list(points(part.change, place))
+        made = {axis for source in sources for axis in source.at}
+        changed = {axis for at, _ in changes for axis in at}
+        for axis in sorted(made & changed | (made - {FIXED[0]} | changed) & {*FIXED}):
+            raise InputError(place, f"another axis {show(axis)}", "a name of its own for each")
+        for axis in part.by_seed:
+            if axis not in made | changed:
+                raise InputError(f"{self.before}by_seed", show(axis), one_of(axis, made | changed))
+        for source, (at, fields) in product(sources, changes):
+            stands, variant = source.at | at, _variant(fields, place)
+            dealt = [stands[axis] for axis in part.by_seed]
+            own = [s for s in seeds if all(s % level.places == level.place for level in dealt)]
+            drawn = source.draws or variant.draws
+            for some in [[s] for s in own] if drawn else [own] * bool(own):
+                self._add(part, source, stands, variant, some)
+
+    def _add(
+        self,
+        part: SuitePart,
+        source: InstanceSource,
+        stands: At,
+        variant: Variant,
+        seeds: list[int],
+    ) -> None:
+        """Add the cells of one instance."""
+        word, plain = source.load(seeds[0])
+        watts = None if variant.factor is None else variant.factor * reference_w(plain)
+        seed = seeds[0] if variant.draws else 0
+        variant = replace(variant, seed=seed, sustained_w=watts or variant.sustained_w)
+        varied = variant.apply(plain)
+        labels = {axis: level.label for axis, level in stands.items()}
+        for level in part.knowledge:
+            told = level == "history" and bool(part.predictor)
+            made = cases(
+                {word: (varied, fingerprint(varied))},
+                self._policies(part),
+                seeds,
+                time_limit_s=part.time_limit_s,
+                levels=(level,),
+                variant=variant,
+                predictor=Path(part.predictor) if told else None,
+                make=self._policy,
+            )
+            for case in made:
+                name = case.label.removesuffix(f" [{level}]")
+                fixed = {"policy": name, "knowledge": level, "seed": str(case.seed)}
+                self.cells.append(Cell(labels | fixed, case))
+
+    def _sources(self, part: SuitePart) -> Iterator[InstanceSource]:
+        """Yield the instances of a part; a table is one for each combination of its parameters."""
+        for k, entry in enumerate(part.instances):
+            if isinstance(entry, str):
+                loaded = load(entry)
+                if not isinstance(loaded, Instance):
+                    hint = f"an instance (decide a single round with: ronda solve {entry})"
+                    raise InputError(entry, "a round", hint)
+                self.named[entry] = loaded, fingerprint(loaded)
+                at = {FIXED[0]: AxisValue(loaded.name, k, len(part.instances))}
+                yield InstanceSource(at, False, lambda _, e=entry, i=loaded: (e, i))  # type: ignore[misc]
+                continue
+            place, table = f"{self.before}instances[{k}]", dict(entry)
+            word = str(table.pop("make", ""))
+            name = str(table.pop("name", word.rpartition(":")[2]))
+            maker = Maker(word, self.beside, place)
+            for at, fields in points(table, place):
+                title = "-".join([name, *(f"{axis}{level.label}" for axis, level in at.items())])
+                whole = {FIXED[0]: AxisValue(name, k, len(part.instances))} | at
+                yield InstanceSource(whole, maker.draws, self._making(maker, fields, title))
+
+    def _making(
+        self, maker: Maker, fields: Mapping[str, Any], title: str
+    ) -> Callable[[int], tuple[str, Instance]]:
+        """Return what makes an instance for a seed, and its file."""
+
+        def make(seed: int) -> tuple[str, Instance]:
+            made = maker(fields, seed)
+            made = replace(made, name=f"{title}-{seed}" if maker.draws else title)
+            file = f"{file_name(made.name)}-{fingerprint(made)}.json.zst"
+            path = str(self.out / "instances" / file)
+            self.made[path] = made
+            return path, made
+
+        return make
+
+    def _policies(self, part: SuitePart) -> list[str]:
+        """Return the policies of a part as on the command line."""
+        found = []
+        for k, entry in enumerate(part.policies):
+            table = {"policy": entry} if isinstance(entry, str) else entry
+            for _, given in points(table, f"{self.before}policies[{k}]"):
+                name = given.pop("policy", "")
+                inside = ", ".join(f"{key}={value}" for key, value in given.items())
+                found.append(f"{name}({inside})" if inside else str(name))
+        return found
+
+    def _policy(self, label: str) -> Policy:
+        """Make a policy; the file of one's own is looked for beside the suite as well."""
+        name, parameters = parse(label)
+        file, colon, _ = name.rpartition(":")
+        there = f"{self.beside / name}" if colon and (self.beside / file).exists() else name
+        return policy(there, **parameters)
+
+
+def expand(suite: Suite, out: Path, place: str = "", beside: Path = Path()) -> Expanded:
+    """Return what a suite runs; `place` is its file, with which errors begin."""
+    found = Expanded(out, f"{place}, " if place else "", beside)
+    for part in suite.parts():
+        for name in ("instances", "policies"):
+            if not getattr(part, name):
+                raise InputError(f"{found.before}{name}", "none", "at least one")
+        try:
+            found.add(part)
+        except InputError as error:
+            if error.place.startswith(found.before):
+                raise
+            where = error.place.replace("--policy", "policies")
+            raise InputError(found.before + where, error.found, error.expected) from None
+    refuse_namesakes(found.named)
+    return found
+
+
+def _variant(fields: Mapping[str, Any], place: str) -> Variant:
+    """Return the variant of the fields of a change; of a budget it has the factor alone."""
+    given, known = dict(fields), {*Variant.__struct_fields__, "budget"} - {"seed", "factor"}
+    for name in sorted(given.keys() - known):
+        raise InputError(place, f"unknown field {show(name)}", one_of(name, known))
+    if "budget" in given:
+        given["factor"] = converted(given.pop("budget"), Positive, f"{place}.budget")
+    made: Variant = converted(given, Variant, f"{place}.") if given else UNCHANGED
+    return made
+
+
+def points(table: Mapping[str, Any], place: str) -> Iterator[tuple[At, dict[str, Any]]]:
+    """Multiply a table out: a list is an axis, and so is a table of tables, by their names."""
+    choices: list[list[tuple[At, Any]]] = []
+    for name, value in table.items():
+        named = isinstance(value, dict) and any(isinstance(v, dict) for v in value.values())
+        if named or isinstance(value, list):
+            labels = [written(each, f"{place}.{name}[{k}]") for k, each in enumerate(value)]
+            if len({*labels}) < max(1, len(labels)):
+                raise InputError(f"{place}.{name}", show(value), "different values, one at least")
+            each = value.values() if named else value
+            levels = (AxisValue(label, k, len(labels)) for k, label in enumerate(labels))
+            choices.append([({name: at}, one) for at, one in zip(levels, each, strict=True)])
+        elif isinstance(value, dict):
+            choices.append(list(points(value, f"{place}.{name}")))
+        else:
+            choices.append([({}, value)])
+    for chosen in product(*choices):
+        at = {name: level for each, _ in chosen for name, level in each.items()}
+        yield at, dict(zip(table, (value for _, value in chosen), strict=True))
+
+
+def written(value: Any, place: str = "") -> str:
+    """Write a value of an axis."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return value if isinstance(value, str) else f"{value:g}"
+    expected = "a text or a number; several tables stand by names, as [change.faults.NAME]"
+    raise InputError(place, show(value), expected)

@@ -1,0 +1,133 @@
+"""The schema of a suite, and how one is read from TOML. docs/suites.md is the specification."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.instances.base import Name, NonNegative, Positive, Record
+from ronda.instances.errors import InputError
+from ronda.instances.files import storage
+from ronda.instances.instance import DECLARED, Knowledge
+from ronda.instances.rules.diagnose import mismatch, non_finite
+from ronda.instances.rules.problem import show
+
+
+class SuitePart(Record, frozen=True, kw_only=True):
+    """What is multiplied out; what a part of ``runs`` leaves out is as for the whole suite."""
+
+    instances: tuple[Name | dict[str, Any], ...] = ()
+    policies: tuple[Name | dict[str, Any], ...] = ()
+    knowledge: tuple[Knowledge, ...] = ()
+    seeds: str = ""
+    by_seed: tuple[Name, ...] = ()  # axes whose values are dealt to seeds, not multiplied
+    change: dict[str, Any] = {}
+    time_limit_s: Positive | None = None
+    predictor: str = ""
+
+
+class Ratio(Record, frozen=True, kw_only=True):
+    """What figures are held against: runs that differ in the axes of `to` alone."""
+
+    to: dict[str, str | float | bool]
+    mean: Literal["geometric", "of means"] = "geometric"
+    floor: NonNegative = 0.0  # figures below it count as this much
+    lost_above: Positive = 1.01
+
+
+class TableSpec(Record, frozen=True, kw_only=True):
+    """A table: a row for each value of the axes `rows`; runs that differ in others are averaged.
+
+    The values of the axis `across` are columns that show `cells`: the first, others in brackets.
+    """
+
+    rows: tuple[Name, ...] = ("policy",)
+    across: str = ""
+    cells: tuple[Name, ...] = ()
+    columns: tuple[Name, ...] = ()
+
+
+class Suite(SuitePart, frozen=True, kw_only=True):
+    """A comparison: what runs, within which limits, and what is shown of it.
+
+    Without `table` there is one for each instance and change, with all usual columns.
+    """
+
+    about: str = ""
+    runs: tuple[SuitePart, ...] = ()
+    timeout_s: Positive | None = None
+    memory_mib: Positive | None = None
+    ratio: Ratio | None = None
+    table: TableSpec | None = None
+    figure: tuple[Name, Name] | None = None  # two columns: a point for each row
+
+    def parts(self) -> tuple[SuitePart, ...]:
+        """Return what is multiplied out, whole."""
+        usual = {"knowledge": (DECLARED,), "seeds": "0"}
+        found = []
+        for part in self.runs or (SuitePart(),):
+            given = {n: getattr(part, n) or getattr(self, n) for n in SuitePart.__struct_fields__}
+            given["change"] = self.change | part.change
+            found.append(
+                SuitePart(**usual | {name: value for name, value in given.items() if value})
+            )
+        return tuple(found)
+
+    def asked(self, **given: Any) -> "Suite":
+        """Return the suite with fields of all parts in place of its own.
+
+        A policy that others are held against runs all the same.
+        """
+        if "policies" in given and any(part.policies for part in self.runs):
+            found = "a suite whose parts have policies of their own"
+            raise InputError("--policies", found, "a copy of it with others")
+        if "policies" in given and self.ratio is not None and "policy" in self.ratio.to:
+            given["policies"] = tuple(dict.fromkeys((self.ratio.to["policy"], *given["policies"])))
+        plain = {n: getattr(SuitePart(), n) for n in given if n in SuitePart.__struct_fields__}
+        return replace(self, runs=tuple(replace(part, **plain) for part in self.runs), **given)
+
+
+def read(path: Path) -> Suite:
+    """Read a suite.
+
+    Raises
+    ------
+    InputError
+        Naming file and place, if anything in it is unknown, missing or of a wrong type.
+    """
+    place, data = storage.label(path), storage.load(path)
+    try:
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{data[error.start]:02x} (byte {error.start} of the file)"
+        raise InputError(place, found, "TOML text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        said, lines = str(error), text.splitlines() or [""]
+        match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", said, re.DOTALL)
+        words, line, where = said, len(lines), ""
+        if match is not None:
+            words, line, where = match[1], int(match[2]), f" column {match[3]}"
+        place = f"{place}, line {line}{where}"
+        raise InputError(place, show(lines[line - 1].strip()), f"TOML ({words})") from None
+    except RecursionError:
+        raise InputError(place, "brackets nested too deeply", "a suite, which has few") from None
+    for where, value in non_finite(document):
+        raise InputError(f"{place}, {where}", show(value), "a finite number")
+    made: Suite = converted(document, Suite, f"{place}, ")
+    return made
+
+
+def converted(value: Any, kind: Any, before: str) -> Any:
+    """Return what TOML holds as a record or a number; refuse what cannot be, at its place."""
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.ValidationError as error:
+        said = mismatch(error, value, kind, known_fields=True)
+        place = (before + said.place).rstrip(" ,.")
+        raise InputError(place, said.found, said.expected) from None
+    except InputError as error:  # a record's own
+        raise InputError(before + error.place, error.found, error.expected) from None

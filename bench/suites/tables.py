@@ -1,0 +1,343 @@
+"""The tables of a suite, the usual ones or as it arranges them, and the figure that it asks for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from pathlib import Path
+from statistics import stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES, Column
+from ronda.bench.figures.table import Best, Table
+from ronda.bench.runs.results import Result
+from ronda.bench.statistics import Interval, bootstrap_interval, paired_ratio, ratio_of_means
+from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
+from ronda.bench.suites.suite import Ratio, Suite, TableSpec
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import show
+from ronda.solvers.registry import one_of
+
+KINDS = ("spread", "base", "interval", "range", "worst", "lost")
+"""What a column may show besides the mean; all but the spread are of the ratio to the base."""
+
+SIZES = "sizes"
+"""The column that says where policies have sizes from."""
+
+UNKNOWN = Interval(nan, nan, nan)
+
+Results = Mapping[str, Result]
+"""By the key of their case."""
+
+Pair = tuple[Result, Result | None]
+"""A run, and the one that it is held against."""
+
+
+class TableColumn(NamedTuple):
+    """A column: its metric (None: `SIZES`), and what of it; empty: the mean."""
+
+    metric: Column | None
+    kind: str = ""
+
+    def title(self, base: Mapping[str, str]) -> str:
+        """Return the heading."""
+        if self.metric is None:
+            return SIZES
+        short = self.metric.title.partition(" (")[0]
+        if self.kind in {"worst", "lost"}:
+            return f"{short}, {self.kind}"
+        plain = self.kind in {"", "spread"}
+        return self.metric.title if plain else f"{short} / {', '.join(base.values())}"
+
+
+USUAL = (TableColumn(None), TableColumn(COLUMNS[0], "spread"), *map(TableColumn, COLUMNS[1:]))
+"""The columns of a comparison that does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row: the runs at one value of each of its axes."""
+
+    at: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    ratio: Ratio | None = None
+
+    @property
+    def note(self) -> str:
+        """What went wrong in its runs; empty if nothing did."""
+        runs = [run for run, _ in self.pairs]
+        states = [str(run.status) for run in runs if not run.ok]
+        states += ["with violations"] * sum(bool(run.metrics.get("violations")) for run in runs)
+        return ", ".join(f"{states.count(s)} of {len(runs)} {s}" for s in dict.fromkeys(states))
+
+    def figures(self, metric: str, side: int = 0) -> Floats:
+        """Return (R,) a figure of the runs, or (1) of those they are held against; NaN: unknown."""
+        runs = (pair[side] for pair in self.pairs)
+        found = [
+            run.metrics.get(metric, getattr(run, metric, None)) if run and run.ok else None
+            for run in runs
+        ]
+        return np.array([nan if value is None else value for value in found], dtype=float)
+
+    def value(self, shown: TableColumn) -> Interval:
+        """Return what a column shows, with the ends of its interval, range or spread."""
+        assert shown.metric is not None
+        own = self.figures(shown.metric.key)
+        if shown.kind in {"", "spread"}:
+            known = own[~np.isnan(own)]
+            half = stdev(known.tolist()) if len(known) > 1 and shown.kind else nan
+            mean = float(known.mean()) if len(known) else nan
+            return Interval(mean, mean - half, mean + half)
+        assert self.ratio is not None
+        base = self.figures(shown.metric.key, 1)
+        both = ~np.isnan(own + base)
+        own, base = (np.maximum(side[both], self.ratio.floor) for side in (own, base))
+        if not len(base) or not (base > 0).all():
+            return UNKNOWN
+        statistic = paired_ratio if self.ratio.mean == "geometric" else ratio_of_means
+        if shown.kind == "interval":
+            return bootstrap_interval(statistic, own, base)
+        each = own / base
+        found = float(each.max()) if shown.kind == "worst" else float(statistic(own, base))
+        if shown.kind == "lost":
+            found = float((each > self.ratio.lost_above).sum())
+        return Interval(found, float(each.min()), float(each.max()))
+
+    def text(self, shown: TableColumn) -> str:
+        """Write what a column shows."""
+        if shown.metric is None:
+            known = (run.metrics.get("knowledge") for run, _ in self.pairs if run.ok)
+            return str(next(known, None) or "–")
+        value, low, high = self.value(shown)
+        if isnan(value):
+            return "–"
+        if shown.kind in {"", "spread"}:
+            more = "" if isnan(high) else f" ± {shown.metric.write(high - value)}"
+            return shown.metric.write(value) + more
+        if shown.kind == "lost":
+            return f"{value:.0f}"
+        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
+        return f"{value:.3f}" + (ends.get(shown.kind, "") if not isnan(low) else "")
+
+    def means(self) -> dict[str, float]:
+        """Return the means of all figures of its runs, by metric."""
+        metrics = (run.metrics.items() for run, _ in self.pairs if run.ok)
+        names = dict.fromkeys(n for each in metrics for n, v in each if isinstance(v, int | float))
+        found = {name: self.figures(name) for name in names}
+        return {n: float(f[~np.isnan(f)].mean()) for n, f in found.items() if not np.isnan(f).all()}
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """A table before anything has run: all that it names is there."""
+
+    cells: Sequence[Cell]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[str, ...] = ("policy",)
+    axis: str = ""
+    across: Sequence[str] = ()
+    inside: tuple[TableColumn, ...] = ()
+    ratio: Ratio | None = None
+    title: str = ""
+    usual: bool = False  # of one instance: with its jobs and bound, and seeds by the policy
+
+    @property
+    def base(self) -> dict[str, str]:
+        """The axes of the base, and its values as they are written."""
+        return {axis: written(v) for axis, v in self.ratio.to.items()} if self.ratio else {}
+
+    def lines(self, results: Results) -> list[TableRow]:
+        """Return the rows, in the order of their first runs."""
+        base, bases, found = self.base, dict[Any, dict[str, Result]](), dict[Any, list[Pair]]()
+        ended = [
+            (cell.at, frozenset(p for p in cell.at.items() if p[0] not in {"seed", *base}), run)
+            for cell in self.cells
+            if (run := results.get(cell.case.key)) is not None
+        ]
+        for at, rest, run in ended:
+            if base and base.items() <= at.items():
+                bases.setdefault(rest, {})[at["seed"]] = run
+        for at, rest, run in ended:
+            there = bases.get(rest, {})
+            alone = next(iter(there.values())) if len(there) == 1 else None  # without seeds
+            row = tuple(at.get(axis, "") for axis in self.rows)
+            found.setdefault(row, []).append((run, there.get(at["seed"], alone)))
+        return [TableRow(row, tuple(pairs), self.ratio) for row, pairs in found.items()]
+
+    def table(self, results: Results) -> Table:
+        """Return the table; only policies that ended well on every seed can be best."""
+        lines = self.lines(results)
+        inner = replace(self, rows=(*self.rows, self.axis)).lines(results) if self.axis else ()
+        inside = {line.at: self._inside(line) for line in inner}
+        heads = [v if self.axis in FIXED else f"{self.axis} {v}" for v in self.across]
+        columns = [_marked(lines, shown, self.rows) for shown in self.columns]
+        rows = [
+            (
+                *line.at[:-1],
+                f"{line.at[-1]} ({said})" if (said := self._said(line)) else line.at[-1],
+                *(inside.get((*line.at, value), "") for value in self.across),
+                *(column[k] for column in columns),
+            )
+            for k, line in enumerate(lines)
+        ]
+        titles = [shown.title(self.base) for shown in self.columns]
+        title = self.title
+        if self.usual:
+            about = self.about(results)
+            title += f" · {about['jobs']:,} jobs" if about["jobs"] else ""
+            if (bound_s := about["bound_mean_jct_s"]) > 0:
+                title += f" · no scheduler can reach a mean JCT below {bound_s:,.0f} s"
+        return Table(title, (*self.rows, *heads, *titles), tuple(rows), self._notes(lines))
+
+    def _said(self, line: TableRow) -> str:
+        """Return how many seeds a row has, in a table that has no other axis, and what is wrong."""
+        seeds = len(line.pairs) > 1 and self.usual
+        return ", ".join(filter(None, (f"{len(line.pairs)} seeds" if seeds else "", line.note)))
+
+    def _inside(self, line: TableRow) -> str:
+        """Write what stands at a value of the axis across: the first, others in brackets."""
+        first, *more = (line.text(shown) for shown in self.inside)
+        told = ", ".join(filter(None, [*more, line.note]))
+        return f"{first} ({told})" if told else first
+
+    def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
+        """Say what the numbers are."""
+        notes, counts = [], {len(line.pairs) for line in lines}
+        if counts - {1} and any(shown.kind == "spread" for shown in self.columns):
+            notes.append("±: standard deviation of the runs")
+        if not self.usual and counts - {1}:
+            ends = sorted({min(counts), max(counts)})
+            notes.append(f"a row is the mean of {' to '.join(map(str, ends))} runs")
+        if self.inside:
+            cells = ", ".join(shown.title(self.base) for shown in self.inside)
+            notes.append(f"by {self.axis}: {cells}")
+        if self.ratio is not None:
+            words = ", ".join(f"{axis} {value}" for axis, value in self.base.items())
+            how = {"geometric": "geometric means of ratios"}.get(self.ratio.mean, "ratios of means")
+            notes.append(f"/: {how} to {words}; lost: above {self.ratio.lost_above:g}")
+        return tuple(notes)
+
+    def about(self, results: Results) -> dict[str, Any]:
+        """Return a usual table for programs: its instance and the rows."""
+        rows = self.fields(results)
+        jobs, bound_s = (
+            max((row.get(name, 0) for row in rows), default=0)
+            for name in ("jobs", "bound_mean_jct_s")
+        )
+        return {
+            "instance": self.title,
+            "jobs": int(jobs),
+            "bound_mean_jct_s": bound_s,
+            "policies": rows,
+        }
+
+    def fields(self, results: Results) -> list[dict[str, Any]]:
+        """Return the rows for programs: axes, means, and what is shown of ratios."""
+        ratios = [s for s in (*self.inside, *self.columns) if s.metric and s.kind in KINDS[1:]]
+        return [
+            dict(zip(self.rows, line.at, strict=True))
+            | {"runs": len(line.pairs), "note": line.note, **line.means()}
+            | {f"{s.metric.key}/{s.kind}": line.value(s).value for s in ratios if s.metric}
+            for line in self.lines(results)
+        ]
+
+
+def _marked(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> list[str]:
+    """Return the texts of a column; the least of policies side by side stands out."""
+    texts = [line.text(shown) for line in lines]
+    if shown.metric is None or shown.kind not in {"", "spread"} or not shown.metric.best:
+        return texts
+    groups: dict[tuple[str, ...], dict[int, float]] = {}
+    for k, line in enumerate(lines):
+        at = zip(axes, line.at, strict=True)
+        rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
+        if not line.note and not isnan(value := line.value(shown).value):
+            groups.setdefault(rest, {})[k] = value
+    for fair in groups.values():
+        least = min(fair.values())
+        if least < max(fair.values()):
+            texts = [Best(t) if fair.get(k) == least else t for k, t in enumerate(texts)]
+    return texts
+
+
+def usual(expanded: Expanded, results: Results) -> list[Arranged]:
+    """Return the tables of a comparison that does not say: one for each instance and change."""
+    found: dict[str, list[Cell]] = {}
+    for cell in expanded.cells:
+        changes = (f"{axis} {value}" for axis, value in cell.at.items() if axis not in FIXED)
+        labelled = replace(cell, at=cell.at | {"policy": cell.case.label})
+        found.setdefault(", ".join([cell.at["instance"], *changes]), []).append(labelled)
+    made = []
+    for name, cells in found.items():
+        runs = (results[cell.case.key].metrics for cell in cells if cell.case.key in results)
+        searches = SEARCHES if any("missed_sweeps" in run for run in runs) else ()
+        made.append(Arranged(cells, (*USUAL, *map(TableColumn, searches)), title=name, usual=True))
+    return made
+
+
+def arrange(
+    suite: Suite, expanded: Expanded, place: str = ""
+) -> tuple[Arranged, tuple[TableColumn, ...]]:
+    """Return the table of a suite, and the columns of its figure.
+
+    InputError tells an axis, a value or a column that there is not.
+    """
+    table, axes, before = suite.table or TableSpec(), expanded.axes, f"{place}, " if place else ""
+    for name, given in (("rows", table.rows), ("across", filter(None, [table.across]))):
+        for axis in given:
+            if axis not in axes:
+                raise InputError(f"{before}table.{name}", show(axis), one_of(axis, axes))
+
+    def columns(where: str, texts: Sequence[str]) -> tuple[TableColumn, ...]:
+        return tuple(_shown(text, suite.ratio, f"{before}{where}") for text in texts)
+
+    found = Arranged(
+        expanded.cells,
+        columns("table.columns", table.columns),
+        table.rows,
+        table.across,
+        axes[table.across] if table.across else (),
+        columns("table.cells", table.cells),
+        suite.ratio,
+        suite.about,
+    )
+    for axis, value in found.base.items():
+        if value not in axes.get(axis, ()):
+            known = one_of(value, axes[axis]) if axis in axes else f"an axis: {one_of(axis, axes)}"
+            raise InputError(f"{before}ratio.to.{axis}", show(value), known)
+    if bool(table.across) != bool(table.cells):
+        raise InputError(f"{before}table", "one of across and cells", "both, or neither")
+    return found, columns("figure", suite.figure or ())
+
+
+def _shown(text: str, ratio: Ratio | None, place: str) -> TableColumn:
+    """Read a column."""
+    metric, slash, kind = text.partition("/")
+    if text == SIZES:
+        return TableColumn(None)
+    if metric not in METRICS:
+        known = one_of(metric, [*METRICS, SIZES])
+        raise InputError(place, show(text), f"METRIC or METRIC/KIND, METRIC {known}")
+    if slash and kind not in KINDS:
+        raise InputError(place, show(text), f"METRIC/KIND, KIND {one_of(kind, KINDS)}")
+    if kind in KINDS[1:] and ratio is None:
+        raise InputError(place, show(text), "a table [ratio] that says to what")
+    return TableColumn(METRICS[metric], kind)
+
+
+def draw(arranged: Arranged, axes: Sequence[TableColumn], results: Results, path: Path) -> None:
+    """Draw a point for each row: two columns."""
+    from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+
+    figure, rows = new_figure(5.6, 4.2), []
+    panel = figure.subplots()
+    for k, line in enumerate(arranged.lines(results)):
+        x, y = (line.value(shown).value for shown in axes)
+        panel.plot(x, y, marker(k), color=colour(k), label=", ".join(line.at))
+        rows.append((*line.at, x, y))
+    titles = [shown.title(arranged.base) for shown in axes]
+    tidy(panel, *titles, grid=True)
+    panel.legend(fontsize=8, frameon=False)
+    save(figure, path, (*arranged.rows, *titles), rows)

@@ -1,0 +1,304 @@
+"""The tables of a comparison: the usual ones, and those that a suite arranges."""
+
+import csv
+
+import pytest
+
+from ronda.bench.figures.columns import COLUMNS, METRICS
+from ronda.bench.figures.table import (
+    Best,
+    Table,
+    joules,
+    milliseconds,
+    seconds,
+    write_tables,
+)
+from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.single import measure
+from ronda.bench.runs.specs import Case
+from ronda.bench.suites import arrange, draw, usual
+from ronda.bench.suites.cells import Cell, Expanded
+from ronda.bench.suites.suite import Ratio, Suite, TableSpec
+from ronda.instances import generate
+from ronda.instances.errors import InputError
+from ronda.solvers.horizon.driver import run
+
+
+class Runs:
+    """Runs that ended: the cells of a suite, and their results by key."""
+
+    def __init__(self, tmp_path):
+        self.expanded, self.results = Expanded(tmp_path), {}
+
+    def add(self, label="fifo", seed=0, status=Status.OK, instance="x", at=None, **metrics):
+        """Add a run with all metrics that the usual table shows."""
+        axes = {"instance": instance, "policy": label, "knowledge": "declared", "seed": f"{seed}"}
+        case = Case(
+            source=instance,
+            instance=instance,
+            fingerprint=instance + str(at),
+            policy=label,
+            label=label,
+            seed=seed,
+        )
+        self.expanded.cells.append(Cell(axes | (at or {}), case))
+        shown = {column.key: 1.0 for column in COLUMNS}
+        known = {"jobs": 10, "violations": 0, "bound_mean_jct_s": 50.0, "knowledge": "oracle"}
+        self.results[case.key] = Result(
+            key=case.key,
+            instance=instance,
+            policy=label,
+            label=label,
+            seed=seed,
+            status=status,
+            metrics=shown | known | metrics if status is Status.OK else {},
+        )
+        return self
+
+    def usual(self):
+        """Return the usual tables."""
+        return [each.table(self.results) for each in usual(self.expanded, self.results)]
+
+    def arranged(self, ratio=None, **table):
+        """Return the table of an arrangement."""
+        suite = Suite(about="a title", ratio=ratio, table=TableSpec(**table))
+        return arrange(suite, self.expanded)[0].table(self.results)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Return none yet."""
+    return Runs(tmp_path)
+
+
+def cell(table, label, title):
+    """Return one text of a table."""
+    (row,) = [row for row in table.rows if row[0].partition(" ")[0] == label]
+    return row[table.header.index(title)]
+
+
+def test_means_over_seeds_and_their_spread(runs):
+    """100 and 120 have the mean 110 and the sample standard deviation sqrt(200) = 14.14."""
+    runs.add(seed=0, mean_jct_s=100.0).add(seed=1, mean_jct_s=120.0)
+    (table,) = runs.usual()
+    assert cell(table, "fifo", "mean JCT (s)") == "110 ± 14.14"
+    assert table.rows[0][0] == "fifo (2 seeds)"
+    assert table.notes == ("±: standard deviation of the runs",)
+
+
+def test_best_is_the_smallest_and_only_where_something_differs(runs):
+    """The shorter mean JCT stands out; equal numbers do not, nor does a plain count."""
+    runs.add("a", mean_jct_s=9.0, rounds=1).add("b", mean_jct_s=8.0, rounds=2)
+    (table,) = runs.usual()
+    assert isinstance(cell(table, "b", "mean JCT (s)"), Best)
+    assert not isinstance(cell(table, "a", "mean JCT (s)"), Best)
+    assert not isinstance(cell(table, "a", "p95 JCT (s)"), Best)
+    assert not isinstance(cell(table, "a", "decisions"), Best)
+
+
+@pytest.mark.parametrize("metrics", [{"violations": 1}, None])
+def test_a_policy_with_a_failure_cannot_be_best(runs, metrics):
+    """Neither a schedule that breaks rules nor the mean of the easier seeds wins."""
+    runs.add("bad", mean_jct_s=1.0, **(metrics or {}))
+    if metrics is None:
+        runs.add("bad", seed=1, status=Status.TIME)
+    (table,) = runs.add("a", mean_jct_s=2.0).add("b", mean_jct_s=3.0).usual()
+    assert not isinstance(cell(table, "bad", "mean JCT (s)"), Best)
+    assert isinstance(cell(table, "a", "mean JCT (s)"), Best)
+    assert table.rows[0][0] in {"bad (1 of 1 with violations)", "bad (2 seeds, 1 of 2 TIME)"}
+
+
+def test_a_policy_that_never_ended_shows_dashes(runs):
+    """Without any number the row still stands, and says why."""
+    (table,) = runs.add("a").add("slow", status=Status.OOM).usual()
+    assert cell(table, "slow", "mean JCT (s)") == "–"
+    assert table.rows[1][:2] == ("slow (1 of 1 OOM)", "–")
+
+
+def test_a_table_for_each_instance_and_change_in_the_order_given(runs):
+    """Tables and rows keep the order of the runs, and say what they are of."""
+    runs.add("b", instance="y").add("a", instance="y").add(at={"restart_s": "30"})
+    first, second = runs.usual()
+    assert first.title == "y · 10 jobs · no scheduler can reach a mean JCT below 50 s"
+    assert second.title.startswith("x, restart_s 30 · 10 jobs")
+    assert [row[0] for row in first.rows] == ["b", "a"]
+
+
+def test_the_same_rows_as_markdown_and_as_csv(runs, tmp_path):
+    """The best number is bold in Markdown; the CSV holds the same texts."""
+    (table,) = runs.add("a", mean_jct_s=1234.5).add("b", mean_jct_s=2000.0).usual()
+    write_tables([table], tmp_path, ["a remark"])
+    text = (tmp_path / "table.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    assert {line.count("|") for line in rows} == {len(COLUMNS) + 3}
+    assert "**1,234**" in rows[2]
+    assert text.endswith("* a remark\n")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        header, first, _ = csv.reader(file)
+    assert header[1:4] == ["policy", "sizes", COLUMNS[0].title]
+    assert first[1:4] == ["a", "oracle", "1,234"]
+
+
+BASE = Ratio(to={"policy": "b"})
+
+
+def pairs(runs, ours=(2.0, 300.0), base=(1.0, 3.0)):
+    """Add two seeds of two policies: ratios of 2 and 100."""
+    for seed, (a, b) in enumerate(zip(ours, base, strict=True)):
+        runs.add("a", seed, mean_jct_s=a, longest_queue_s=a).add("b", seed, mean_jct_s=b)
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("mean_jct_s", "151"),
+        ("mean_jct_s/base", "14.142"),  # sqrt(2 x 100)
+        ("mean_jct_s/worst", "100.000"),
+        ("mean_jct_s/lost", "2"),
+        ("mean_jct_s/range", "14.142 (2.00-100.00)"),
+        ("mean_jct_s/spread", "151 ± 211"),  # 298 / sqrt(2)
+        ("sizes", "oracle"),
+        ("longest_queue_s/base", "–"),  # what it is held against has none
+    ],
+)
+def test_columns_by_hand(runs, column, told):
+    """Means of 2 and 300, held against 1 and 3 of the same seeds."""
+    table = pairs(runs).arranged(BASE, columns=(column,))
+    assert table.rows[0] == ("a", told)
+    assert table.title == "a title"
+
+
+def test_the_ratio_of_means_and_a_floor(runs):
+    """(2 + 300) / (1 + 3) = 75.5; with all below 50 counted as 50: sqrt(1 x 6) = 2.449."""
+    of_means = Ratio(to={"policy": "b"}, mean="of means")
+    assert pairs(runs).arranged(of_means, columns=("mean_jct_s/base",)).rows[0][1] == "75.500"
+    columns = ("mean_jct_s/base", "mean_jct_s/lost")
+    for lost_above, lost in ((5.9, "1"), (6.1, "0")):
+        floor = Ratio(to={"policy": "b"}, floor=50.0, lost_above=lost_above)
+        first, second = runs.arranged(floor, columns=columns).rows
+        assert (first, second) == (("a", "2.449", lost), ("b", "1.000", "0"))
+
+
+def test_an_interval_needs_two_seeds(runs):
+    """Half of the other on every seed has no width; one seed has no interval."""
+    table = pairs(runs, (1.0, 5.0), (2.0, 10.0)).arranged(BASE, columns=("mean_jct_s/interval",))
+    assert table.rows[0][1] == "0.500 [0.500, 0.500]"
+    alone = Runs(runs.expanded.out)
+    alone.add("a", mean_jct_s=1.0).add("b", mean_jct_s=2.0)
+    assert alone.arranged(BASE, columns=("mean_jct_s/interval",)).rows[0][1] == "0.500"
+
+
+def test_runs_are_held_against_that_which_differs_in_the_base_alone(runs):
+    """Another instance is another base; what runs once is the base of all seeds."""
+    for instance, base in (("x", 10.0), ("y", 1000.0)):
+        runs.add("b", 7, instance=instance, mean_jct_s=base)
+        for seed in (0, 1):
+            runs.add("a", seed, instance=instance, mean_jct_s=2 * base)
+    rows = runs.arranged(BASE, rows=("instance", "policy"), columns=("mean_jct_s/base",)).rows
+    assert [row[2] for row in rows if row[1] == "a"] == ["2.000", "2.000"]
+
+
+def test_a_seed_that_the_base_lacks_is_held_against_nothing(runs):
+    """Of seeds 0 to 2 the base has two: the ratio is that of these pairs."""
+    pairs(runs).add("a", 2, mean_jct_s=1e9)
+    assert runs.arranged(BASE, columns=("mean_jct_s/base",)).rows[0] == ("a", "14.142")
+
+
+def test_values_across_and_what_failed_there(runs):
+    """Columns for the values of an axis: the first cell, others in brackets, and the failure."""
+    for cost, jct_s in (("0", 5.0), ("60", 7.0)):
+        runs.add("a", at={"restart_s": cost}, mean_jct_s=jct_s, restarts=2)
+    runs.add("b", at={"restart_s": "0"}, mean_jct_s=6.0, restarts=1)
+    runs.add("b", at={"restart_s": "60"}, status=Status.TIME)
+    table = runs.arranged(across="restart_s", cells=("mean_jct_s", "restarts"), columns=("jobs",))
+    assert table.header == ("policy", "restart_s 0", "restart_s 60", "jobs")
+    assert table.rows[0] == ("a", "5 (2)", "7 (2)", "10")
+    assert table.rows[1] == ("b (1 of 2 TIME)", "6 (1)", "– (–, 1 of 1 TIME)", "10")
+    assert "by restart_s: mean JCT (s), restarts" in table.notes
+
+
+def test_the_best_is_that_of_policies_side_by_side(runs):
+    """Rows that differ in another axis are no rivals."""
+    for instance, jct_s in (("x", 1.0), ("y", 100.0)):
+        runs.add("a", instance=instance, mean_jct_s=jct_s)
+        runs.add("b", instance=instance, mean_jct_s=jct_s + 1)
+    rows = runs.arranged(rows=("instance", "policy"), columns=("mean_jct_s",)).rows
+    assert [isinstance(row[2], Best) for row in rows] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "table", "said"),
+    [
+        (None, {"rows": ("joy",)}, 'table.rows: found "joy"; expected one of instance, knowledge'),
+        (None, {"across": "joy", "cells": ("jobs",)}, 'table.across: found "joy"'),
+        (None, {"across": "policy"}, "table: found one of across and cells; expected both"),
+        (None, {"columns": ("joy",)}, 'table.columns: found "joy"; expected METRIC or METRIC/KIND'),
+        (None, {"columns": ("jobs/base",)}, r"expected a table \[ratio\]"),
+        (
+            BASE,
+            {"columns": ("jobs/joy",)},
+            "KIND one of base, interval, lost, range, spread, worst",
+        ),
+        (Ratio(to={"policy": "c"}), {}, 'ratio.to.policy: found "c"; expected one of a, b'),
+        (Ratio(to={"joy": 1}), {}, 'ratio.to.joy: found "1"; expected an axis: one of instance'),
+    ],
+)
+def test_what_there_is_not_is_refused_before_anything_runs(runs, ratio, table, said):
+    """An axis, a value or a metric that no run has."""
+    pairs(runs)
+    with pytest.raises(InputError, match=said):
+        runs.arranged(ratio, **table)
+
+
+def test_a_point_for_each_row(runs, tmp_path):
+    """The figure of two columns, its numbers beside it."""
+    suite = Suite(ratio=BASE, table=TableSpec(), figure=("jobs", "mean_jct_s/base"))
+    arranged, axes = arrange(suite, pairs(runs).expanded)
+    draw(arranged, axes, runs.results, tmp_path / "points")
+    assert (tmp_path / "points.png").stat().st_size > 5_000
+    lines = (tmp_path / "points.csv").read_text().splitlines()
+    assert lines[0] == "policy,jobs,mean JCT / b"
+    assert lines[1].startswith("a,10.0,14.14")
+
+
+def test_rows_for_programs(runs):
+    """Axes, means, and what is shown of ratios."""
+    suite = Suite(ratio=BASE, table=TableSpec(columns=("mean_jct_s/worst",)))
+    first, _ = arrange(suite, pairs(runs).expanded)[0].fields(runs.results)
+    assert (first["policy"], first["runs"], first["mean_jct_s"]) == ("a", 2, 151.0)
+    assert first["mean_jct_s/worst"] == 100.0
+
+
+def test_every_figure_of_a_run_can_be_shown():
+    """A number that a run's line has is a column that a suite may ask for."""
+    search = generate.sweep(4, 2, 0, generate.Trials(reports=4))
+    breaks = generate.broken(
+        generate.horizon(6, 16, "tight", 0), generate.Breakage(node_failures=5.0), 0
+    )
+    for instance, policy in ((search, "asha"), (breaks, "prices")):
+        found = measure(instance, run(instance, policy), wall_s=1.0).metrics
+        numbers = {k for k, v in found.items() if isinstance(v, int | float)}
+        assert numbers - METRICS.keys() == {"seed"}
+
+
+def test_a_narrow_terminal_gets_a_column_for_each_row():
+    """Rows become columns, and what stands out stays so."""
+    table = Table("t", ("policy", "x", "y"), (("a", Best("1"), "2"), ("b", "3", "4")))
+    turned = table.transposed()
+    assert turned.header == ("", "a", "b")
+    assert turned.rows == (("x", "1", "3"), ("y", "2", "4"))
+    assert isinstance(turned.rows[0][1], Best)
+    assert table.width() == len("policy") + 1 + 1 + 2 * 3
+
+
+def test_numbers_are_written_in_suitable_units():
+    """Large and small numbers stay readable."""
+    assert seconds(18497.01) == "18,497"
+    assert seconds(3.14159) == "3.142"
+    assert milliseconds(0.00123) == "1.23"
+    assert milliseconds(12.5) == "12,500"
+    assert joules(9.38e8) == "938 MJ"
+    assert joules(1.234e9) == "1.234 GJ"
+    assert joules(0.0) == "–"

@@ -1,0 +1,140 @@
+"""Suites by the command line: what runs, what options replace, and going on after a kill."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ronda.bench.suites import Suite, read
+
+SUITE = """
+about = "Costs of restarts."
+instances = ["two-nodes.json", { make = "sweep", trials = 2, gpus = 2 }]
+policies = ["fifo", "srtf"]
+seeds = "0-1"
+figure = ["mean_jct_s", "jobs"]
+
+[change]
+restart_s = [0, 30]
+
+[ratio]
+to = { policy = "fifo" }
+
+[table]
+rows = ["instance", "policy"]
+across = "restart_s"
+cells = ["mean_jct_s", "mean_jct_s/base"]
+columns = ["violations"]
+"""
+
+
+@pytest.fixture
+def suite(folder):
+    """Write a suite."""
+    path = folder / "costs.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def test_a_suite_end_to_end(suite, folder, ronda, runs_here):
+    """(1 + 2 seeds of what is drawn) x 2 costs x 2 policies; its folder is called after it.
+
+    FIFO runs a and c from 0 and 10 s, b at 100: 400/3 s, whatever a restart costs.
+    """
+    done = ronda("compare", suite.name, "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (summary["runs"], summary["out"]) == ((1 + 2) * 2 * 2, "costs-out")
+    assert [(row["instance"], row["policy"]) for row in summary["rows"]] == [
+        ("two-nodes", "fifo"),
+        ("two-nodes", "srtf"),
+        ("sweep", "fifo"),
+        ("sweep", "srtf"),
+    ]
+    assert summary["rows"][0]["mean_jct_s"] == pytest.approx(400 / 3)
+    out = folder / "costs-out"
+    table = (out / "table.md").read_text()
+    assert table.startswith("### Costs of restarts.")
+    assert "| two-nodes | fifo | 133 (1.000) | 133 (1.000) | 0 |" in table
+    assert (out / "figures" / "points.png").stat().st_size > 5_000
+    assert len(list((out / "instances").iterdir())) == 2
+    assert len((out / "results.jsonl").read_text().splitlines()) == 12
+
+
+def test_options_replace_what_a_suite_says(suite, folder, ronda, runs_here):
+    """What it is held against runs as well, and what has run is not run again."""
+    words = ("compare", suite.name, "--policies", "sjf", "--seeds", "5", "--out", "here")
+    done = ronda(*words, "--no-figures", "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert {row["policy"] for row in summary["rows"]} == {"fifo", "sjf"}
+    lines = [json.loads(line) for line in (folder / "here" / "results.jsonl").open()]
+    assert {line["seed"] for line in lines} == {5}
+    assert {line["time_limit_s"] for line in lines} == {None}
+    assert not (folder / "here" / "figures").exists()
+    again = ronda(*words, "--no-figures")
+    assert "8 of 8 runs are in here already" in again.stderr
+
+
+def test_options_are_a_suite(folder, ronda, runs_here):
+    """The same runs by options and by a file have the same results."""
+    (folder / "s.toml").write_text(
+        'instances = ["two-nodes.json"]\npolicies = ["fifo", "genetic"]\nknowledge = ["oracle"]\n'
+        'seeds = "0-1"\ntime_limit_s = 10\n'
+    )
+    words = ("two-nodes.json", "--policies", "fifo,genetic", "--knowledge", "oracle")
+    assert ronda("compare", *words, "--seeds", "0-1", "--no-figures").exit_code == 0
+    done = ronda("compare", "s.toml", "--out", "compare-out", "--no-figures", "--json")
+    assert "3 of 3 runs are in compare-out already" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["instances"][0]["jobs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["costs.toml", "two-nodes.json"], "found 2 arguments; expected one suite"),
+        (["no.toml"], "no.toml: found no such file"),
+        (["costs.toml", "--policies", "joy"], "'joy'"),
+        (
+            ["bad.toml"],
+            'bad.toml: found unknown field "polices"; expected "policies"? of instances',
+        ),
+        (["costs.toml", "--seeds", "x"], "seeds: found 'x'"),
+    ],
+)
+def test_bad_suites_write_nothing(suite, folder, ronda, words, said):
+    """One line, exit code 2."""
+    (folder / "bad.toml").write_text("polices = []")
+    before = sorted(folder.iterdir())
+    done = ronda("compare", *words)
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_killed_suite_goes_on_to_the_same_results(folder, ronda, runs_here):
+    """Some ran in real processes before the kill, the rest afterwards; a line was cut in half."""
+    (folder / "s.toml").write_text(
+        'instances = [{ make = "sweep", trials = 3, like = { reports = 4 } }]\n'
+        'policies = ["fifo", "asha"]\nseeds = "0-1"\n[change]\nrestart_s = [0, 60]\n'
+        '[table]\nrows = ["policy", "restart_s"]\ncolumns = ["mean_jct_s", "preemptions"]\n'
+    )
+    results, words = folder / "s-out" / "results.jsonl", ("compare", "s.toml", "--no-figures")
+    command = [sys.executable, "-c", "from ronda.cli import main; main()", *words, "--jobs", "1"]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    while not results.exists() or results.read_bytes().count(b"\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    kept = results.read_bytes()
+    results.write_bytes(kept[: kept.rindex(b"\n")])
+    assert ronda(*words).exit_code == 0
+    assert ronda(*words, "--out", "fresh").exit_code == 0
+    assert results.read_bytes().startswith(kept[: kept.index(b"\n")])
+    tables = [(folder / out / "table.md").read_text() for out in ("s-out", "fresh")]
+    assert tables[0] == tables[1]
+    assert isinstance(read(folder / "s.toml"), Suite)
