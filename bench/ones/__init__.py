@@ -1,8 +1,8 @@
-"""What ONES claims, put to the test: studies, as ``python -m ronda.bench.study ones-claim``.
+"""Studies of ONES: ``python -m ronda.bench.study sruf``, ``calibration`` and ``learning-curves``.
 
-`claim` compares it with its baselines as its paper does, `sruf` its search for a schedule of least
-score with the optimum, `calibration` its prediction of progress with held-out `learning_curves`.
-The policy itself is in `ronda.solvers.ones`.
+`sruf` holds its search for a schedule of least score against the optimum, `calibration` its
+prediction of progress against held-out `learning_curves`. How it does against its baselines is the
+suite ``lab/suites/ones-claim.toml``; the policy itself is in `ronda.solvers.ones`.
 """
 
 __all__: list[str] = []

@@ -9,29 +9,14 @@ import click
 from ronda.bench.program import Listed, run_program
 
 STUDIES = {
-    "ones-claim": "ONES against its baselines, as its paper compares them.",
     "solvers": "HiGHS, SCIP, CBC, CP-SAT, prices and evolution on the same rounds.",
     "sruf": "Searches for a schedule of least SRUF score against the optimum.",
     "one-round": "Greedy rules against the exact optimum of one round with an energy budget.",
     "calibration": "How far predicted training progress can be trusted.",
     "learning-curves": "Makes the packaged learning curves from the public data.",
     "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
-    "joint-racks": "Choosing racks together with options against choosing them afterwards.",
-    "knowledge": "What mean JCT costs a scheduler that must learn sizes and speeds.",
-    "restarts": "How mean JCT and restarts follow what a restart costs.",
-    "starvation": "Whether long and wide jobs get their turn, and what that costs the mean.",
-    "faults": "What nodes and jobs that fail cost each policy.",
-    "joint-batches": "Choosing batches together with GPUs and clocks against taking the fastest.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
-    "cluster-mixed": "Sweeps among ordinary jobs: alone, fused by HFHT's rule, or decided jointly.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
-    "hermes": "Fast-converging trials first, against queues that do not look at losses.",
-    "hypersched": "A good trial by a deadline: HyperSched against ASHA.",
-    "sweeps": "Policies for searches on measured learning curves: regret, and time to the best.",
-    "fused-probes": "Searches whose new trials share GPUs until they fall behind, or do not.",
-    "probes": "Every policy on instances whose best schedule is known on paper.",
-    "sleep-queues": "Nodes asleep and wake-ups against what jobs wait for them.",
-    "qssf": "Queues of Philly and Venus: shortest service first, backfilling, prices.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
     "memory": "Whether memory stays flat while a policy decides on and on.",
@@ -40,20 +25,11 @@ STUDIES = {
 }
 """Name of each study and what it asks; its module has the name with underscores."""
 
-ELSEWHERE = {
-    name: f"ronda.bench.soak.{name}" for name in ("deadlines", "faults", "fuzz", "interrupts")
-} | {
-    "ones-claim": "ronda.bench.ones.claim",
+ELSEWHERE = {name: f"ronda.bench.soak.{name}" for name in ("deadlines", "fuzz", "interrupts")} | {
     "solvers": "ronda.bench.solvers.times",
     "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
-    "hermes": "ronda.bench.sweeps.hermes",
-    "hypersched": "ronda.bench.sweeps.hypersched",
-    "sweeps": "ronda.bench.sweeps.curves",
-    "fused-probes": "ronda.bench.sweeps.probes",
-    "cluster-mixed": "ronda.bench.fusion.cluster",
-    "sleep-queues": "ronda.bench.sleeping.queues",
     "calibration": "ronda.bench.ones.calibration",
     "learning-curves": "ronda.bench.ones.learning_curves",
 }

@@ -17,9 +17,7 @@ from ronda.bench.runs.provenance import host
 from ronda.bench.runs.results import read_records
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.storage import store
-from ronda.instances.instance import Instance
 from ronda.solvers.versions import versions
 
 
@@ -60,14 +58,6 @@ class Folder:
         """Print a table and keep it as ``table.md``."""
         store(self.path / "table.md", table.encode())
         click.echo(table, nl=False)
-
-
-def packaged(name: str) -> Instance:
-    """Load an instance of ``--instances``, by its packaged name or file; a round is refused."""
-    found = load(name)
-    if not isinstance(found, Instance):
-        raise InputError("--instances", f"{name}, a round", "an instance")
-    return found
 
 
 def study(
@@ -126,14 +116,9 @@ def words(flag: str, default: Sequence[str], meaning: str) -> click.Option:
     return _listed(flag, ",".join(default), parse, meaning)
 
 
-def texts(flag: str, default: str, meaning: str) -> click.Option:
-    """Return an option that takes any words: a tuple."""
-    return _listed(flag, default, lambda t: tuple(part.strip() for part in t.split(",")), meaning)
-
-
-def numbers(flag: str, default: str, meaning: str, *, zero: bool = False) -> click.Option:
-    """Return an option that takes numbers above 0, or `zero` as well: a tuple."""
-    kind: click.ParamType[float] = click.FloatRange(0.0) if zero else Above0()
+def numbers(flag: str, default: str, meaning: str) -> click.Option:
+    """Return an option that takes numbers above 0: a tuple."""
+    kind = Above0()
 
     def parse(text: str) -> tuple[float, ...]:
         return tuple(kind.convert(part, None, None) for part in text.split(","))
