@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from msgspec.structs import replace
 
 from ronda.instances.files import json as files
 
@@ -140,10 +139,14 @@ def test_without_docstrings_it_says_so(folder):
 
 def test_what_libraries_note_does_not_reach_the_user(folder):
     """NumPy's overflows, say; with -W they are shown."""
-    found = files.read(folder / "round.json")
-    heavy = tuple(replace(s, job=replace(s.job, weight=1e308)) for s in found.waiting)
-    files.write(replace(found, waiting=heavy), folder / "heavy.json")
-    words = ("solve", "heavy.json", "--policy", "prices")
+    (folder / "loud.py").write_text(
+        "import numpy as np, ronda\n"
+        "class Loud:\n"
+        "    def plan(self, round, **asked):\n"
+        "        np.array([1e308]) * 10\n"
+        "        return ronda.policy('fifo').plan(round, **asked)\n"
+    )
+    words = ("solve", "round.json", "--policy", "./loud.py:Loud")
     assert python(*words, stdout=subprocess.DEVNULL).stderr == ""
     shown = python(*words, options=("-W", "default"), stdout=subprocess.DEVNULL)
     assert "RuntimeWarning" in shown.stderr
