@@ -17,6 +17,13 @@ from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid, Tabular
 from ronda.instances.round import Round
 
+LEAST_SPEED = 0.01
+"""A job is not started where it has less than this share of its speed on the best nodes.
+
+A hundred times as long as elsewhere is worse than to wait: the restart with which it would leave
+for better nodes outweighs what it does until then.
+"""
+
 
 @dataclass(frozen=True)
 class PoolShape:
@@ -157,6 +164,18 @@ class Application:
         several = self.shape.nodes(gpus) > 1
         return several and self.measured(gpus, nodes, batch, clock)[0] > 0
 
+    def worth_starting(
+        self, gpus: int, nodes: int, racks: int, batch: float, clock: float = 1.0
+    ) -> bool:
+        """Return whether a job has a speed on so many nodes in so many racks that is worth a start.
+
+        The best nodes are the fewest that hold the GPUs, in one rack if any has as many.
+        """
+        few = 1 if gpus <= self.shape.rack_gpus else self.shape.pool.racks
+        best, _ = self.measured(gpus, self.shape.nodes(gpus), batch, clock, few)
+        speed, _ = self.measured(gpus, nodes, batch, clock, racks)
+        return speed > 0 and speed >= LEAST_SPEED * best
+
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
         """Return the work that a sample is in a batch."""
         base = self.profile.base_batch
@@ -183,10 +202,13 @@ class Application:
             Gradient noise scale of the job now; None: every sample counts fully.
         span
             How far the nodes may be apart. Several in the cluster are promised no more than they
-            give in several racks, if those of the pool are. None: as far as they need to be.
+            give in several racks, if those of the pool are. None: as far as they need to be, but
+            in one rack if it is not worth to start in several.
         """
         nodes = self.shape.nodes(gpus)
-        span = span or ("node" if nodes == 1 else "cluster")
+        if span is None:
+            far = self.worth_starting(gpus, nodes, self.shape.pool.racks, batch, clock)
+            span = "node" if nodes == 1 else "cluster" if far else "rack"
         racks = self.shape.pool.racks if span == "cluster" else 1
         speed, power_w = self.measured(gpus, nodes, batch, clock, racks)
         rate = speed * self.worth(noise, batch)
@@ -202,16 +224,17 @@ class Application:
             power_w=power_w,
         )
 
-    def spread(self, option: Option, nodes: int) -> Option | None:
-        """Return an option as it runs on a number of nodes; None without a speed there.
+    def spread(self, option: Option, nodes: int, racks: int) -> Option | None:
+        """Return an option as it runs on so many nodes and racks; None without a speed there.
 
-        Its rate remains what it promises on the fewest nodes.
+        Its rate remains what it promises.
         """
-        if nodes <= self.shape.nodes(option.gpus):
+        in_one = option.span == "rack" and racks == 1
+        if nodes <= self.shape.nodes(option.gpus) and (in_one or option.span != "rack"):
             return option
-        if not self.measured(option.gpus, nodes, option.batch, option.clock)[0] > 0:
+        if not self.measured(option.gpus, nodes, option.batch, option.clock, racks)[0] > 0:
             return None
-        return replace(option, span="cluster")
+        return replace(option, span="rack" if in_one else "cluster")
 
     def rate_on(self, allocation: Allocation, racks: int, noise: NoiseScale | None) -> float:
         """Return the rate on the nodes of an allocation, which are in `racks` racks."""

@@ -14,7 +14,7 @@ import numpy as np
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models import rated
 from ronda.formulations.models.power import measured_speeds_and_watts, speed_and_watts
-from ronda.formulations.options.application import Application, PoolShape
+from ronda.formulations.options.application import LEAST_SPEED, Application, PoolShape
 from ronda.formulations.options.table import (
     BATCH,
     CLOCK,
@@ -154,6 +154,9 @@ def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats
     else:
         each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
         speed, watts = np.array([s for s, _ in each]), np.array([w for _, w in each])
+        near = np.flatnonzero(ways.span == RACK)  # each is followed by its like in several racks
+        far = near + np.searchsorted(ways.level, 1)
+        speed[:, far] *= speed[:, far] >= LEAST_SPEED * speed[:, near]
     for r in np.flatnonzero(_spread(shape, ways.gpus)).tolist():
         way = int(ways.gpus[r]), float(ways.batch[r]), float(ways.clock[r])
         speed[:, r] *= [of.has_nodes(*way) for of in members]

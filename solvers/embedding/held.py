@@ -63,14 +63,14 @@ def held(
     if of is None:
         return None
     gpus = sum(n for _, n in placement)
+    racks = topology.racks_of(node for node, _ in placement)
     batches = (of.batch(job), *sorted(profile.batches)) if batch is None else (batch,)
     options = (of.option(gpus, each, None, clock=clock) for each in batches)
     option = next((each for each in options if each is not None), None)
-    spread = None if option is None else of.spread(option, len(placement))
+    spread = None if option is None else of.spread(option, len(placement), racks)
     if spread is None:
         return None
     allocation = Allocation(option=spread, placement=placement)
-    racks = topology.racks_of(node for node, _ in placement)
     rate = of.rate_on(allocation, racks, None)
     return Allocation(option=replace(spread, rate=rate), placement=placement) if rate else None
 

@@ -254,9 +254,11 @@ class _Promises:
                 each_w = extra_gpu_w(room.round, option) * min(option.gpus, future.whole)
                 least = np.where(supply.open_nodes(start_s, lasts_s, each_w, names), least, 0)
             pieces = _consolidated(least, option.gpus, future.whole)
-            if pieces is None or spread_over(room.round, state, option, len(pieces)) is None:
+            if pieces is None:
                 continue
             placement = tuple((int(names[k]), gpus) for k, gpus in pieces)
+            if spread_over(room.round, state, option, placement) is None:
+                continue
             if supply is None or supply.bears(
                 start_s, lasts_s, supply.need(option, placement, start_s)
             ):

@@ -185,7 +185,7 @@ class GpuLadderClimb:
             placement = most_free(free, option.gpus)
             if placement is None:
                 continue
-            spread = spread_over(self.round, self.ladders[j].state, option, len(placement))
+            spread = spread_over(self.round, self.ladders[j].state, option, placement)
             if spread is not None:
                 free.take(placement)
                 return Allocation(option=spread, placement=placement)

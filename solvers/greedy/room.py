@@ -1,5 +1,6 @@
 """Room: free GPUs, watts and joules of a cluster while a policy fills it with jobs in order."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -245,7 +246,7 @@ class Room:
             placement = self._place(option) if on is None else self._place_on(option, on)
             if placement is None or not self._bears(state, option, placement):
                 continue
-            spread = spread_over(self.round, state, option, len(placement))
+            spread = spread_over(self.round, state, option, placement)
             if spread is None:
                 continue
             if teardown_s:
@@ -289,6 +290,30 @@ class Room:
         return free
 
     def _place_in(self, option: Option, free: FreeList) -> Placement | None:
+        """Return where an option goes, in one rack if it must be; None without room."""
+        if option.span == "rack":
+            return self._place_in_a_rack(option, free)
+        return self._place_among(option, free)
+
+    def _place_in_a_rack(self, option: Option, free: FreeList) -> Placement | None:
+        """Return where an option goes in the fullest rack that has room; None without one."""
+        rack_of: list[int] = self.round.cluster.topology.node_rack.tolist()
+        left = Counter[int]()
+        for node, gpus in zip(free.nodes, free.free, strict=True):
+            left[rack_of[node]] += gpus
+        for rack, gpus in sorted(left.items(), key=lambda item: item[1]):
+            if gpus < option.gpus:
+                continue
+            inside = free.copy()
+            inside.take(
+                (n, g) for n, g in zip(free.nodes, free.free, strict=True) if rack_of[n] != rack
+            )
+            placement = self._place_among(option, inside)
+            if placement is not None:
+                return placement
+        return None
+
+    def _place_among(self, option: Option, free: FreeList) -> Placement | None:
         """Return where an option goes, within the power caps of racks; None without room."""
         placement = self._order(free, option.gpus)
         if placement is None or self._racks is None:
@@ -331,10 +356,15 @@ class Room:
         return pieces
 
 
-def spread_over(round: Round, state: JobState, option: Option, nodes: int) -> Option | None:
-    """Return an option as it runs on some number of nodes; None if it has no speed there."""
+def spread_over(
+    round: Round, state: JobState, option: Option, placement: Placement
+) -> Option | None:
+    """Return an option as it runs at a placement; None if that is not worth a start."""
     of = application_of(round, state, option.pool)
-    return of.spread(option, nodes) if of is not None else None
+    nodes, racks = len(placement), round.cluster.topology.racks_of(node for node, _ in placement)
+    if of is None or not of.worth_starting(option.gpus, nodes, racks, option.batch, option.clock):
+        return None
+    return of.spread(option, nodes, racks)
 
 
 def draw_of(round: Round, *, sleeping: bool, until_end: bool) -> Draw:

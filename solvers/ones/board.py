@@ -60,10 +60,13 @@ class Ways:
         batch = None if scaled else self.of.batch(job)
         return _sizes(self.of, low, max(low, min(high, REQUESTS * job.gpus)), batch)
 
-    def option(self, gpus: int, nodes: int) -> Option | None:
-        """Return the option on a number of GPUs and nodes; None without a speed there."""
-        option = self.of.option(gpus, self.batch(gpus), self.state.noise)
-        return option and self.of.spread(option, nodes)
+    def option(self, gpus: int, nodes: int, racks: int) -> Option | None:
+        """Return the option on GPUs of so many nodes; None if that is not worth a start."""
+        batch = self.batch(gpus)
+        if not self.of.worth_starting(gpus, nodes, racks, batch):
+            return None
+        option = self.of.option(gpus, batch, self.state.noise)
+        return option and self.of.spread(option, nodes, racks)
 
 
 def _batch(batches: tuple[float, ...], wanted: float) -> float:
@@ -202,13 +205,13 @@ def remember(board: Board, genome: Ints) -> list[list[str]]:
     return list(found.values())
 
 
-def allocation(state: JobState, ways: Ways, placement: Placement) -> Allocation | None:
+def allocation(state: JobState, ways: Ways, placement: Placement, racks: int) -> Allocation | None:
     """Return what a job runs on at a placement: the very same object if it is there already.
 
-    None where the profile knows no speed on these nodes.
+    None where it is not worth a start on these nodes, which are in so many `racks`.
     """
     gpus = sum(count for _, count in placement)
     if held(state) == tuple(sorted(placement)):
         return state.allocation
-    option = ways.option(gpus, len(placement))
+    option = ways.option(gpus, len(placement), racks)
     return None if option is None else Allocation(option=option, placement=placement)

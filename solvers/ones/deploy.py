@@ -6,9 +6,14 @@ of a node are interchangeable: only another number of them on a node is a change
 power, which ONES itself does not know, are kept.
 """
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.ones.limits import halved
+from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
@@ -75,13 +80,13 @@ def affordable(
     """Return the (C,) genome to run, and what its jobs run on, beside `others`.
 
     If the genome's power is more than the round allows, what runs goes on and only such jobs start
-    of which there is power enough, in the genome's order. Jobs whose profile knows no speed on
-    their nodes are left out.
+    of which there is power enough, in the genome's order. Jobs that are not worth a start on their
+    nodes are left out.
     """
-    genome, wanted = _possible(board, genome)
+    genome, wanted = _possible(round, board, genome)
     if keeps_limits(round, others | wanted):
         return genome, wanted
-    kept, given = _possible(board, board.deployed)
+    kept, given = _possible(round, board, board.deployed)
     for j in dict.fromkeys(genome[genome != IDLE].tolist()):
         checkpoint()
         genes = genome == j
@@ -94,15 +99,47 @@ def affordable(
     return kept, given
 
 
-def _possible(board: Board, genome: Ints) -> tuple[Ints, Allocations]:
-    """Return a genome's allocations, and the genome without jobs that cannot run there."""
+def _possible(round: Round, board: Board, genome: Ints) -> tuple[Ints, Allocations]:
+    """Return a genome's allocations, and the genome as it can run.
+
+    ONES lays jobs side by side, wherever nodes and racks end: a job that is not worth a start there
+    goes to idle GPUs of one rack, or waits.
+    """
     found, left = {}, genome.copy()
+    again = dict[int, int]()
     for j, placement in board.placements(genome).items():
         checkpoint()
-        state = board.states[j]
-        given = allocation(state, board.ways[j], placement)
+        given = _on(round, board, j, placement)
         if given is None:
             left[left == j] = IDLE
+            again[j] = sum(count for _, count in placement)
         else:
-            found[state.job.id] = given
+            found[board.states[j].job.id] = given
+    for j, gpus in again.items():
+        checkpoint()
+        placements = _in_one_rack(round, board, left, gpus)
+        given = next(filter(None, (_on(round, board, j, placed) for placed in placements)), None)
+        if given is not None:
+            found[board.states[j].job.id] = given
+            for node, count in given.placement:
+                left[np.flatnonzero((board.node == node) & (left == IDLE))[:count]] = j
     return left, found
+
+
+def _on(round: Round, board: Board, j: int, placement: Placement) -> Allocation | None:
+    """Return what a job runs on at a placement; None where it is not worth a start."""
+    racks = round.cluster.topology.racks_of(node for node, _ in placement)
+    return allocation(board.states[j], board.ways[j], placement, racks)
+
+
+def _in_one_rack(round: Round, board: Board, genome: Ints, gpus: int) -> Iterator[Placement]:
+    """Yield where a genome has idle GPUs in each rack with enough, on as few nodes as possible."""
+    nodes, free = np.unique(board.node[genome == IDLE], return_counts=True)
+    rack = round.cluster.topology.node_rack[nodes]
+    for own in (np.flatnonzero(rack == each) for each in np.unique(rack)):
+        order = own[np.argsort(-free[own], kind="stable")]
+        upto = free[order].cumsum()
+        if len(upto) and upto[-1] >= gpus:
+            taken = np.minimum(free[order], np.maximum(gpus - (upto - free[order]), 0))
+            pairs = zip(nodes[order].tolist(), taken.tolist(), strict=True)
+            yield tuple(sorted((node, count) for node, count in pairs if count))

@@ -199,7 +199,7 @@ def _board(genome):
     states = [
         msgspec.structs.replace(
             state,
-            allocation=allocation(state, ways, running[j]) if j in running else None,
+            allocation=allocation(state, ways, running[j], 1) if j in running else None,
             started=j in running,
         )
         for j, (state, ways) in enumerate(zip(empty.states, empty.ways, strict=True))
