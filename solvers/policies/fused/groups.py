@@ -24,14 +24,20 @@ class Home:
 
     of: Application
     batch: float
+    clock: float = 1.0
     cuts: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     @cached_property
     def local_batch(self) -> float:
-        """The samples of a job's pass on its GPU, at full clock."""
+        """The samples of a job's pass on its GPU."""
         gpu_type = self.of.shape.pool.gpu_type
-        step = fastest_step(self.of.profile, gpu_type, 1, 1, self.batch)
+        step = fastest_step(self.of.profile, gpu_type, 1, 1, self.batch, self.clock)
         return self.batch / max(float(step.passes), 1.0)
+
+    def at(self, clock: float) -> "Home":
+        """Return the same at another clock, at which larger passes may be the fastest."""
+        other = home(self.of, self.batch, clock)
+        return self if other.local_batch == self.local_batch else other
 
     @cached_property
     def ways(self) -> tuple[tuple[Mode, float], ...]:
@@ -85,9 +91,9 @@ class Home:
 
 
 @lru_cache(maxsize=1024)
-def home(of: Application, batch: float) -> Home:
+def home(of: Application, batch: float, clock: float = 1.0) -> Home:
     """Return the home of jobs of a profile and batch in a pool, worked out once."""
-    return Home(of, batch)
+    return Home(of, batch, clock)
 
 
 @dataclass(frozen=True)

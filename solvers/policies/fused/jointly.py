@@ -20,7 +20,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.policies.fused.application import application, curve
+from ronda.solvers.policies.fused.application import Curve, Way, application
 from ronda.solvers.policies.fused.groups import Group, Home, groups, named
 from ronda.solvers.policies.fused.regroup import Cut, regroup
 
@@ -106,19 +106,26 @@ class _Class:
     @cached_property
     def profile(self) -> Profile:
         """The class as an application: its speed and watts on n GPUs, in each of its pools."""
-        curves = []
-        for pool, home in self.group.homes.items():
-            alone = home.alone(self.members[0])
-            if alone is not None:
-                rates = ((n, speed * alone.rate) for n, speed in self._speeds(pool))
-                curves.append(curve(home, rates))
+        curves = (self._curve(home) for home in self.group.homes.values())
         return application(self.group.key, tuple(curves))
 
-    def _speeds(self, pool: int) -> list[tuple[int, float]]:
+    def _curve(self, home: Home) -> Curve:
+        """Return how fast it is, and what it draws, at each clock of a pool."""
+        pool, ways = home.of.shape.pool, list[Way]()
+        known = dict[Home, list[tuple[int, float]]]()
+        for clock in pool.gpu_type.clocks:
+            alone, own = home.alone(self.members[0], clock), home.at(clock)
+            if alone is None:
+                continue
+            if own not in known:
+                known[own] = self._speeds(own)
+            ways += [Way(n, clock, x * alone.rate, n * alone.power_w) for n, x in known[own]]
+        return Curve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
+
+    def _speeds(self, home: Home) -> list[tuple[int, float]]:
         """Return the numbers of GPUs that are offered in a pool, and the speed over one alone."""
-        home = self.group.homes[pool]
-        arrays = self.arrays if pool == self.home.of.shape.index else []
-        kept = [list(members) for _, members in arrays]
+        arrays = self.arrays if home.of.shape.index == self.home.of.shape.index else []
+        kept = [list(members) for _, members in arrays if len(members) <= len(home.ways)]
         found = []
         for gpus in self._counts(home):
             cuts = self._cut(home, kept[:gpus], gpus)
@@ -195,7 +202,8 @@ class _Class:
 
     def told(self, given: Allocation, taken: set[str]) -> dict[str, Allocation]:
         """Return what its members hold if the class holds this."""
-        home, clock = self.group.homes[given.option.pool], given.option.clock
+        clock = given.option.clock
+        home = self.group.homes[given.option.pool].at(clock)
         slots = dict(given.placement)
         kept: list[Array] = []
         for held, members in self.arrays:

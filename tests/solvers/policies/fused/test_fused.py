@@ -12,10 +12,12 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.sharing import fastest_mode
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.check.answer import check
-from ronda.instances.cluster import GpuType
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
-from ronda.instances.job import Costs
+from ronda.instances.job import Costs, Estimate, Job, JobState
 from ronda.instances.outcome.metrics import job_figures, summarise
+from ronda.instances.profile import AffineTime, Memory, PowerCurve, Profile, Sharing, Tabular
+from ronda.instances.round import Round
 from ronda.solvers.horizon import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.jointly import Jointly
@@ -387,3 +389,58 @@ def test_two_arrays_never_have_one_name():
     plan = planned(replace(round, running=named), "prices+fused")
     assert {a.array for i, a in plan.allocations.items() if i in ("j2", "j3")} == {"j0"}
     assert len(plan.allocations) == 4
+
+
+@pytest.mark.parametrize("spec", ["prices+fused", "milp+fused"])
+@pytest.mark.parametrize(
+    ("memory_gib", "cap_w", "clock", "width", "rate"),
+    [
+        (16.0, 220.0, 0.5, 2, 16 / 9),  # 8 samples in 3 s, and 2/3 of that in an array of two
+        (10.0, 220.0, 0.5, 1, 8 / 3),  # two would need 13 GiB: 1 + 2 x (2 + 8/2)
+        (10.0, 300.0, 1.0, 2, 8 / 1.85 / 1.5),  # and need 9 GiB at full clock
+    ],
+)
+def test_an_array_has_the_passes_of_its_clock(spec, memory_gib, cap_w, clock, width, rate):
+    """At full clock two passes are fastest, at half of it one, which needs more memory.
+
+    Two passes of 4 samples take 2 x 0.9 + 0.05 s, one of 8 takes 1 + 1 s; at half the clock 3.65
+    and 3 s. A GPU draws 50 W idle, 120 or 200 W busy, and the host 100 W.
+    """
+    model = Tabular(
+        gpus=(1, 1),
+        nodes=(1, 1),
+        local_batch=(4.0, 8.0),
+        step_s=(0.95, 2.0),
+        sync_s=(0.05, 1.0),
+        phi=1.0,
+    )
+    sharing = (
+        Sharing(mode="exclusive", time=AffineTime(alpha_s=1.0, beta_s=0.0)),
+        Sharing(mode="fused", time=AffineTime(alpha_s=0.5, beta_s=0.5)),
+    )
+    profile = Profile(
+        name="net",
+        throughput={"A": model},
+        power={"A": PowerCurve(a_w=40.0, b_w=160.0)},
+        base_batch=8.0,
+        memory=Memory(base_gib=1.0, model_gib=2.0, sample_gib=0.5),
+        sharing={"A": sharing},
+    )
+    gpu = GpuType(name="A", memory_gib=memory_gib, idle_w=50.0, clocks=(0.5, 1.0))
+    jobs = [
+        Job(id=i, submit_s=0.0, profile="net", fusible="c", estimate=Estimate(work=9e3))
+        for i in ("a", "b")
+    ]
+    round_ = Round(
+        now_s=10.0,
+        cluster=uniform_cluster(gpu, 1, 1, host_idle_w=100.0),
+        profiles={"net": profile},
+        waiting=tuple(JobState(job=job, since_s=0.0) for job in jobs),
+        power_cap_w=cap_w,
+    )
+    plan = planned(round_, spec)
+    options = [held.option for held in plan.allocations.values()]
+    assert len(options) == width
+    for option in options:
+        assert (option.clock, option.width) == (clock, width)
+        assert option.rate == pytest.approx(rate)
