@@ -30,7 +30,7 @@ def by_name(key: Key) -> str:
     return re.sub(r"[-_.](\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
 
 
-class Told(NamedTuple):
+class HostJob(NamedTuple):
     """What a host says of a live job.
 
     `low` and `high` are its limits of GPUs, `speedups` its functions by GPU type (None: nothing is
@@ -108,7 +108,7 @@ class Believing:
     def decide(
         self,
         now_s: float,
-        jobs: Mapping[str, Told],
+        jobs: Mapping[str, HostJob],
         cluster: Cluster,
         node_names: Sequence[str],
         deadline_s: float | None,
@@ -125,14 +125,14 @@ class Believing:
         self._note(jobs, known)
         return changes
 
-    def _read(self, job: Told) -> dict[str, Goodput]:
+    def _read(self, job: HostJob) -> dict[str, Goodput]:
         if not self.beliefs:
             return {}
         found = {kind: goodput_of(speedup) for kind, speedup in job.speedups.items()}
         return {kind: each for kind, each in found.items() if each is not None}
 
     def _tell(
-        self, now_s: float, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]
+        self, now_s: float, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]
     ) -> None:
         """Tell what has happened since the last decision."""
         host = self.host
@@ -170,7 +170,7 @@ class Believing:
         )
 
     def _since(
-        self, name: str, now_s: float, job: Told, known: Mapping[str, Goodput]
+        self, name: str, now_s: float, job: HostJob, known: Mapping[str, Goodput]
     ) -> StepTime | None:
         """Count what a job has done since it was seen last; return a step, if one was measured."""
         ran, kind = self._ran.get(name), self._kind(job)
@@ -189,7 +189,7 @@ class Believing:
         local = ran.local_batch or first_batch(now.base, now.low, now.high, gpus)
         return now.step(nodes, gpus, local)
 
-    def _note(self, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]) -> None:
+    def _note(self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]) -> None:
         """Remember how jobs run from now on."""
         ran, pools = dict[str, Ran](), self.cluster.topology.pools
         for name, given in self.host.running.items():
@@ -208,7 +208,7 @@ class Believing:
             ran[name] = Ran(placement, resume_s, *tuned)
         self._ran = ran
 
-    def _kind(self, job: Told) -> str:
+    def _kind(self, job: HostJob) -> str:
         """Return the GPU type that a job runs on, "" if it does not."""
         if not job.nodes:
             return ""
@@ -216,7 +216,7 @@ class Believing:
         return topology.pools[int(topology.node_pool[job.nodes[0]])].gpu_type.name
 
     def _new_profiles(
-        self, jobs: Mapping[str, Told], known: Mapping[str, dict[str, Goodput]]
+        self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]
     ) -> dict[str, Any]:
         """Return the models of applications of which more is known now than before."""
         for name, each in known.items():
@@ -244,7 +244,7 @@ class Believing:
         return found
 
     def _strange(
-        self, jobs: Mapping[str, Told], profiles: Mapping[str, Profile]
+        self, jobs: Mapping[str, HostJob], profiles: Mapping[str, Profile]
     ) -> dict[str, None]:
         """Return the jobs that run in a way that the models of now do not know."""
         found, pools = dict[str, None](), self.cluster.topology.pools
@@ -256,19 +256,19 @@ class Believing:
                     found[name] = None
         return found
 
-    def _widen(self, jobs: Mapping[str, Told]) -> None:
+    def _widen(self, jobs: Mapping[str, HostJob]) -> None:
         """Let an application have as many GPUs as the host lets any of its jobs have."""
         for job in jobs.values():
             self._most[job.application] = max(job.high, self._most.get(job.application, 0))
 
-    def _may_share(self, job: Told) -> bool:
+    def _may_share(self, job: HostJob) -> bool:
         """Tell whether a job can have the model of its application, on what it holds, too.
 
         One that may not be stopped has its own rates, of just what it runs on.
         """
         return job.preemptible and job.application in self._batches and self._is_known(job)
 
-    def _is_known(self, job: Told) -> bool:
+    def _is_known(self, job: HostJob) -> bool:
         """Tell whether what a job holds is a way to run in the model of its application."""
         way = len(job.nodes), len(set(job.nodes))
         return not job.nodes or self._knows(job.application, self._kind(job), way)
@@ -278,19 +278,19 @@ class Believing:
         model = self._models[application].throughput.get(kind)
         return isinstance(model, Tabular) and way in zip(model.gpus, model.nodes, strict=True)
 
-    def _where(self, name: str, job: Told) -> Sequence[int] | None:
+    def _where(self, name: str, job: HostJob) -> Sequence[int] | None:
         """Return the nodes of a job's GPUs; None where its model does not know that."""
         return (
             job.nodes if job.nodes and (name not in self._shares or self._is_known(job)) else None
         )
 
-    def _limits(self, job: Told) -> dict[str, Any]:
+    def _limits(self, job: HostJob) -> dict[str, Any]:
         """Return the limits of a job that shares the model of its application."""
         held = len(job.nodes)
         low, most = min(job.low, held or job.low), max(job.low, self._most[job.application], held)
         return {"gpus": low, "min_gpus": low, "max_gpus": most}
 
-    def _row(self, name: str, job: Told) -> dict[str, Any]:
+    def _row(self, name: str, job: HostJob) -> dict[str, Any]:
         """Return a new job."""
         row = {"id": name, "submit_s": job.submit_s, "application": job.application}
         row |= {"preemptible": job.preemptible}
@@ -303,7 +303,7 @@ class Believing:
         row |= {"gpus": min(job.low, held), "application": f"{job.application}, by speed-up"}
         return row | {"rates": self._rates(job)}
 
-    def _joins(self, jobs: Mapping[str, Told]) -> list[dict[str, Any]]:
+    def _joins(self, jobs: Mapping[str, HostJob]) -> list[dict[str, Any]]:
         """Return what changes of live jobs: models that they share now, and wider limits."""
         rows, lives = [], {name: jobs[name] for name in self.host.jobs if name in jobs}
         for name, job in lives.items():
@@ -320,7 +320,7 @@ class Believing:
             rows.append(row)
         return rows
 
-    def _rates(self, job: Told) -> dict[str, Any] | None:
+    def _rates(self, job: HostJob) -> dict[str, Any] | None:
         """Return the rates of a job's own functions; None where nothing is known."""
         found = {}
         topology = self.cluster.topology

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ronda.instances.job import Costs
-from ronda.solvers.adapters.believing import ApplicationOf, Believing, Told, by_name
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name
 from ronda.solvers.adapters.machines import (
     best_nodes,
     cluster_of,
@@ -131,7 +131,7 @@ class Pollux:
             if low <= high:
                 since_s = now_s - max(0.0, float(getattr(job, "age", 0.0)))
                 firm = not job.preemptible
-                told[name] = Told(
+                told[name] = HostJob(
                     application=self.application(key),
                     submit_s=max(0.0, since_s),
                     low=low,

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ronda.instances.job import Costs
-from ronda.solvers.adapters.believing import ApplicationOf, Believing, Told, by_name
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name
 from ronda.solvers.adapters.goodput import goodput_of
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.contract import Policy
@@ -115,10 +115,10 @@ class Sia:
             found[ids[name]] = layout[given.placement[0][0]][0], on
         return found
 
-    def _told(self, job: Any, application: str, held: Sequence[int]) -> Told:
+    def _told(self, job: Any, application: str, held: Sequence[int]) -> HostJob:
         """Return a job as a façade is told of it."""
         age_s = float(getattr(job, "age", 0.0))
-        return Told(
+        return HostJob(
             application=application,
             submit_s=max(0.0, self._now_s - age_s),
             low=max(1, min(_each(job.min_replicas))),
