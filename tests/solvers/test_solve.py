@@ -38,7 +38,7 @@ def test_what_is_no_limit_is_refused(limit, found):
     with pytest.raises(ronda.InputError, match=f"time limit: found {found}"):
         ronda.solve(ROUND, "fifo", deadline=limit)
     host = ronda.Embedded("fifo", ROUND.cluster)
-    with pytest.raises(ronda.InputError, match="(deadline_s|time limit): found .*; expected"):
+    with pytest.raises(ronda.InputError, match=r"(deadline_s|time limit): found .*; expected"):
         host.decide(limit)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ronda.instances.profile import Profile, Rated
 
 
-class Way(NamedTuple):
+class ClassWay(NamedTuple):
     """A class on some GPUs at a clock: its work per second, and watts of all of them.
 
     At another clock other passes may be the fastest, so no formula has what its members have.
@@ -24,7 +24,7 @@ class Curve(NamedTuple):
     gpu_type: str
     node_gpus: int
     nodes: int
-    ways: tuple[Way, ...]
+    ways: tuple[ClassWay, ...]
 
 
 @lru_cache(maxsize=512)

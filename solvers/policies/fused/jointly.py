@@ -20,7 +20,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.policies.fused.application import Curve, Way, application
+from ronda.solvers.policies.fused.application import ClassWay, Curve, application
 from ronda.solvers.policies.fused.groups import Group, Home, groups, named
 from ronda.solvers.policies.fused.regroup import Cut, regroup
 
@@ -111,7 +111,7 @@ class _Class:
 
     def _curve(self, home: Home) -> Curve:
         """Return how fast it is, and what it draws, at each clock of a pool."""
-        pool, ways = home.of.shape.pool, list[Way]()
+        pool, ways = home.of.shape.pool, list[ClassWay]()
         known = dict[Home, list[tuple[int, float]]]()
         for clock in pool.gpu_type.clocks:
             alone, own = home.alone(self.members[0], clock), home.at(clock)
@@ -119,7 +119,7 @@ class _Class:
                 continue
             if own not in known:
                 known[own] = self._speeds(own)
-            ways += [Way(n, clock, x * alone.rate, n * alone.power_w) for n, x in known[own]]
+            ways += [ClassWay(n, clock, x * alone.rate, n * alone.power_w) for n, x in known[own]]
         return Curve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
 
     def _speeds(self, home: Home) -> list[tuple[int, float]]:
