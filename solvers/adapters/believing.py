@@ -7,7 +7,7 @@ the job has done since it was seen last. Jobs of one application share all that.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,13 +112,15 @@ class Believing:
         cluster: Cluster,
         node_names: Sequence[str],
         deadline_s: float | None,
+        unfit: Collection[str] = (),
     ) -> Changes:
-        """Tell of all live jobs, and decide."""
+        """Tell of all live jobs, and decide; those that nothing could hold are `unfit`."""
         if cluster != self.cluster:
             self.cluster = cluster
             self.host.update(cluster=cluster, node_names=node_names)
             self._models.clear()  # they say where jobs could run
         known = {name: self._read(job) for name, job in jobs.items()}
+        self.host.update(removed=[name for name in self.host.jobs if name in unfit])
         self._tell(now_s, jobs, known)
         changes = self.host.decide(deadline_s)
         self._known, self._now_s = known, now_s
@@ -153,10 +155,10 @@ class Believing:
                 if placement_of(jobs[name].nodes) != held.get(name, ())
             },
         )
-        for name in gone:
-            self._shares.discard(name)
-            self._done.pop(name, None)
-            self._limited.pop(name, None)
+        self._shares &= jobs.keys()
+        for kept in (self._done, self._limited):
+            for name in kept.keys() - jobs.keys():
+                del kept[name]
         self._widen(jobs)
         new = [name for name in jobs if name not in live]
         host.update(added=[self._row(name, jobs[name]) for name in new], changed=self._joins(jobs))

@@ -140,7 +140,8 @@ class Pollux:
                     nodes=held,
                     preemptible=not firm,
                 )
-        self._host.decide(now_s, told, cluster, names, self.deadline_s)
+        unfit = ids.keys() - told.keys()
+        self._host.decide(now_s, told, cluster, names, self.deadline_s, unfit)
         for name, given in self._host.host.running.items():
             places = [node for node, n in given.placement for _ in range(n)]
             decided[ids[name]] = [usable[node] for node in places]

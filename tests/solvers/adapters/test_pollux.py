@@ -94,6 +94,19 @@ def test_random_rounds_keep_jobs_that_may_not_be_stopped(seed):
                 assert sum(need[name] for need in here) <= machine.resources[name]
 
 
+def test_a_job_that_nothing_can_hold_any_more_is_not_complete():
+    """It needs eight replicas, four are left, and then eight again: no size was learnt."""
+    policy, wide, wants = Pollux(), {k: node() for k in range(2)}, {"min_replicas": 8}
+    held, _ = policy.optimize({"net-1": job(age=60, **wants)}, wide, {}, node())
+    assert len(held["net-1"]) == 8
+    policy.optimize({"net-1": job(age=300, **wants)}, wide, held, node())
+    late, few = {"net-1": job(age=600, **wants)}, {0: node()}
+    assert policy.optimize(late, few, {}, node())[0] == {"net-1": []}
+    assert policy._host.host.jobs == ()
+    assert not policy._host.host._beliefs._complete
+    assert len(policy.optimize(late, wide, {}, node())[0]["net-1"]) == 8
+
+
 def test_a_host_that_tests_for_its_own_class_is_content():
     """One that inherits from both is of either, and is set up as ours."""
 
