@@ -191,7 +191,7 @@ class CoreSearch:
             self.problem,
             self.dual.bound,
             losses,
-            target=self.search.gap * abs(self.dual.bound + self.offset),
+            target=self.search.gap * self._least_size(),
             cutoff=shortfall,
             nodes=2**31 - 1 if complete else CORE_NODES,
             seconds=min(self.search.deadline.left() - blind_s(most), 1e6),
@@ -221,6 +221,11 @@ class CoreSearch:
     def _shortfall(self) -> float:
         """Return by how much the answer so far is below what the prices prove."""
         return self.dual.bound - self.objective
+
+    def _least_size(self) -> float:
+        """Return what the gap is a share of at least: the bound will be no less than the answer."""
+        known = self.objective if np.isfinite(self.objective) else self.dual.bound
+        return min(abs(known + self.offset), abs(self.dual.bound + self.offset))
 
     def _certified(self) -> bool:
         bound, objective = self.bound + self.offset, self.objective + self.offset

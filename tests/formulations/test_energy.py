@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.watts import left_w, may_use_j, seconds_left, share
 from ronda.instances.cluster import GpuType, uniform_cluster
-from ronda.instances.job import Estimate, Job, JobState, Option
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.round import Round
 
 GPU = GpuType(name="GPU", memory_gib=16.0, idle_w=0.0)
@@ -47,6 +47,24 @@ def test_a_short_job_may_draw_what_is_banked():
     round_ = a_round(6000.0 - 500.0, banked_j=2500.0)
     most_w = (2500.0 + 50.0 * 10.0) / 10.0
     assert shares(round_, 10) == pytest.approx([5500.0 / 60.0 / most_w])
+
+
+def test_what_runs_for_longer_than_the_window_is_there_first():
+    """Of 2,000 J and 66.7 W a job of 20 W takes 20 W for the window, if it lasts that long.
+
+    By 10 s 2,667 J, less 200, may be used, by 60 s 6,000 J, less 1,200.
+    """
+    job = Job(id="a", submit_s=0, profile="p", estimate=Estimate(work=90.0))
+    option = Option(pool=0, gpus=1, batch=1.0, rate=1.0, power_w=20.0)
+    for work, held_w in ((90.0, 20.0), (59.0, 0.0)):
+        state = JobState(
+            job=replace(job, estimate=Estimate(work=work)),
+            since_s=0.0,
+            allocation=Allocation(option=option, placement=((0, 1),)),
+        )
+        round_ = replace(a_round(6000.0, banked_j=2000.0), running=(state,))
+        most_w = (2000.0 + 4000.0 / 6 - 10 * held_w) / 10
+        assert shares(round_, 10) == pytest.approx([(6000.0 / 60.0 - held_w) / most_w])
 
 
 def test_what_may_be_used_goes_on_after_the_window():

@@ -177,6 +177,24 @@ def test_power_that_a_capped_rack_refuses_goes_to_another():
     assert best(make_round([8, 8], racks=racks), [1.0, 2.0])[1] == [1]
 
 
+def test_what_no_rack_could_bear_alone_is_no_option():
+    """Racks of 600 W idle have 400 and 900 W left: 800 W fit the second, 1,200 W only both."""
+    racks = (Rack(name="r0", power_cap_w=1000.0), Rack(name="r1", power_cap_w=1500.0))
+    round_ = make_round([6, 4], racks=racks)
+    table = build_options(round_)
+    case = make_case(round_, table, np.ones(len(table)))
+    assert table.gpus[case.rows].tolist() == [4]
+    assert best(round_, [5.0, 1.0]) == (1.0, [1])
+
+
+def test_bounds_of_rack_power_leave_some_slack():
+    """Eight GPUs add 8 x 200 W at most: a choice that does is not cut off by the last bit."""
+    round_ = make_round([8], racks=(Rack(name="r0", power_cap_w=3000.0),))
+    table = build_options(round_)
+    (most_kw,) = make_case(round_, table, np.ones(len(table))).most_rack_kw.values()
+    assert 1.6 * (1 + 1e-7) < most_kw < 1.6 * (1 + 1e-5)
+
+
 def test_jobs_that_must_run_do_even_at_a_loss():
     """A job that may not be preempted runs whatever it is worth."""
     round_ = make_round([8, 8, 8], must=[(2, 0)])

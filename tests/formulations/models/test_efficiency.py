@@ -34,7 +34,7 @@ def test_scale_is_linear_inside_and_constant_outside():
 
 
 @pytest.mark.parametrize(
-    ("done", "first"), [(0.0, 10.0), (99.9, 10.0), (100.0, 1000.0), (1e9, 1000.0)]
+    ("done", "first"), [(0.0, 10.0), (99.99, 10.0), (100.0, 1000.0), (1e9, 1000.0)]
 )
 def test_noise_by_progress(done, first):
     """A stage begins where the last one ends; the last one lasts indefinitely."""

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.forms import density
-from ronda.formulations.objectives.outlook import horizon_s, loss_of_a_stop, outlook
+from ronda.formulations.objectives.outlook import (
+    horizon_s,
+    loss_of_a_stop,
+    loss_of_moves,
+    outlook,
+)
 from ronda.formulations.options.build import build
 from ronda.instances.job import Costs
 from valued_rounds import COSTS, job, rigid, run, snapshot, value_of
@@ -92,6 +97,28 @@ def test_a_stop_costs_the_restart_that_it_will_owe():
     table = build(nearly)
     lost = loss_of_a_stop(outlook(nearly, table, 600.0), np.ones(len(table)))
     assert lost.tolist() == [10.0]
+
+
+def test_a_stop_in_a_pause_owes_the_rest_of_it():
+    """With 30 s of its pause left it would restart with 60 + 30 s, of 600 s that it lasts."""
+    round = snapshot(run(job("a", 1200.0), 4, 2.0, since_s=30.0), costs=COSTS)
+    table = build(round)
+    lost = loss_of_a_stop(outlook(round, table, 600.0), np.ones(len(table)))
+    assert lost.tolist() == pytest.approx([0.15])
+
+
+@pytest.mark.parametrize("since_s", [0.0, 30.0])
+def test_a_move_in_a_pause_costs_what_it_adds(since_s):
+    """Elsewhere it pauses for 60 s more than it does anyhow, a tenth of 600 s.
+
+    Its option is worth 1 and what a stop loses: 60 s, and what is left of its pause, of 600 s.
+    """
+    round = snapshot(run(job("a", 1200.0), 4, 2.0, since_s=since_s), costs=COSTS)
+    table = build(round)
+    rows = np.flatnonzero(table.current)
+    worth = np.full(len(table), 1.0 + (60.0 + since_s) / 600.0)
+    assert loss_of_moves(round, table, worth, rows, {"a"}) == pytest.approx(0.1)
+    assert loss_of_moves(round, table, worth, rows, set()) == 0.0
 
 
 def test_snapshot_counts_the_restart_of_a_stopped_job_in_seconds():

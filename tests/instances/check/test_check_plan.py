@@ -358,6 +358,26 @@ def test_waking_nodes_draw_more_while_they_wake():
     assert check(still, PLAN) == []
 
 
+@pytest.mark.parametrize(("banked_j", "said"), [(900.0, []), (899.0, ["energy"])])
+def test_energy_is_counted_when_a_node_has_woken(banked_j, said):
+    """10 W awake and 100 W for the first 10 s: 1,100 J by then, where 20 W come in besides.
+
+    By the end of the window it has used 1,600 J of 2,099.
+    """
+    cluster = uniform_cluster(
+        GpuType(name="A", memory_gib=16), 1, 1, host_idle_w=10.0, wake_s=10.0, wake_w=100.0
+    )
+    round_ = Round(
+        cluster=cluster,
+        profiles={},
+        asleep=(0,),
+        window_s=60.0,
+        energy_j=banked_j + 20.0 * 60.0,
+        banked_j=banked_j,
+    )
+    assert [v.code for v in check(round_, Plan(asleep=()))] == said
+
+
 def test_a_job_is_charged_until_it_ends():
     """Node 0 runs 300 W more for 10 of 60 s: 3,000 J, where 2,999 J are too few.
 

@@ -80,12 +80,12 @@ def test_same_optimum_as_in_one_piece(first):
 
 def test_few_jobs_are_weighed_with_the_nodes(monkeypatch):
     """With or without branching the optimum is the same; the gap covers parts never searched."""
-    for seed in range(10):
+    for seed in (*range(10), 33):  # of the last one the optimum is in a part that is left
         problem = random_problem(seed)
         branched = solve_separable(problem, Search(gap=0.02))
         monkeypatch.setattr("ronda.solvers.prices.engine.FEW_JOBS", 100)
         whole = solve_separable(problem, Search(gap=1e-9))
         monkeypatch.undo()
         assert branched.objective <= whole.objective * (1 + 1e-9)
-        assert whole.objective <= branched.bound * (1 + 1e-9)
+        assert whole.objective <= branched.bound * (1 + 1e-8)  # numbers keep 30 bits
         assert branched.bound - branched.objective <= 0.02 * branched.bound * (1 + 1e-9)

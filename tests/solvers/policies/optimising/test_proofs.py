@@ -16,8 +16,8 @@ from ronda.instances.round import Round
 @pytest.mark.parametrize("policy", ["prices", "milp"])
 @pytest.mark.parametrize("weight", [1e-9, 1.0, 1e9])
 def test_where_nothing_can_run_the_gap_is_0(policy, objective, weight):
-    """A host of 100 W, an idle GPU of 50 W and 150 W more for a job are more than 200 W."""
-    gpu = GpuType(name="A", memory_gib=16.0, idle_w=50.0, clocks=(0.9, 1.0))
+    """A host of 100 W, an idle GPU of 50 W, and 70 or 150 W more for a job: more than 200 W."""
+    gpu = GpuType(name="A", memory_gib=16.0, idle_w=50.0, clocks=(0.5, 1.0))
     model, curve = Parametric(alpha_c_s=1.0, beta_c_s=0.0), PowerCurve(a_w=40.0, b_w=160.0)
     job = Job(id="a", submit_s=0.0, profile="net", weight=weight, estimate=Estimate(work=100.0))
     round_ = Round(
@@ -104,3 +104,12 @@ def test_a_search_proves_what_it_has_placed(policy, seed):
     """The best genome may be within the gap; what is placed, and moved for it, need not be."""
     plan = ronda.solve(limited_round(seed), policy)
     assert plan.status is not SolutionStatus.OPTIMAL or plan.gap <= 1e-4
+
+
+def test_moves_are_part_of_what_is_proven():
+    """The options alone are within the gap of the bound; less the moves for them they are not."""
+    plan = ronda.solve(limited_round(39), "evolve")
+    gross = plan.objective + plan.details["migration_loss"]
+    assert plan.bound - gross <= 1e-4 * plan.bound
+    assert plan.gap > 1e-2
+    assert plan.status is SolutionStatus.FEASIBLE
