@@ -28,7 +28,7 @@ from ronda.solvers.embedding.jobs import UNTOLD
 from ronda.solvers.embedding.live import Live, narrower, started, stopped
 from ronda.solvers.embedding.moved import moved
 from ronda.solvers.embedding.news import Reader
-from ronda.solvers.embedding.plain import amount, by_job, ids_of
+from ronda.solvers.embedding.plain import by_job, ids_of
 from ronda.solvers.embedding.rates import Ladder
 from ronda.solvers.embedding.records import FORMAT, Saved, Settings, Speeds, State
 from ronda.solvers.horizon.beliefs import Beliefs
@@ -225,8 +225,6 @@ class Embedded:
         keeps running and what fits beside it starts. The same state gives the same answer, unless
         the clock cut the search.
         """
-        if deadline_s is not None:
-            deadline_s = amount(deadline_s, "deadline_s", "seconds, 0 or more")
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
         self._mind_noise()
         with self._lock, _turn(deadline) as mine:
