@@ -14,6 +14,8 @@ MWH = 3.6e9
 
 _NONE = "–"
 
+SPREAD = "±: half of the 95 % confidence interval of the mean over seeds"
+
 
 def energy_unit(made: Report) -> tuple[float, str]:
     """Return the joules of the unit that suits the energies of a report, and its name."""
@@ -41,13 +43,15 @@ def _points(made: Report) -> Table:
             above = f"{p.mean_jct_s / bound_s - 1:.1%}" if bound_s else _NONE
             budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
             rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
+    several = any(len(p.runs) > 1 for curve in made.curves for p in curve.points)
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
     return Table(
         f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
         ("policy", "sizes", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
         tuple(rows),
-        tuple(
+        (SPREAD,) * several
+        + tuple(
             f"{curve.label} uses more energy at ×{', ×'.join(f'{f:g}' for f in curve.rises)} than "
             "at the next larger budget"
             for curve in made.curves

@@ -178,7 +178,11 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
     """
     affordable = _affordable(len(losses), search)
     if affordable < min(FEWEST, len(losses)):
-        return replace(best, stop=StopReason.TIME_LIMIT)
+        why = "no time for a MILP"
+        if _import_s(search):
+            why += ", as packages would be loaded first (ronda.warm_up does it before time counts)"
+        message = "; ".join(filter(None, (best.message, why)))
+        return replace(best, stop=StopReason.TIME_LIMIT, message=message)
     chosen = np.isin(case.rows, best.chosen)  # so that the incumbent is in it
     matter, left_out = _core(losses, affordable)
     dual = best.bound
@@ -190,12 +194,16 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
 
 def _affordable(options: int, search: Search) -> int:
     """Return how many of the options a MILP may have to be ready in time."""
-    left_s = search.deadline.left() - search.reserve_s
-    left_s -= IMPORT_S * ("pyomo.environ" not in sys.modules)
-    left_s -= IMPORT_S * (SOLVERS[search.solver].needs not in sys.modules)
+    left_s = search.deadline.left() - search.reserve_s - _import_s(search)
     linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2
     most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)
     return int(min(most, options))
+
+
+def _import_s(search: Search) -> float:
+    """Return the seconds that it takes to import what a MILP needs and is not there yet."""
+    needs = ("pyomo.environ", SOLVERS[search.solver].needs)
+    return IMPORT_S * sum(module not in sys.modules for module in needs)
 
 
 def _core(losses: Floats, size: int) -> tuple[Mask, float]:

@@ -141,7 +141,7 @@ def _read(
 def solve(
     model: Any,
     *,
-    deadline: Deadline | None = None,
+    deadline: Deadline | float | None = None,
     gap: float = 1e-4,
     seed: int = 0,
     reserve_s: float = 0.0,
@@ -155,13 +155,13 @@ def solve(
     Parameters
     ----------
     deadline
-        By when to return; None: no limit.
+        Seconds until the return, or a `Deadline` that has begun before; None: no limit.
     gap
         Relative gap between solution and bound at which to stop.
     reserve_s
         Seconds that must be left when HiGHS returns.
     """
-    until = deadline or Deadline()
+    until = Deadline.of(deadline)
     return solved(
         model, solve_form, Effort(deadline=until, gap=gap, seed=seed, reserve_s=reserve_s)
     )

@@ -15,7 +15,7 @@ from ronda.solvers.exact.form import Effort, LinearForm, linear_form
 from ronda.solvers.exact.highs import highs_of, solve_form
 
 
-def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]:
+def conflicts(model: Any, *, deadline: Deadline | float | None = None) -> list[Conflict]:
     """Return sets of named constraints that conflict; empty if the model has a solution.
 
     First the data are checked (allocation models only): what must run or be drawn in any case
@@ -24,7 +24,7 @@ def conflicts(model: Any, *, deadline: Deadline | None = None) -> list[Conflict]
     otherwise by leaving out constraints one by one. A set that the deadline cuts short is perhaps
     not yet irreducible, and says so. InputError if the model is not linear.
     """
-    deadline = deadline or Deadline()
+    deadline = Deadline.of(deadline)
     case = getattr(model, "case", None)
     if case is not None:
         found = shortages(case)

@@ -35,7 +35,7 @@ def solve(
     case: Case,
     objective: Objective,
     *,
-    deadline: Deadline | None = None,
+    deadline: Deadline | float | None = None,
     gap: float = 1e-4,
     seed: int = 0,
 ) -> Answer:

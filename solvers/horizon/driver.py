@@ -109,7 +109,7 @@ class Driver:
         if not (cadence.on_event or cadence.period_s):
             raise InputError("cadence", "neither events nor a period", "at least one of them")
         self.instance, self.policy, self.seed = instance, policy, seed
-        self.time_limit_s, self.cadence = time_limit_s, cadence
+        self.time_limit_s, self.cadence = Deadline(time_limit_s).limit_s, cadence
         self.predictor = predictor
         self.state = ClusterState(instance, knowledge, predictor)
         self.records: list[RoundRecord] = []

@@ -1,5 +1,9 @@
 """A MILP for which time is short: as many options as HiGHS can return with in time."""
 
+import sys
+
+import pyomo.environ
+
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
@@ -31,3 +35,14 @@ def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatc
     assert SECONDS_PER_OPTION * many + 2 * (many / CLIQUES) ** 2 <= 4.0
     assert reserve_s >= (many / CLIQUES) ** 2
     assert left_s > reserve_s
+
+
+def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch):
+    """Within 0.4 s Pyomo, which takes 0.5 s, cannot be loaded: the plan is that of the prices."""
+    assert pyomo.environ
+    monkeypatch.delitem(sys.modules, "pyomo.environ")
+    round_ = generate.round(40, None, "tight", 7)
+    table = build(round_)
+    choice = allocate(round_, table, values(round_, table), Search(gap=0, deadline=Deadline(0.4)))
+    assert choice.incumbents
+    assert "ronda.warm_up does it before time counts" in choice.message
