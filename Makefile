@@ -57,9 +57,9 @@ wheel-check: $(STAMP) ## build the wheel, install it in an empty environment and
 
 check: lint types contract wheel-check test ## all of the above
 
-compare: $(STAMP) ## compare four policies on three packaged instances (OUT=compare-out)
+compare: $(STAMP) ## compare six policies on three packaged instances (OUT=compare-out)
 	$(BIN)/ronda compare venus-vcvly pollux-1 philly-energy-small \
-		--policies fifo,srtf,milp,genetic --seeds 0 --out $(OUT)
+		--policies fifo,srtf,pollux-like,powerflow,milp,genetic --seeds 0 --out $(OUT)
 
 clean: ## remove what tools and runs leave behind
 	rm -rf build dist *.egg-info $(OUT) .coverage .coverage.* htmlcov
