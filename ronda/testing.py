@@ -174,6 +174,7 @@ def rounds() -> dict[str, Round]:
     tiny = map(generate.tiny_round, range(100))
     return {
         "asleep": all_asleep(),
+        "asleep and out": without(all_asleep(), {1: 8}),
         "asleep, capped": msgspec.structs.replace(all_asleep(), power_cap_w=2000.0),
         "balanced": generate.round(16, None, "balanced", 2),
         "loose": generate.round(12, None, "loose", 1),

@@ -395,10 +395,10 @@ def free_nodes(round: Round, *, wakes: bool) -> list[FreeList]:
     """Return the nodes of each pool, all free, but those that sleep now if no job `wakes` them."""
     free = [nodes.copy() for nodes in free_lists(round.cluster)]
     if not wakes:
-        topology = round.cluster.topology
-        for node in round.asleep:
-            gpus = int(topology.node_gpus[node])
-            free[int(topology.node_pool[node])].take(((node, gpus),))
+        for nodes in free:
+            nodes.take(
+                (n, nodes.size[nodes.position[n]]) for n in round.asleep if n in nodes.position
+            )
     return free
 
 

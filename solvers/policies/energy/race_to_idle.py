@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from ronda.formulations.clock import Deadline
+from ronda.formulations.sleeping.standby import unused
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
@@ -40,7 +43,5 @@ class RaceToIdle:
         """Start what fits, in order; what is not used sleeps."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, self.queue))
-        topology = round.cluster.topology
-        saves = topology.awake_w > topology.sleep_w
-        asleep = tuple(n for n in range(len(saves)) if n not in room.used and saves[n])
-        return Plan(policy=self.name, allocations=round.held | started, asleep=asleep)
+        plan = Plan(policy=self.name, allocations=round.held | started)
+        return replace(plan, asleep=unused(round, plan))

@@ -105,7 +105,7 @@ class WakeOrWait:
         topology = room.round.cluster.topology
         woken = set[int]()
         for pool, jobs in queue.by_pool(late).items():
-            sleepers = [n for n in room.round.asleep if int(topology.node_pool[n]) == pool]
+            sleepers = [n for n in _asleep(room.round) if int(topology.node_pool[n]) == pool]
             gpus = topology.pools[pool].gpus_per_node
             most = min(len(sleepers), sum(ceil(s.job.gpus / gpus) for s in jobs))
             best_s, best = inf, 0
@@ -131,7 +131,7 @@ class WakeOrWait:
         node_pool = round.cluster.topology.node_pool
         before = {} if initial is None else initial.details.get(MEMORY, {})
         step, awake, memory = int(round.now_s // STEP_S), [], {}
-        off = {*round.asleep} - {*woken}
+        off = {*_asleep(round)} - {*woken}
         for index, (busy, total, pool) in enumerate(used_by_pool(round, used)):
             table = _cost(self.history, total, self.price)
             least = busy + int(table[step % len(table)].argmin())
@@ -148,6 +148,11 @@ class WakeOrWait:
             memory[pool] = {"first": known["first"], "wants": kept}
         plan = replace(plan, details={MEMORY: memory})
         return with_awake(round, plan, awake)
+
+
+def _asleep(round: Round) -> list[int]:
+    """Return the nodes that sleep and are in service."""
+    return [node for node in round.asleep if round.cluster.topology.node_gpus[node] > 0]
 
 
 @lru_cache(maxsize=8)
