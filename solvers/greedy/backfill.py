@@ -90,9 +90,9 @@ class Future:
         return bool(self._empty[k] >= gpus // self.whole)
 
     def _last(self, start_s: float, lasts_s: float) -> int:
-        """Return the last stretch of time that a job reaches into."""
-        k = int(np.searchsorted(self.times_s, start_s + lasts_s, "left")) - 1
-        return max(k, 0)
+        """Return the last stretch of time that a job reaches into; it needs that of its start."""
+        last = int(np.searchsorted(self.times_s, start_s + lasts_s, "left")) - 1
+        return max(last, int(np.searchsorted(self.times_s, start_s, "right")) - 1, 0)
 
     def take(self, start_s: float, lasts_s: float, pieces: Sequence[tuple[int, int]]) -> None:
         """Use GPUs of some nodes for some time; the start is one of the times known."""

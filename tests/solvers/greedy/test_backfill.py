@@ -1,14 +1,17 @@
 """Backfilling: who passes a job that finds no room, and what the others are promised."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import ronda
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Partition, Rack
 from ronda.instances.faults import Faults, Outage
+from ronda.instances.round import Round
 from ronda.solvers.horizon.driver import run
 
 JOBS = [
@@ -227,3 +230,29 @@ def test_with_exact_sizes_nobody_starts_later_for_being_passed(make_instance, jo
     without = starts(run(instance, "fifo"))
     beside = starts(run(instance, "fifo(backfill=conservative)"))
     assert all(beside[job] <= without[job] + 1e-6 for job in without)
+
+
+@pytest.mark.parametrize("policy", ["fifo(backfill=easy)", "fifo(backfill=conservative)"])
+def test_a_job_far_shorter_than_the_runner_is_promised_its_start(policy):
+    """In doubles 1e10 + 1e-7 is 1e10: b needs room then, when a has ended; c passes it."""
+
+    def job(name, submit_s, gpus, work):
+        own = {"id": name, "submit_s": submit_s, "profile": "p", "gpus": gpus}
+        return {"job": own | {"estimate": {"work": work}}, "since_s": submit_s}
+
+    held = {"option": {"pool": 0, "gpus": 2}, "placement": [[0, 2]]}
+    nodes = {"name": "n", "count": 1, "gpus_per_node": 4, "gpu_type": "A"}
+    plain = {
+        "now_s": 200,
+        "cluster": {"gpu_types": [{"name": "A", "memory_gib": 16}], "node_groups": [nodes]},
+        "profiles": {"p": {"name": "p", "throughput": {"A": {"kind": "rigid"}}}},
+        "running": [job("a", 0, 2, 1e10) | {"started": True, "allocation": held}],
+        "waiting": [
+            job("b", 50, 4, 1e-7),
+            job("c", 60, 1, 50),
+        ],
+    }
+    round_ = msgspec.convert(plain, type=Round)
+    plan = ronda.solve(round_, policy)
+    assert plan.record.message == ""
+    assert plan.allocations.keys() == {"a", "c"}
