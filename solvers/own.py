@@ -124,6 +124,8 @@ _PLAN = "plan(self, round, *, deadline, seed, initial=None)"
 
 def adopted(given: object) -> Policy:
     """Return an object as a policy; it must be able to plan."""
+    if given is None:
+        raise InputError("policy", "None", "a policy, or its name")
     if isinstance(given, type):
         raise InputError("policy", f"the class {given.__name__}", f"an object: {given.__name__}()")
     if not isinstance(given, Policy):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ronda.instances.errors import InputError
+from ronda.instances.rules.diagnose import mismatch
 from ronda.solvers import own
 from ronda.solvers.contract import Capability, Policy
 
@@ -110,8 +111,10 @@ def converted(
     try:
         return msgspec.convert(given, type=cls, strict=False)
     except msgspec.ValidationError as error:
+        problem = mismatch(error, given, cls)
         signature = ", ".join(f"{key}={value}" for key, value in known.items())
-        raise InputError(f"--policy {spec}", str(error), f"{name}({signature})") from None
+        expected = f"{problem.expected}, as in {name}({signature})"
+        raise InputError(f"--policy {spec}, {problem.place}", problem.found, expected) from None
 
 
 def parse(spec: str) -> tuple[str, dict[str, Any]]:

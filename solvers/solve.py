@@ -2,8 +2,11 @@
 
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import Ledger
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.rules.problem import show
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
 from ronda.solvers.horizon.guard import answer
@@ -39,11 +42,19 @@ def solve(
         A plan to start the search from.
     """
     deadline = Deadline.of(deadline)
-    round = validate(round)
+    round = validate(_round(round))
     made = as_policy(policy)
     checked = deadline.sooner(_check_s(round, deadline))
     ledger = Ledger(round.cluster)
     return answer(made, round, ledger, deadline=checked, seed=seed, initial=initial)
+
+
+def _round(given: object) -> Round:
+    """Return what is a round; refuse anything else."""
+    if isinstance(given, Round):
+        return given
+    found = "an instance" if isinstance(given, Instance) else show(given)
+    raise InputError("round", found, "a round (ronda.read reads one; ronda.run drives an instance)")
 
 
 def _check_s(round: Round, deadline: Deadline) -> float:

@@ -88,7 +88,7 @@ def seconds(value: float) -> str:
     """Write seconds: whole from a hundred on, four significant digits below; NaN as a dash."""
     if isnan(value):
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:z.4g}"
 
 
 def hours(value: float) -> str:
@@ -98,7 +98,7 @@ def hours(value: float) -> str:
 
 def milliseconds(value: float) -> str:
     """Write seconds as milliseconds with three significant digits."""
-    return f"{value * 1e3:,.0f}" if value >= 0.1 else f"{value * 1e3:.3g}"
+    return f"{value * 1e3:,.0f}" if value >= 0.1 else f"{value * 1e3:z.3g}"
 
 
 def joules(value: float) -> str:
@@ -113,19 +113,19 @@ def joules(value: float) -> str:
 
 def percent(value: float) -> str:
     """Write a share as percent with one decimal."""
-    return f"{value * 100:,.1f}"
+    return f"{value * 100:z,.1f}"
 
 
 def fine_percent(value: float) -> str:
     """Write a small share as percent with two significant digits."""
-    return f"{value * 100:.2g}"
+    return f"{value * 100:z.2g}"
 
 
 def fine(value: float) -> str:
     """Write a number with three significant digits."""
-    return f"{value:.3g}"
+    return f"{value:z.3g}"
 
 
 def count(value: float) -> str:
     """Write a number of things, or the mean of some."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
+    return f"{value:z,.0f}" if value == round(value) else f"{value:z,.2f}"

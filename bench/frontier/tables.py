@@ -40,7 +40,7 @@ def _points(made: Report) -> Table:
             if len(p.runs) > 1:
                 jct += f" ± {seconds(p.mean_jct_half_s)}"
             bound_s = p.bound_mean_jct_s
-            above = f"{p.mean_jct_s / bound_s - 1:.1%}" if bound_s else _NONE
+            above = f"{p.mean_jct_s / bound_s - 1:z.1%}" if bound_s else _NONE
             budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
             rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
     several = any(len(p.runs) > 1 for curve in made.curves for p in curve.points)

@@ -3,6 +3,7 @@
 Only files that were refused come here, so nothing here has to be fast.
 """
 
+import dataclasses
 import difflib
 import json
 import math
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
+from ronda.instances.errors import printable, short
 from ronda.instances.rules.problem import Problem, show
 
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?(?P<path>\$.*)`)?", re.DOTALL)
@@ -95,20 +97,39 @@ def _broken(text: str, error: json.JSONDecodeError) -> Problem:
     return Problem(place, show(rest.splitlines()[0], 40), expected)
 
 
-def non_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+def non_finite(value: Any) -> Iterator[tuple[str, float]]:
     """Yield place and value of every NaN and infinity inside a structure."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            yield place, value
-        return
+    for place, _, leaf in _leaves(value):
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            yield place, leaf
+
+
+def foreign(value: Any) -> Iterator[Problem]:
+    """Yield a problem for every value inside a structure that no JSON text can hold."""
+    for place, owner, leaf in _leaves(value):
+        if type(leaf) not in PLAIN and not isinstance(leaf, Enum):
+            found, expected = f"an object of type {type(leaf).__qualname__}", "a plain Python value"
+            if hasattr(leaf, "tolist"):  # numpy's
+                found, expected = repr(leaf), f"{expected}: .item() or .tolist() of it"
+            yield Problem(place + owner, short(printable(found), 60), expected)
+
+
+PLAIN = (str, int, float, bool, type(None))
+
+
+def _leaves(value: Any, place: str = "", owner: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yield place, the id of what it belongs to, and value of what is in a structure."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
+        owner = _owner(value) or owner
         for key, inner in value.items():
-            yield from non_finite(inner, join(place, str(key)))
+            yield from _leaves(inner, join(place, str(key)), owner)
     elif isinstance(value, list | tuple):
         for k, inner in enumerate(value):
-            yield from non_finite(inner, f"{place}[{k}]")
+            yield from _leaves(inner, f"{place}[{k}]", owner)
+    else:
+        yield place, owner, value
 
 
 def join(place: str, key: str) -> str:
@@ -159,9 +180,10 @@ def _has(value: Any, token: str) -> bool:
 
 
 def _owner(value: Any) -> str:
-    """Return the id of a job in words, or ""."""
-    named = isinstance(value, dict) and isinstance(value.get("id"), str)
-    return f" (id {show(value['id'])})" if named else ""
+    """Return the id of a job, or of the job of a state, in words, or ""."""
+    job = value.get("job", value) if isinstance(value, dict) else None
+    name = job.get("id") if isinstance(job, dict) else getattr(job, "id", None)
+    return f" (id {show(name)})" if isinstance(name, str) else ""
 
 
 def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
@@ -199,7 +221,10 @@ def _tags(wanted: Any) -> tuple[str, ...]:
 
 
 def _fields(wanted: Any) -> dict[str, Any]:
-    """Return the fields of a struct type and their types, in order, its tag first."""
+    """Return the fields of a struct type or dataclass and their types, in order, its tag first."""
+    if dataclasses.is_dataclass(wanted):
+        hints = get_type_hints(wanted, include_extras=True)
+        return {field.name: hints[field.name] for field in dataclasses.fields(wanted)}
     if not (isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)):
         return {}
     config, hints = wanted.__struct_config__, get_type_hints(wanted, include_extras=True)

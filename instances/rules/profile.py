@@ -198,12 +198,17 @@ def _table(table: Tabular, place: str) -> Iterator[Problem]:
 
 
 def rated_problems(profiles: Mapping[str, Profile]) -> Iterator[Problem]:
-    """Yield the rates without a model, which no driver could carry out."""
-    for key, profile in profiles.items():
-        for name, model in profile.throughput.items():
-            if isinstance(model, Rated):
-                place = join(join("profiles", key) + ".throughput", name)
-                yield Problem(place, "rates as they are (rated)", "a model, or measured step times")
+    """Yield the first rates without a model, which no driver could carry out, for all of them."""
+    places = [
+        join(join("profiles", key) + ".throughput", name)
+        for key, profile in profiles.items()
+        for name, model in profile.throughput.items()
+        if isinstance(model, Rated)
+    ]
+    if places:
+        more = f", as in {len(places) - 1} more places" if len(places) > 1 else ""
+        expected = "a model, or measured step times: only a round may have rates alone"
+        yield Problem(places[0], f"rates as they are (rated){more}", expected)
 
 
 def _rated(

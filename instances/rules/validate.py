@@ -17,7 +17,7 @@ from ronda.instances.round import Round
 from ronda.instances.rules.budget import budget_problems, limit_problems
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.demand import demand_problems
-from ronda.instances.rules.diagnose import mismatch, non_finite
+from ronda.instances.rules.diagnose import foreign, mismatch, non_finite
 from ronda.instances.rules.faults import fault_problems, out_problems
 from ronda.instances.rules.jobs import (
     cost_problems,
@@ -114,7 +114,9 @@ def normal(obj: Kind) -> Kind:
             raise MalformedError(_not_finite(place, value)) from None
         raise MalformedError(mismatch(error, msgspec.json.decode(data), type(obj))) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise MalformedError(Problem("", str(error), "plain Python values")) from None
+        found = None if isinstance(error, RecursionError) else next(foreign(obj), None)
+        problem = found or Problem("", str(error), "plain Python values")
+        raise MalformedError(problem) from None
     if back != obj:
         for place, value in non_finite(obj):
             raise MalformedError(_not_finite(place, value))

@@ -176,8 +176,8 @@ def _row(option: "Weighed") -> tuple[str, ...]:
         str(option.gpus),
         f"{option.clock:.3g}",
         f"{option.batch:g}",
-        f"{option.worth:.4g}",
-        f"{option.gpu_cost:.4g}",
-        f"{option.power_cost:.4g}",
-        f"{option.surplus:.4g}",
+        f"{option.worth:z.4g}",
+        f"{option.gpu_cost:z.4g}",
+        f"{option.power_cost:z.4g}",
+        f"{option.surplus:z.4g}",
     )

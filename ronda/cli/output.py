@@ -110,9 +110,16 @@ def note(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
+def refuse_idle_force(*, force: bool) -> None:
+    """Refuse ``--force`` where nothing is written."""
+    if force:
+        raise InputError("--force", "no --out", "what it is to replace")
+
+
 def refuse_existing(path: Path | None, *, force: bool) -> None:
     """Refuse a file that exists (unless `force`) or cannot be written, before any work for it."""
     if path is None:
+        refuse_idle_force(force=force)
         return
     if path.is_dir():
         raise InputError(label(path), "a folder", "the name of a file")

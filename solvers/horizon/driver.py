@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.rules.problem import one_of, show
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
 from ronda.instances.violation import LONGEST_S
@@ -108,6 +109,8 @@ class Driver:
     ) -> None:
         if not (cadence.on_event or cadence.period_s):
             raise InputError("cadence", "neither events nor a period", "at least one of them")
+        if knowledge not in get_args(Knowledge):
+            raise InputError("knowledge", show(knowledge), one_of(get_args(Knowledge)))
         self.instance, self.policy, self.seed = instance, policy, seed
         self.time_limit_s, self.cadence = Deadline(time_limit_s).limit_s, cadence
         self.predictor = predictor

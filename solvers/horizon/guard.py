@@ -22,6 +22,7 @@ from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
+from ronda.instances.rules.validate import MalformedError, normal
 from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.greedy.as_one import seen_by
@@ -137,7 +138,8 @@ def _asked(
             return seen.told(plan), []
     except (Exception, SystemExit) as error:
         return _nothing(policy, seed, initial), [f"raised: {_words(error)}"]
-    return _nothing(policy, seed, initial), [f"answer: {type(plan).__name__}, not a plan"]
+    kind = "None" if plan is None else type(plan).__name__
+    return _nothing(policy, seed, initial), [f"answer: {kind}, not a plan"]
 
 
 def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
@@ -173,6 +175,10 @@ def _broken(check: Callable[[Plan], Sequence[Violation]], plan: Plan) -> list[st
                 return [f"number: {name} is {number}"]
         msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
     except Exception as error:
+        try:
+            normal(plan)
+        except MalformedError as inside:
+            return [f"malformed: {inside}"]
         return [f"malformed: {_words(error)}"]
     return []
 

@@ -52,3 +52,22 @@ def test_warm_up_imports_what_a_decision_needs():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [(None, "null"), ("round.json", '"round.json"'), (ronda.load("two-jobs"), "an instance")],
+)
+def test_what_is_no_round_is_refused(given, found):
+    """In one line that says what else to call."""
+    with pytest.raises(ronda.InputError) as caught:
+        ronda.solve(given, "fifo")
+    assert str(caught.value).startswith(f"round: found {found}; expected a round (ronda.read")
+
+
+def test_an_unknown_level_of_knowledge_is_refused():
+    """It would count as none of the four."""
+    with pytest.raises(ronda.InputError, match='knowledge: found "all"; expected one of "oracle"'):
+        ronda.run(ronda.load("two-jobs"), "fifo", knowledge="all")
+    with pytest.raises(ronda.InputError, match="policy: found None"):
+        ronda.solve(ROUND, None)

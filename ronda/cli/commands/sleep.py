@@ -112,12 +112,14 @@ def command(
     from ronda.bench.sleeping import as_json as fields_of
     from ronda.bench.sleeping import as_tables, line_of
     from ronda.cli.load import demand
-    from ronda.cli.output import display, emit
+    from ronda.cli.output import display, emit, refuse_idle_force
     from ronda.formulations.sleeping import NodeDraw
     from ronda.instances.files.storage import label
     from ronda.solvers.sleeping import controller
 
-    if out is not None and out.exists() and not out.is_dir():
+    if out is None:
+        refuse_idle_force(force=force)
+    elif out.exists() and not out.is_dir():
         raise InputError(label(out), "a file", "a folder, or a new name")
     if out is not None and (out / TABLE).exists() and not force:
         raise InputError(label(out), "results of before", "a new folder, or --force")

@@ -144,11 +144,15 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     if plan.stop is StopReason.INFEASIBLE:
         note(f"error: no plan keeps every limit; 'ronda explain {source}' says which ones conflict")
     elif plan.status is SolutionStatus.FALLBACK:
-        why = "found nothing in time" if plan.stop is StopReason.TIME_LIMIT else plan.record.message
+        why = plan.record.message if _failed(plan) else "found nothing in time"
         note(f"warning: {plan.policy}: {why}; what runs keeps running")
-    failed = plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
     infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
-    return 1 if violations or infeasible or failed else 0
+    return 1 if violations or infeasible or _failed(plan) else 0
+
+
+def _failed(plan: Plan) -> bool:
+    """Return whether another plan took the place of the policy's own, and not for want of time."""
+    return plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
 
 
 def _show(round_: Round, plan: Plan, deadline: Deadline, why: Sequence["Explanation"]) -> None:
@@ -161,7 +165,7 @@ def _show(round_: Round, plan: Plan, deadline: Deadline, why: Sequence["Explanat
 def _price_table(plan: Plan) -> Any:
     made = table("one more unit of", "is worth")
     for name, value in sorted(plan.prices.items(), key=lambda item: -abs(item[1])):
-        made.add_row(name, f"{value:.6g}")
+        made.add_row(name, f"{value:z.6g}")
     return made
 
 
@@ -206,11 +210,11 @@ def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
         ("GPUs", f"{used:,} of {round_.cluster.gpus:,}"),
     ]
     numbers = (("objective", plan.objective), ("bound", plan.bound))
-    rows += [(name, f"{value:.8g}") for name, value in numbers if value is not None]
+    rows += [(name, f"{value:z.8g}") for name, value in numbers if value is not None]
     if plan.gap is not None:
-        rows.append(("gap", f"{plan.gap:.2e}"))
+        rows.append(("gap", f"{plan.gap:z.2e}"))
     rows.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))
-    if record.message:
+    if record.message and (not _failed(plan) or plan.stop is StopReason.INFEASIBLE):
         rows.append(("solver", record.message))
     rows.append(
         (

@@ -8,8 +8,12 @@ from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.table import (
     Best,
     Table,
+    count,
+    fine,
+    fine_percent,
     joules,
     milliseconds,
+    percent,
     seconds,
     write_tables,
 )
@@ -302,3 +306,10 @@ def test_numbers_are_written_in_suitable_units():
     assert joules(9.38e8) == "938 MJ"
     assert joules(1.234e9) == "1.234 GJ"
     assert joules(0.0) == "–"
+
+
+@pytest.mark.parametrize("write", [seconds, milliseconds, percent, fine, fine_percent, count])
+def test_nothing_has_no_sign(write):
+    """Neither the zero below zero, nor what is written as one."""
+    assert write(-0.0) == write(0.0)
+    assert percent(-1e-9) == "0.0"

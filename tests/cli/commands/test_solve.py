@@ -39,6 +39,24 @@ def test_milp_has_a_bound_above_its_objective(folder, ronda):
     assert fields["options"] > 12
 
 
+REFUSED = """
+class Mine:
+    def plan(self, round, **how):
+        raise ValueError("not today")
+"""
+
+
+def test_a_refusal_is_told_once(folder, ronda):
+    """On stderr, beside the plan in its place; programs find it in the JSON as well."""
+    (folder / "mine.py").write_text(REFUSED)
+    done = ronda("solve", "round.json", "--policy", "mine.py:Mine")
+    assert done.exit_code == 1
+    assert done.output.count("not today") == 1
+    assert done.stderr.count("not today") == 1
+    fields = json.loads(ronda("solve", "round.json", "--policy", "mine.py:Mine", "--json").stdout)
+    assert "not today" in fields["message"]
+
+
 def test_plan_file_and_embedding_agree(folder, ronda):
     """What --out writes and what stdin-to-stdout prints is the same plan, and it is in order."""
     ronda("solve", "round.json", "--policy", "srtf", "--out", "plan.json")

@@ -14,6 +14,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import decode
 from ronda.instances.job import Truth
 from ronda.instances.plan import Plan
+from ronda.instances.profile import Profile, Rated
 from ronda.instances.round import Round
 from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.validate import problems, validate
@@ -133,6 +134,23 @@ def test_limits_may_equal_what_idles():
     assert problems(decode(json.dumps(document).encode(), "t.json")) == []
 
 
+def test_rates_without_a_model_are_one_problem_of_an_instance():
+    """However many jobs have rates of their own."""
+    good = generate.horizon(5, gpus=8)
+    (gpu,) = {name for profile in good.profiles.values() for name in profile.throughput}
+    rates = Rated(gpus=(1,), nodes=(1,), batch=(1.0,), clock=(1.0,), rate=(2.0,))
+    jobs, profiles = [], {}
+    for job in good.jobs:
+        name = f"rates of {job.id}"
+        profiles[name] = Profile(name=name, throughput={gpu: rates}, base_batch=1.0)
+        change = {"profile": name, "gpus": 1, "min_gpus": 1, "max_gpus": 1, "batch": None}
+        jobs.append(msgspec.structs.replace(job, **change, truth=None))
+    bad = msgspec.structs.replace(good, jobs=tuple(jobs), profiles=profiles)
+    found = [problem for problem in problems(bad) if "rated" in problem]
+    assert len(found) == 1
+    assert "as in 4 more places" in found[0]
+
+
 def test_objects_built_in_python_are_checked_too():
     """`validate` finds wrong types and numbers that no file can hold, and names the object."""
     good = generate.horizon(5, gpus=8)
@@ -142,7 +160,8 @@ def test_objects_built_in_python_are_checked_too():
         ({"gpus": "4"}, 'jobs[0].gpus (id "j0")', '"4"'),
         ({"deadline_s": float("nan")}, "jobs[0].deadline_s", "NaN"),
         ({"truth": Truth(work=float("inf"))}, "jobs[0].truth.work", "Infinity"),
-        ({"submit_s": np.float64(0.0)}, "", "numpy.float64"),
+        ({"submit_s": np.float64(0.0)}, 'jobs[0].submit_s (id "j0")', "np.float64(0.0)"),
+        ({"gpus": np.arange(2)}, 'jobs[0].gpus (id "j0")', "array([0, 1])"),
         ({"weight": -1.0}, "jobs[0].weight", "-1"),
         ({"profile": "x"}, "jobs[0].profile", '"x"'),
     ]

@@ -1,9 +1,11 @@
 """Whatever a policy does, a run goes on with valid plans, and the record says what was wrong."""
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -50,17 +52,32 @@ WAYS = {
     "raised: RecursionError": raising(RecursionError()),
     "raised: MemoryError": raising(MemoryError()),
     "raised: SystemExit": raising(SystemExit(3)),
-    "answer: NoneType": lambda plan: None,
+    "answer: None, not a plan": lambda plan: None,
     "answer: int": lambda plan: 42,
     "answer: dict": lambda plan: {"allocations": {}},
-    "malformed: AttributeError: 'NoneType'": lambda plan: replace(plan, allocations=None),
-    "malformed: AttributeError: 'str'": lambda plan: replace(
+    "malformed: allocations: found null, expected an object": lambda plan: replace(
+        plan, allocations=None
+    ),
+    'malformed: allocations.JOB: found "node 0", expected an object': lambda plan: replace(
         plan, allocations=dict.fromkeys(plan.allocations, "node 0")
     ),
-    "malformed: TypeError: '<='": lambda plan: replace(plan, asleep=("x",)),
-    "malformed: ValidationError": lambda plan: replace(plan, stop="tired"),
-    "malformed: TypeError: Encoding": lambda plan: replace(plan, details={"me": object()}),
-    "malformed: RecursionError": lambda plan: replace(plan, details=endless()),
+    'malformed: asleep[0]: found "x", expected an integer': lambda plan: replace(
+        plan, asleep=("x",)
+    ),
+    'malformed: stop: found "tired", expected one of "complete"': lambda plan: replace(
+        plan, stop="tired"
+    ),
+    "malformed: details.me: found an object of type object": lambda plan: replace(
+        plan, details={"me": object()}
+    ),
+    "malformed: allocations.JOB.option.gpus: found np.int64(": lambda plan: replace(
+        plan,
+        allocations={
+            job: replace(given, option=replace(given.option, gpus=np.int64(given.option.gpus)))
+            for job, given in plan.allocations.items()
+        },
+    ),
+    "malformed: found maximum recursion depth": lambda plan: replace(plan, details=endless()),
     "number: objective is nan": lambda plan: replace(plan, objective=float("nan")),
     "number: bound is inf": lambda plan: replace(plan, objective=1.0, bound=float("inf")),
     "number: gpus is nan": lambda plan: replace(plan, prices={"gpus": float("nan")}),
@@ -83,6 +100,11 @@ class Misbehaving:
         return WAYS[self.way](plan) if plan.allocations else plan
 
 
+def begins(fault, way):
+    """Return whether a fault is one of a way, whatever the job."""
+    return re.sub(r"allocations\.\w+", "allocations.JOB", fault).startswith(way)
+
+
 @cache
 def tight():
     """Return a round in which jobs run, and more could start."""
@@ -99,7 +121,7 @@ def test_a_run_goes_on_and_the_record_says_why(make_instance, tmp_path, way):
     assert all(job.end_s is not None for job in schedule.jobs)
     found = [fault for record in schedule.rounds for fault in record.violations]
     assert found
-    assert all(fault.startswith(way) and "\n" not in fault for fault in found)
+    assert all(begins(fault, way) and "\n" not in fault for fault in found)
     refused = [record for record in schedule.rounds if record.violations]
     assert {r.status for r in refused} == {SolutionStatus.FALLBACK}
     assert {r.stop for r in refused} == {StopReason.ERROR}
@@ -113,7 +135,7 @@ def test_one_round_keeps_what_runs_and_starts_what_fits(tmp_path, way):
     assert check(tight(), plan) == []
     assert plan.allocations.items() > tight().held.items()
     assert (plan.status, plan.stop) == (SolutionStatus.FALLBACK, StopReason.ERROR)
-    assert plan.record.message.startswith(f"refused: {way}")
+    assert begins(plan.record.message, f"refused: {way}")
 
 
 class OneMore(Ledger):
@@ -143,7 +165,7 @@ def test_what_the_policy_remembers_is_kept_if_it_can_be():
     first = replace(solve(tight(), "fifo"), details={"memory": 1})
     plan = solve(tight(), Misbehaving("raised: ValueError"), initial=first)
     assert plan.details == first.details
-    plan = solve(tight(), Misbehaving("malformed: RecursionError"), initial=first)
+    plan = solve(tight(), Misbehaving("malformed: found maximum recursion depth"), initial=first)
     assert plan.details == first.details
 
 

@@ -107,7 +107,7 @@ def test_a_dearer_wake_up_is_rarer():
     [
         ("cse", "did you mean 'ces'"),
         ("ces(buffer=3)", "parameter 'buffer'; expected one of cluster, forecast, history"),
-        ("ces(cluster=mars)", "Invalid enum value 'mars'"),
+        ("ces(cluster=mars)", 'cluster: found "mars"; expected one of "venus"'),
         ("milp(price=-1)", "price"),
         ("milp(eps=0)", "eps"),
         ("vanilla(x=1)", "no parameter"),

@@ -257,7 +257,7 @@ def table(
     Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
     summary says how many, and why. A job that ran several times under one id is one each time.
     """
-    for path in (out, keep_map, picture):
+    for path in filter(None, (out, keep_map, picture)):
         refuse_existing(path, force=force)
     packer(out)  # a wrong suffix is told before any work
     columns = columns_of(mapping)

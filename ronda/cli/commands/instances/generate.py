@@ -1,6 +1,6 @@
 """``ronda instances generate``: seeded rounds and horizons of any size, severity and structure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from ronda.cli.load import written
 from ronda.cli.options import SEED, file_option, force_option, json_option
 from ronda.cli.output import refuse_existing
 from ronda.instances import generate
+from ronda.instances.errors import InputError
 
 
 @click.group(
@@ -162,9 +163,32 @@ def horizon(
     By default nothing breaks; what does is drawn ahead and listed in the file.
     """
     refuse_existing(out, force=force)
+    _refuse_idle(given)
     breakage = generate.Breakage(**{name: given.pop(name) for name, *_ in _BREAKAGE})
     sound = generate.horizon(jobs, gpus, severity, seed, generate.Structure(**given))
     written(generate.broken(sound, breakage, seed), out, as_json=as_json)
+
+
+_CAUSES = {
+    "repair_s": ("node_failures",),
+    "drain_s": ("drains",),
+    "notice_s": ("drains",),
+    "retries": ("job_failures",),
+    "checkpoint_s": ("node_failures", "job_failures"),
+    "slow_s": ("stragglers",),
+    "slowest": ("stragglers",),
+    "silence_s": ("silences",),
+}
+"""What breaks where a parameter of faults matters."""
+
+
+def _refuse_idle(given: Mapping[str, Any]) -> None:
+    """Refuse a parameter of faults that do not happen."""
+    usual = generate.Breakage()
+    for name, causes in _CAUSES.items():
+        if given[name] != getattr(usual, name) and not any(given[cause] for cause in causes):
+            words = " or ".join(f"--{cause.replace('_', '-')}" for cause in causes)
+            raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} beside it")
 
 
 @command.command(name="sweep", cls=Taught)
