@@ -72,6 +72,9 @@ def command(
 ) -> int:
     """Decide one ROUND: who runs now, on which GPUs, how fast.
 
+    Objectives compare between plans for one ROUND: the default one, rank, is scaled by all its
+    jobs and GPUs.
+
     ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
     line of JSON, so that any program can use ronda as its solver.
     """
