@@ -30,6 +30,14 @@ def by_name(key: Key) -> str:
     return re.sub(r"[-_.](\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
 
 
+def now_of(job: Any) -> float | None:
+    """Return the time as a job tells it by when it came, and its age; None if it does not."""
+    since, age = getattr(job, "creation_timestamp", None), getattr(job, "age", None)
+    if age is None or not isinstance(since, int | float):
+        return None
+    return float(since) + float(age)
+
+
 class HostJob(NamedTuple):
     """What a host says of a live job.
 
@@ -69,8 +77,8 @@ class Believing:
 
     Parameters
     ----------
-    policy, cluster, node_names, length_s, costs
-        As of an `Embedded`.
+    policy, length_s, costs
+        As of an `Embedded`, which is made with the machines of the first decision.
     beliefs
         False: jobs have the rates of their own functions, and nothing is remembered.
     """
@@ -78,23 +86,14 @@ class Believing:
     def __init__(
         self,
         policy: Policy | str,
-        cluster: Cluster,
         *,
-        node_names: Sequence[str],
         length_s: float,
         costs: Costs,
         beliefs: bool = True,
     ) -> None:
-        self.host = Embedded(
-            policy,
-            cluster,
-            costs=costs,
-            length_s=length_s,
-            history=beliefs,
-            speeds="learnt",
-            node_names=node_names,
-        )
-        self.cluster, self.costs, self.beliefs = cluster, costs, beliefs
+        self.policy, self.length_s, self.costs, self.beliefs = policy, length_s, costs, beliefs
+        self._embedded: Embedded | None = None
+        self.cluster: Cluster  # of the last decision
         self._most: dict[str, int] = {}  # GPUs that jobs of an application may have
         self._batches: dict[str, Batches] = {}  # of applications that have a model
         self._models: dict[str, Profile] = {}
@@ -104,6 +103,12 @@ class Believing:
         self._done: dict[str, float] = {}
         self._limited: dict[str, dict[str, Any]] = {}
         self._now_s = 0.0
+
+    @property
+    def host(self) -> Embedded:
+        """What is told and decides; there is none before the first decision."""
+        assert self._embedded is not None
+        return self._embedded
 
     def decide(
         self,
@@ -115,10 +120,20 @@ class Believing:
         unfit: Collection[str] = (),
     ) -> Changes:
         """Tell of all live jobs, and decide; those that nothing could hold are `unfit`."""
-        if cluster != self.cluster:
-            self.cluster = cluster
+        if self._embedded is None:
+            self._embedded = Embedded(
+                self.policy,
+                cluster,
+                costs=self.costs,
+                length_s=self.length_s,
+                history=self.beliefs,
+                speeds="learnt",
+                node_names=node_names,
+            )
+        elif cluster != self.cluster:
             self.host.update(cluster=cluster, node_names=node_names)
             self._models.clear()  # they say where jobs could run
+        self.cluster = cluster
         known = {name: self._read(job) for name, job in jobs.items()}
         self.host.update(removed=[name for name in self.host.jobs if name in unfit])
         self._tell(now_s, jobs, known)

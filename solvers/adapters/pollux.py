@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ronda.instances.job import Costs
-from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name, now_of
 from ronda.solvers.adapters.machines import (
     best_nodes,
     cluster_of,
@@ -74,10 +74,10 @@ class Pollux:
         deadline_s: float | None = None,
         beliefs: bool | None = None,
     ) -> None:
-        self.policy, self.application, self.deadline_s = policy, application, deadline_s
-        self.interval_s, self.costs = interval_s, Costs(start_s=restart_s, restart_s=restart_s)
-        self.beliefs = not isinstance(policy, SumOfSpeedups) if beliefs is None else beliefs
-        self._host: Believing | None = None
+        self.application, self.deadline_s = application, deadline_s
+        costs = Costs(start_s=restart_s, restart_s=restart_s)
+        believes = not isinstance(policy, SumOfSpeedups) if beliefs is None else beliefs
+        self._host = Believing(policy, length_s=interval_s, costs=costs, beliefs=believes)
         self._began_s = time.monotonic()
         self._now_s = 0.0
 
@@ -108,15 +108,6 @@ class Pollux:
         number = {key: k for k, key in enumerate(usable)}
         cluster = cluster_of([(GPU, slots[key]) for key in usable])
         names = [str(key) for key in usable]
-        if self._host is None:
-            self._host = Believing(
-                self.policy,
-                cluster,
-                node_names=names,
-                length_s=self.interval_s,
-                costs=self.costs,
-                beliefs=self.beliefs,
-            )
         ids = {_id(key): key for key in jobs}
         now_s = self._now_s = max(self._now_s, self._clock(jobs))
         told, room = {}, Counter({number[key]: slots[key] for key in usable})
@@ -151,9 +142,8 @@ class Pollux:
     def _clock(self, jobs: Mapping[Key, Any]) -> float:
         """Return the time: of jobs that say when they came, and how old they are, else ours."""
         for job in jobs.values():
-            age, since = getattr(job, "age", None), job.creation_timestamp
-            if age is not None and isinstance(since, int | float):
-                return float(since) + float(age)
+            if (told_s := now_of(job)) is not None:
+                return told_s
         return time.monotonic() - self._began_s
 
 

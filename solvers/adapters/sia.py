@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ronda.instances.job import Costs
-from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name
+from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name, now_of
 from ronda.solvers.adapters.goodput import goodput_of
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.contract import Policy
@@ -67,9 +67,10 @@ class Sia:
         deadline_s: float | None = None,
         beliefs: bool = True,
     ) -> None:
-        self.policy, self.application, self.deadline_s = policy, application, deadline_s
-        self.interval_s, self.restart_s, self.beliefs = interval_s, restart_s, beliefs
-        self._host: Believing | None = None
+        self.application, self.deadline_s = application, deadline_s
+        self.interval_s, self.restart_s = interval_s, restart_s
+        costs = self._costs("")
+        self._host = Believing(policy, length_s=interval_s, costs=costs, beliefs=beliefs)
         self._now_s = 0.0
 
     def populate_valid_configs(self, *_: object) -> None:
@@ -90,16 +91,7 @@ class Sia:
         ]
         machines = cluster_of([(cluster, n) for cluster, _, n in layout])
         names = [f"{cluster}/{key}" for cluster, key, _ in layout]
-        if self._host is None:
-            self._host = Believing(
-                self.policy,
-                machines,
-                node_names=names,
-                length_s=self.interval_s,
-                costs=self._costs(""),
-                beliefs=self.beliefs,
-            )
-        ages = [now for job in jobs.values() if (now := _now_s(job)) is not None]
+        ages = [now for job in jobs.values() if (now := now_of(job)) is not None]
         self._now_s = max([*ages, self._now_s + (0.0 if ages else self.interval_s)])
         index = {(cluster, key): k for k, (cluster, key, _) in enumerate(layout)}
         ids = {str(key): key for key in jobs}
@@ -135,14 +127,6 @@ class Sia:
         table = RESTARTS_S if self.restart_s is None else self.restart_s
         found = [s for name, s in table.items() if application.startswith(name)]
         return Costs(start_s=found[0] if found else 30.0, restart_s=found[0] if found else 30.0)
-
-
-def _now_s(job: Any) -> float | None:
-    """Return the time as a job tells it by when it came, and its age; None if it does not."""
-    since, age = getattr(job, "creation_timestamp", None), getattr(job, "age", None)
-    if age is None or not isinstance(since, int | float):
-        return None
-    return float(since) + float(age)
 
 
 def _each(replicas: Any) -> list[int]:
