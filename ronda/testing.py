@@ -11,6 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.fusion.sharing import together
 from ronda.formulations.models.learning import logged
 from ronda.instances import generate
 from ronda.instances.check.answer import check
@@ -124,11 +125,9 @@ class Contract:
         if Capability.ARRAYS in self.policy.capabilities:
             return
         for name, round_ in sharing().items():
-            plan, arrays = self.plan(name), dict[str | None, list[JobState]]()
-            for state in round_.running:
-                if state.allocation is not None and state.allocation.array is not None:
-                    arrays.setdefault(state.allocation.array, []).append(state)
-            for array, states in arrays.items():
+            plan = self.plan(name)
+            for states in together(round_.running):
+                array = states[0].allocation and states[0].allocation.array
                 given = [plan.allocations.get(state.job.id) for state in states]
                 kept = [now is state.allocation for now, state in zip(given, states, strict=True)]
                 ways = {now and (now.array, now.placement, now.option.clock) for now in given}

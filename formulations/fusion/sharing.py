@@ -5,14 +5,14 @@ alone, with T(1) that of "exclusive". Its GPU draws what it draws for one job; e
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.memory import most_models
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.cluster import Cluster, GpuType
-from ronda.instances.job import Allocation, Job, Option
+from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import MeasuredTime, Mode, Profile
 
 
@@ -69,6 +69,16 @@ def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: i
         rate=option.rate * faster,
         power_w=option.power_w * option.width / width,
     )
+
+
+def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
+    """Return running jobs, those of an array together."""
+    found: dict[tuple[str | None, str | None], tuple[JobState, ...]] = {}
+    for state in states:
+        array = None if state.allocation is None else state.allocation.array
+        key = (array, None if array else state.job.id)
+        found[key] = (*found.get(key, ()), state)
+    return list(found.values())
 
 
 def whole(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:

@@ -206,9 +206,11 @@ class Application:
             in one rack if it is not worth to start in several.
         """
         nodes = self.shape.nodes(gpus)
-        if span is None:
+        if span is None and nodes == 1:
+            span = "node"
+        elif span is None:
             far = self.worth_starting(gpus, nodes, self.shape.pool.racks, batch, clock)
-            span = "node" if nodes == 1 else "cluster" if far else "rack"
+            span = "cluster" if far else "rack"
         racks = self.shape.pool.racks if span == "cluster" else 1
         speed, power_w = self.measured(gpus, nodes, batch, clock, racks)
         rate = speed * self.worth(noise, batch)

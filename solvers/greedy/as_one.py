@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ronda.formulations.fusion.sharing import member
+from ronda.formulations.fusion.sharing import member, together
 from ronda.formulations.options.application import application_of
 from ronda.instances.job import Allocation, Estimate, JobState, Option
 from ronda.instances.plan import Plan
@@ -43,17 +43,15 @@ class AsOne:
     """
 
     def __init__(self, round: Round, joins: Callable[[Members], bool] | None = None) -> None:
-        arrays: dict[str, list[JobState]] = {}
-        for state in round.running:
-            if state.allocation is not None and state.allocation.array is not None:
-                arrays.setdefault(state.allocation.array, []).append(state)
         self.names = set[str]()
         self._members: dict[str, Members] = {}  # by the job that stands for their array
         shown: dict[str, JobState | None] = {}
-        for name, states in arrays.items():
-            members = tuple(states)
+        for members in together(round.running):
+            held = members[0].allocation
+            if held is None or held.array is None:
+                continue
             if joins is None or joins(members):
-                self.names.add(name)
+                self.names.add(held.array)
                 one = _one(round, members)
                 self._members[one.job.id] = members
                 shown |= dict.fromkeys(state.job.id for state in members)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.fusion.sharing import narrowed
+from ronda.formulations.fusion.sharing import narrowed, together
 from ronda.formulations.sleeping.standby import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.check.answer import Ledger
@@ -71,7 +71,7 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
     if not broken:
         return Relief(shed.plan((), ()))
     nodes = shed.concerned = _concerned(round, broken)
-    running = [jobs for jobs in _stopped_together(round) if nodes.intersection(_nodes(jobs))]
+    running = [jobs for jobs in together(round.running) if nodes.intersection(_nodes(jobs))]
     victims = sorted(running, key=partial(_loss, round))
     soft = [jobs for jobs in victims if not _firm(jobs)]
     slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(victims))
@@ -193,16 +193,6 @@ class _Shed:
             if not self.violations(*of(fewer)):
                 needed = fewer
         return needed
-
-
-def _stopped_together(round: Round) -> list[Jobs]:
-    """Return what runs, the jobs of an array together."""
-    found: dict[tuple[str | None, str | None], Jobs] = {}
-    for state in round.running:
-        array = None if state.allocation is None else state.allocation.array
-        key = (array, None if array else state.job.id)
-        found[key] = (*found.get(key, ()), state)
-    return list(found.values())
 
 
 def _ids(groups: Sequence[Jobs]) -> list[str]:

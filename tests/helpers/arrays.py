@@ -1,5 +1,7 @@
 """Jobs that may share GPUs, small enough to follow by hand; a policy that does as it is told."""
 
+from msgspec.structs import replace
+
 from ronda.formulations.fusion.sharing import member
 from ronda.formulations.options.application import application_of
 from ronda.instances.cluster import GpuType, uniform_cluster
@@ -69,6 +71,29 @@ def array(round, ids, mode, node, name):
         option = member(alone, of.profile, "A", mode, len(ids))
         found[job_id] = Allocation(option=option, placement=((node, 1),), array=name)
     return found
+
+
+def standing(round, held, *, firm=(), **fields):
+    """Return a round at 10 s in which the jobs that hold something run, and the others wait.
+
+    Those in `firm` may not be stopped; `fields` are of every job's state.
+    """
+    states = [
+        replace(
+            state,
+            job=replace(state.job, preemptible=state.job.id not in firm),
+            allocation=held.get(state.job.id),
+            started=state.job.id in held,
+            **fields,
+        )
+        for state in round.waiting
+    ]
+    return replace(
+        round,
+        now_s=10.0,
+        running=tuple(s for s in states if s.allocation is not None),
+        waiting=tuple(s for s in states if s.allocation is None),
+    )
 
 
 class Told:

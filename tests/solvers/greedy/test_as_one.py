@@ -7,7 +7,7 @@ draws 50 W idle, 200 W busy and 120 W at half clock, a host 100 W.
 import pytest
 from msgspec.structs import replace
 
-from arrays import COSTS, Told, array, instance
+from arrays import COSTS, Told, array, instance, standing
 from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.instances.check.answer import check
@@ -32,22 +32,7 @@ def round_of(works, arrays, *, now_s=10.0, done=0.0, firm=(), **fields):
     round_, held = state.snapshot(60.0), {}
     for mode, node, ids in arrays:
         held |= array(round_, ids, mode, node, ids[0])
-    states = [
-        replace(
-            state,
-            job=replace(state.job, preemptible=state.job.id not in firm),
-            allocation=held.get(state.job.id),
-            started=state.job.id in held,
-            done=done,
-        )
-        for state in round_.waiting
-    ]
-    return replace(
-        round_,
-        now_s=now_s,
-        running=tuple(s for s in states if s.allocation is not None),
-        waiting=tuple(s for s in states if s.allocation is None),
-    )
+    return replace(standing(round_, held, firm=firm, done=done), now_s=now_s)
 
 
 def alone(state, **fields):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from arrays import NET, array, instance
+from arrays import NET, array, instance, standing
 from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.sharing import fastest_mode
 from ronda.instances.budget import Budget, StepSeries
@@ -253,21 +253,7 @@ def running(round, arrays, firm=()):
                 for i, a in own.items()
             }
         held |= own
-    states = [
-        replace(
-            state,
-            job=replace(state.job, preemptible=state.job.id not in firm),
-            allocation=held.get(state.job.id),
-            started=state.job.id in held,
-        )
-        for state in round.waiting
-    ]
-    return replace(
-        round,
-        now_s=10.0,
-        running=tuple(s for s in states if s.allocation is not None),
-        waiting=tuple(s for s in states if s.allocation is None),
-    )
+    return standing(round, held, firm=firm)
 
 
 FUSED = ("prices+fused", "milp+fused", "evolve+fused(generations=5)")
