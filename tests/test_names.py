@@ -14,8 +14,8 @@ KNOWN = {
     "Answer": 5,
     "Supply": 2,
     **dict.fromkeys(("Limits", "Measured", "Outcome"), 4),
-    **dict.fromkeys(("Application", "Case", "Curve", "Kind", "Line", "Point", "Told", "Ways"), 3),
-    **dict.fromkeys(("Calibration", "Ces", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
+    **dict.fromkeys(("Application", "Case", "Kind", "Line", "Point", "Told", "Ways"), 3),
+    **dict.fromkeys(("Calibration", "Ces", "Curve", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
     **dict.fromkeys(("Member", "Memory", "Milp", "Prices", "Question", "Saved"), 2),
     **dict.fromkeys(
         ("Search", "Settings", "Setup", "Stages", "Status", "Verdict", "World", "Worth"), 2

@@ -39,8 +39,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "clients": {"type": click.IntRange(1), "default": 4, "help": "That post at the same time."},
     "workers": {"type": click.IntRange(1), "default": 2, "help": "Processes that decide."},
     "partitions": {"type": click.IntRange(2), "default": 8, "help": "Of 64 GPUs each."},
-    "population": {"type": click.IntRange(1), "default": 100, "help": "Plans."},
-    "generations": {"type": click.IntRange(1), "default": 100, "help": "Of the search."},
 }
 """Options of the cases."""
 

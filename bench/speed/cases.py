@@ -110,13 +110,6 @@ CASES = {
     "powerflow": _policy("powerflow", "1000"),
     "powerflow-prices": _policy("powerflow-prices", "1000"),
     "milp-energy": _policy("milp-energy", "400"),
-    "genetic": SpeedCase(
-        "genetic",
-        "40,512",
-        ("population", "generations", "seed"),
-        "A whole search of genetic(seeded=false) on a generated round, and plain DEAP's with as "
-        "many generations (plain_gap) and with as much time (as_long_gap).",
-    ),
     "build": SpeedCase(
         "prices",
         "1024,4096",

@@ -10,11 +10,6 @@ from ronda.bench.program import Listed, run_program
 
 STUDIES = {
     "solvers": "HiGHS, SCIP, CBC, CP-SAT, prices and evolution on the same rounds.",
-    "sruf": "Searches for a schedule of least SRUF score against the optimum.",
-    "one-round": "Greedy rules against the exact optimum of one round with an energy budget.",
-    "calibration": "How far predicted training progress can be trusted.",
-    "learning-curves": "Makes the packaged learning curves from the public data.",
-    "evolve-quality": "How near to the certified bound plans come once moves are paid for.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
@@ -27,11 +22,8 @@ STUDIES = {
 
 ELSEWHERE = {name: f"ronda.bench.soak.{name}" for name in ("deadlines", "fuzz", "interrupts")} | {
     "solvers": "ronda.bench.solvers.times",
-    "sruf": "ronda.bench.ones.sruf",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",
-    "calibration": "ronda.bench.ones.calibration",
-    "learning-curves": "ronda.bench.ones.learning_curves",
 }
 """The modules of studies that have a room with others of their kind."""
 

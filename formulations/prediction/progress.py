@@ -109,7 +109,7 @@ class BetaProgress:
     def work_left(self, rng: Generator, n: int = 1) -> Floats:
         """Return (J,) 1/rho - 1: the work to come per work done, averaged over `n` common draws.
 
-        SRUF is linear in this factor (`ronda.bench.ones.sruf`), so one average serves every
+        SRUF is linear in this factor, so one average serves every
         schedule. With one draw it is the score on progress sampled once, as the artifact does each
         tick (a Thompson-like exploration); the noise of the average falls with sqrt(n).
         """

@@ -192,7 +192,6 @@ def test_decision_of_a_round_is_refused(capfd):
         ["import", "--seed", "1"],
         ["powerflow", "--severity", "awful"],
         ["milp-energy", "--gpus", "0"],
-        ["genetic", "--population", "0"],
         ["nothing"],
     ],
 )

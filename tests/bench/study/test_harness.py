@@ -89,15 +89,12 @@ def test_every_study_teaches_itself(name, capsys):
     "words",
     [
         ["nothing"],
-        ["sruf", "--seeds", "x"],
-        ["sruf", "--searches", "joy"],
-        ["sruf", "--limit", "0"],
-        ["one-round", "--budgets", "a"],
-        ["one-round", "--budgets", "0"],
-        ["joint-racks", "--jobs", "0"],
-        ["ones-claim", "--processes", "0"],
-        ["ones-claim", "--batch", "huge"],
-        ["calibration", "--curves", "no-such-file.csv"],
+        ["placement", "--seeds", "x"],
+        ["fusion", "--jobs", "0"],
+        ["solvers", "--solvers", "joy"],
+        ["placement", "--limit", "0"],
+        ["deadlines", "--limits", "a"],
+        ["deadlines", "--limits", "0"],
     ],
 )
 def test_bad_arguments_are_one_line(words, tmp_path, capsys):
@@ -111,5 +108,5 @@ def test_bad_arguments_are_one_line(words, tmp_path, capsys):
 def test_a_folder_of_something_else_is_refused(tmp_path, capsys):
     """No study writes among other files."""
     (tmp_path / "mine.txt").write_text("mine")
-    assert main(["joint-racks", "--out", str(tmp_path)]) == 2
+    assert main(["placement", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1

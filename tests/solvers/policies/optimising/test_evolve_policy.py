@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from ronda.bench.study.evolve_quality import settled, worth_of
 from ronda.formulations.clock import Deadline
 from ronda.formulations.genes.neighbourhood import move_losses
 from ronda.instances import generate
@@ -14,6 +13,7 @@ from ronda.solvers.decision.plan import Question
 from ronda.solvers.policies.optimising.evolve import Evolve
 from ronda.solvers.policies.optimising.genetic import Genetic
 from ronda.solvers.registry import policy as by_name
+from settled import settled, worth_of
 
 QUICK = Evolve(population=16, generations=10)
 
