@@ -22,8 +22,7 @@ import pandas as pd
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.bench.fusion.curves import curves
-from ronda.bench.study.harness import Folder, markdown, seeds, study, words
-from ronda.formulations.fusion.waves import (
+from ronda.bench.fusion.waves import (
     FUSED_DRY_RUN,
     PROCESSES_DRY_RUN,
     best_wave_s,
@@ -33,6 +32,7 @@ from ronda.formulations.fusion.waves import (
     random_search,
     tuning_s,
 )
+from ronda.bench.study.harness import Folder, markdown, seeds, study, words
 from ronda.instances.profile import Mode
 
 CLASSES = 6

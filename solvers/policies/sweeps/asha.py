@@ -1,7 +1,12 @@
-"""ASHA: trials go on from rung to rung while among the best, without waiting for others."""
+"""ASHA: trials go on from rung to rung while among the best, without waiting for others.
 
-from collections.abc import Iterable
+A trial's record at a rung is its loss at that report, so that rungs follow from the logs of all
+trials, ended ones included, and nothing has to be kept.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -9,16 +14,18 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.halving import promoted, rungs
-from ronda.formulations.sweeps.trials import Search, Trial, searches
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import in_order
+from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
 
 Rank = tuple[int, int, float]
+
+
+Losses = Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Asha(Clocked):
         plan = in_order(round, [trial for _, trial in ranked], self.clocks(round))
         return rest(round, replace(plan, policy=self.name, discarded=tuple(discarded)), initial)
 
-    def _able(self, search: Search) -> Iterable[tuple[Rank, Trial]]:
+    def _able(self, search: LiveSweep) -> Iterable[tuple[Rank, Trial]]:
         """Yield the trials that may run, with their ranks: least first."""
         levels = rungs(self.first, self.eta, search.sweep.reports)
         leaves = promoted(search.losses, levels, self.eta)
@@ -72,3 +79,37 @@ class Asha(Clocked):
                 yield (1 - trial.runs, 1, 0.0), trial
             elif trial.name in leaves:
                 yield (1 - trial.runs, 2, trial.losses[-1] - 1e6 * reports), trial
+
+
+def rungs(first: int, eta: int, reports: int) -> tuple[int, ...]:
+    """Return the reports at which trials are compared: first x eta^i, below the last one."""
+    found = []
+    while first < reports:
+        found.append(first)
+        first *= eta
+    return tuple(found)
+
+
+def records(rung: int, trials: Mapping[str, Losses]) -> dict[str, float]:
+    """Return the loss at a rung of every trial that has reached it, by name."""
+    return {name: losses[rung] for name, losses in trials.items() if len(losses) > rung}
+
+
+def top(found: Mapping[str, float], eta: int) -> set[str]:
+    """Return the names of the best ``floor(n / eta)`` of n records; ties by name.
+
+    A trial that has diverged is never among them.
+    """
+    ordered = sorted(found, key=lambda name: (found[name], name))
+    return {name for name in ordered[: len(ordered) // eta] if found[name] < inf}
+
+
+def promoted(trials: Mapping[str, Losses], levels: Iterable[int], eta: int) -> dict[str, int]:
+    """Return the rung that each trial stands at and may leave by ASHA's rule.
+
+    ASHA (Li et al., MLSys 2020): of the n trials that have reached a rung the best floor(n / eta)
+    go on, whenever that is.
+    """
+    best = {level: top(records(level, trials), eta) for level in levels}
+    stand = {name: len(losses) - 1 for name, losses in trials.items()}
+    return {n: rung for n, rung in stand.items() if rung in best and n in best[rung]}

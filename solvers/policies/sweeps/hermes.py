@@ -1,7 +1,9 @@
 """Hermes: a queue of trials for every GPU, the fastest converging first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -10,15 +12,13 @@ from msgspec.structs import replace
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.options.application import requested_options
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.convergence import overtakes, slope
-from ronda.formulations.sweeps.queues import queues
-from ronda.formulations.sweeps.trials import Trial, trials_of
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import firm, in_order
+from ronda.solvers.policies.sweeps.trials import Trial, trials_of
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Hermes(Clocked):
     balances the load, a scheduler on each node gives its GPUs to the jobs that converge fastest,
     preemption keeps their progress. INFERRED is the rest: a new trial joins the queue with fewest
     trials and stays there; one without a report comes first, so that each is tried once; then the
-    slope of the normalised loss decides (`ronda.formulations.sweeps.convergence`), ties by
-    submission; a trial whose loss has diverged comes last. Trials for several GPUs share no queue:
-    they are taken in order of submission. The plan's details carry the queues.
+    slope of the normalised loss (`slope`) decides, ties by submission; a trial whose loss has
+    diverged comes last. Trials for several GPUs share no queue: they are taken in order of
+    submission. The plan's details carry the queues.
 
     Parameters
     ----------
@@ -108,3 +108,88 @@ class Hermes(Clocked):
     def _urgency(self, trial: Trial) -> tuple[bool, float]:
         """Return by what heads go where watts are scarce: no report first, then the slope."""
         return bool(trial.losses), -self._slope(trial) if trial.losses else 0.0
+
+
+def slope(losses: Sequence[float], weight: float = 0.5) -> float:
+    """Return by how much the normalised loss falls per report, exponentially smoothed.
+
+    ``n_k = l_k / max(l_0 .. l_k)``, ``c_k = w (n_{k-1} - n_k) + (1 - w) c_{k-1}``; the first c is
+    not smoothed. Minus infinity once the loss has diverged.
+
+    Parameters
+    ----------
+    losses
+        At least two: before the first epoch, and after each.
+    weight
+        w, above 0 to 1 (no smoothing).
+    """
+    return _slope(tuple(losses), weight)
+
+
+@lru_cache(maxsize=65536)
+def _slope(losses: tuple[float, ...], weight: float) -> float:
+    largest, before, smooth = losses[0], 1.0, 0.0
+    for k, loss in enumerate(losses[1:], start=1):
+        if loss == inf:
+            return -inf
+        largest = max(largest, loss)
+        now = loss / largest
+        fall, before = before - now, now
+        smooth = fall if k == 1 else weight * fall + (1 - weight) * smooth
+    return smooth
+
+
+def overtakes(waiting: float, running: float, hysteresis: float) -> bool:
+    """Tell whether a waiting slope exceeds a running one by a share of its size."""
+    if running == -inf:
+        return waiting > running
+    return waiting > running + hysteresis * abs(running)
+
+
+def queues(
+    trials: Iterable[Trial],
+    slots: Sequence[int],
+    able: Callable[[Trial, int], bool],
+    before: Mapping[str, int],
+) -> dict[str, int]:
+    """Return the queue of each trial.
+
+    A trial that runs is in a queue of its node, and any other stays where it was. A new one goes to
+    the queue with fewest trials, of those that it can use; one that can use none is left out.
+
+    Parameters
+    ----------
+    slots
+        (Q,) the node of each queue: as often as it has GPUs; -1 for those out of service.
+    able
+        Whether a trial may run on a node.
+    before
+        The queue of each trial until now.
+    """
+    found: dict[str, int] = {}
+    length = [0] * len(slots)
+    busy = set[int]()
+
+    def join(trial: Trial, queue: int) -> None:
+        found[trial.name] = queue
+        length[queue] += 1
+
+    new = []
+    for trial in trials:
+        queue = before.get(trial.name, -1)
+        held = trial.state.allocation
+        if held is not None:
+            node = held.placement[0][0]
+            if queue in busy or queue >= len(slots) or queue < 0 or slots[queue] != node:
+                queue = next(q for q, n in enumerate(slots) if n == node and q not in busy)
+            busy.add(queue)
+            join(trial, queue)
+        elif 0 <= queue < len(slots) and slots[queue] >= 0:
+            join(trial, queue)
+        else:
+            new.append(trial)
+    for trial in new:
+        mine = [q for q, node in enumerate(slots) if node >= 0 and able(trial, node)]
+        if mine:
+            join(trial, min(mine, key=length.__getitem__))
+    return found

@@ -1,7 +1,8 @@
 """Hyperband: brackets of trials, halved together at every rung."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -9,15 +10,23 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.brackets import Bracket, bracket_of, brackets
-from ronda.formulations.sweeps.halving import survivors
-from ronda.formulations.sweeps.trials import Search, Trial, searches
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import in_order
+from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
+
+Losses = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The trials at first, and the reports at which the best 1 / eta of them go on."""
+
+    trials: int
+    rungs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class Hyperband(Clocked):
         return rest(round, plan, initial)
 
     def _sorted_out(
-        self, search: Search, places: Mapping[str, int]
+        self, search: LiveSweep, places: Mapping[str, int]
     ) -> tuple[list[tuple[tuple[int, int, int], Trial]], list[str]]:
         """Return the trials that may run with their ranks, and those that are given up."""
         all_ = brackets(search.sweep.reports, self.eta)
@@ -91,3 +100,76 @@ class Hyperband(Clocked):
                 rank = (1 - trial.runs, numbers[trial.name], places[trial.name])
                 able.append((rank, trial))
         return able, lost
+
+
+def rungs_of(resource: int, eta: int) -> list[list[tuple[int, int]]]:
+    """Return the trials and the resource of each rung, by bracket, for R = `resource`.
+
+    Bracket s, from s_max = log_eta R down, begins with n = ceil((s_max + 1) eta^s / (s + 1)) trials
+    of R / eta^s; rung i has the best n / eta^i of them, and eta^i times as much for each. R is a
+    power of eta.
+    """
+    top = 0
+    while eta ** (top + 1) <= resource:
+        top += 1
+    return [
+        [
+            (-(-(top + 1) * eta**s // (s + 1)) // eta**i, resource // eta ** (s - i))
+            for i in range(s + 1)
+        ]
+        for s in range(top, -1, -1)
+    ]
+
+
+def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
+    """Return the brackets of trials of `reports` reports, which keep their progress.
+
+    They are those of the largest power of eta that is not above `reports`, their rungs stretched to
+    them; a bracket ends with whole trials.
+    """
+    whole = 1
+    while whole * eta <= reports:
+        whole *= eta
+    found = []
+    for rungs in rungs_of(whole, eta):
+        stretched = (round(resource * reports / whole) for _, resource in rungs)
+        found.append(Bracket(rungs[0][0], tuple(rung for rung in stretched if rung < reports)))
+    return tuple(found)
+
+
+def bracket_of(place: int, all_: Sequence[Bracket]) -> tuple[int, Bracket]:
+    """Return the bracket of the trial submitted after `place` others, and its number.
+
+    After the last bracket the first one comes again.
+    """
+    number = 0
+    while True:
+        for bracket in all_:
+            if place < bracket.trials:
+                return number, bracket
+            place -= bracket.trials
+            number += 1
+
+
+def survivors(
+    trials: Mapping[str, Losses], live: Collection[str], levels: Sequence[int], eta: int
+) -> tuple[set[str], set[str]]:
+    """Return which live trials of a bracket must wait at a rung, and which fail there.
+
+    Successive halving: at each rung the best 1 / eta, one at least, of those that came to it go on,
+    once all have come. One that has ended before, or diverged, is among the last.
+    """
+    waits: set[str] = set()
+    lost: set[str] = set()
+    field = dict(trials)
+    for rung in levels:
+        here = {n: losses[rung] if len(losses) > rung else inf for n, losses in field.items()}
+        missing = [n for n in field if n in live and len(field[n]) <= rung]
+        if missing:
+            waits |= {n for n in field if n in live and len(field[n]) - 1 == rung}
+            break
+        ordered = sorted(here, key=lambda name: (here[name], name))
+        kept = ordered[: max(1, len(ordered) // eta)]
+        lost |= {n for n in ordered if n not in set(kept) and n in live}
+        field = {n: field[n] for n in kept}
+    return waits, lost

@@ -1,25 +1,28 @@
 """HyperSched: as good a trial as possible by a deadline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
 from typing import Annotated, ClassVar
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.atoms import RESIZE_EVERY, admits, shares, worth_resizing
-from ronda.formulations.sweeps.halving import cutoff, records, rungs
-from ronda.formulations.sweeps.trials import Search, Trial, searches
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.policies.sweeps.order import in_order, most_gpus, speed
+from ronda.solvers.policies.sweeps.asha import records, rungs
+from ronda.solvers.policies.sweeps.order import in_order, most_gpus, shares, speed, worth_resizing
+from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
+
+RESIZE_EVERY = 5
+"""Reports of a trial from one resize to the next."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class HyperSched(Clocked):
         plan = replace(plan, policy=self.name, discarded=tuple(discarded), details=details)
         return rest(round, plan, initial)
 
-    def _able(self, round: Round, search: Search, time_left_s: float) -> list[Trial]:
+    def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:
         """Return the trials that run or may: those that run, paused ones, new ones."""
         levels = rungs(self.first, self.eta, search.sweep.reports)
         cutoffs = {r: cutoff(records(r, search.losses).values(), self.eta) for r in levels}
@@ -132,6 +135,30 @@ class HyperSched(Clocked):
             if since >= RESIZE_EVERY and (then > 0 and gpus < has if waiting else grows):
                 found[trial.name] = gpus
         return found
+
+
+def cutoff(found: Iterable[float], eta: int) -> float:
+    """Return the loss above which a trial is paused by HyperSched's rule.
+
+    The percentile 1 / eta of what was recorded at the rung, which is 1 - 1 / eta of an accuracy;
+    none (infinite) of fewer than two records. Diverged trials are the last.
+    """
+    known = np.array(sorted(found))
+    if len(known) < 2:
+        return inf
+    finite = known[np.isfinite(known)]
+    place = (len(known) - 1) / eta
+    if not len(finite) or place > len(finite) - 1:
+        return float(finite[-1]) if len(finite) else inf
+    return float(np.interp(place, np.arange(len(finite)), finite))
+
+
+def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:
+    """Tell whether a trial may start or resume with some time left to the deadline.
+
+    Not if that is less than eta times the longest run so far, and less than a whole trial takes.
+    """
+    return time_left_s >= min(longest_s * eta, whole_s)
 
 
 def _metric(trial: Trial) -> float:

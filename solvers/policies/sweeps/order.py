@@ -1,19 +1,23 @@
-"""The plan that an order of trials makes."""
+"""The plan that an order of trials makes, and GPUs for trials that scale."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from ronda.formulations.options.application import requested_options
-from ronda.formulations.sweeps.atoms import shares, worth_resizing
-from ronda.formulations.sweeps.trials import Trial
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, preempt_in_order
+from ronda.solvers.policies.sweeps.trials import Trial
 
 NONE: Mapping[str, int] = MappingProxyType({})
+
+
+GAIN = 1.1
+"""By how much more work a resize must make possible by the deadline."""
 
 
 def firm(state: JobState) -> bool:
@@ -74,27 +78,23 @@ def most_gpus(round: Round, state: JobState, atoms: int) -> int:
     return most or state.job.gpus
 
 
-def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
-    """Return the trials that come to their end sooner on GPUs that nobody waits for, and how many.
+def shares(most: Sequence[int], atoms: int) -> list[int]:
+    """Return the GPUs of trials in order of their metric, best first: one each, the rest evenly.
 
-    The first in the order are the first to grow; none shrinks.
+    `most` is what each can use; what does not come out evenly goes to the first ones.
     """
-    if any(t.name not in plan.allocations for t in order):
-        return {}
-    if any(s.job.sweep is None for s in round.waiting):
-        return {}
-    others = [a for i, a in plan.allocations.items() if i not in {t.name for t in order}]
-    atoms = sum(pool.gpus for pool in round.cluster.topology.pools)
-    atoms -= sum(allocation.option.gpus for allocation in others)
-    given = shares([most_gpus(round, t.state, atoms) for t in order], atoms)
-    found = {}
-    for trial, gpus in zip(order, given, strict=True):
-        state, held = trial.state, plan.allocations[trial.name]
-        left = state.remaining_at(round.now_s)
-        if gpus <= held.option.gpus or firm(state) or left is None:
-            continue
-        now, then = held.option.rate, speed(round, state, gpus)
-        pause_s = state.pause_at(round.now_s, gpus, round.costs)
-        if worth_resizing(now, then, left / now, pause_s):
-            found[trial.name] = gpus
-    return found
+    given = [1] * len(most)
+    left = atoms - len(most)
+    while left > 0 and any(g < m for g, m in zip(given, most, strict=True)):
+        for k, limit in enumerate(most):
+            if left > 0 and given[k] < limit:
+                given[k] += 1
+                left -= 1
+    return given
+
+
+def worth_resizing(now: float, then: float, time_left_s: float, pause_s: float) -> bool:
+    """Tell whether a trial gets further by the deadline with speed `then` after a pause."""
+    if time_left_s == inf:
+        return then > GAIN * now
+    return then * (time_left_s - pause_s) > GAIN * now * time_left_s

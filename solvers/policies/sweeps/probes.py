@@ -14,11 +14,11 @@ import msgspec
 
 from ronda.formulations.fusion.chunks import balanced
 from ronda.formulations.fusion.sharing import narrowed, whole
-from ronda.formulations.sweeps.trials import Trial
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.policies.fused.groups import Home, groups, longest, together
+from ronda.solvers.policies.sweeps.trials import Trial
 
 Chunk = tuple[Sequence[JobState], Home]
 """Trials that share a GPU, and where."""

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.trials import trials_of
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import in_order
+from ronda.solvers.policies.sweeps.trials import trials_of
 
 
 @dataclass(frozen=True)

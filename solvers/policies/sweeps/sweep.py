@@ -1,25 +1,69 @@
-"""ronda's own policy for searches: trials by what is believed of where they will end."""
+"""ronda's own policy for searches: trials by what is believed of where they will end.
 
-from collections.abc import Mapping, Set
+A loss is taken to fall on as it has fallen lately, in the logarithm of the reports: by b for each
+unit of log(1 + k), from the middle of its reports to the last. How much of such a fall comes true,
+rho, differs from sweep to sweep (losses stall, or start slowly) and is common to its trials: it is
+learnt, by Bayesian linear regression, from what every trial did after each of its reports. Falls
+are relative to the loss they start from, and their error grows as that of a random walk::
+
+    l(k') = l(k) (1 - rho x) + e,   x = b (log(1 + k') - log(1 + k)) / l(k)
+    e / l(k) ~ Normal(0, s^2 (log(1 + k') - log(1 + k)))
+
+So the trials that lead teach what to expect of those behind. Nothing is used but reported losses of
+the same sweep.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import ceil, floor, inf
-from typing import Annotated, ClassVar
+from functools import lru_cache
+from math import ceil, erfc, floor, hypot, inf, log1p, sqrt
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping.standby import rest
-from ronda.formulations.sweeps.posterior import Final, Posterior
-from ronda.formulations.sweeps.trials import Search, Trial, searches
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.as_one import AsOne, Members
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.policies.sweeps.order import grown, in_order, speed
+from ronda.solvers.policies.sweeps.order import (
+    firm,
+    in_order,
+    most_gpus,
+    shares,
+    speed,
+    worth_resizing,
+)
 from ronda.solvers.policies.sweeps.probes import fused, parted
+from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
+
+RHO, TRUST = 0.0, 5.0
+"""Mean of rho before anything is seen, and how many falls that counts as."""
+
+LEAST_ERROR = 0.1
+"""The least s that is believed: most trials fall smoothly or not at all, but some begin late."""
+
+MOST = 1.5
+"""The largest rho that is believed."""
+
+STEEPEST = 1e6
+"""The largest relative fall or rise that counts; what is beyond is no training's."""
+
+
+class Final(NamedTuple):
+    """What is believed of the loss that a trial ends at: a normal distribution."""
+
+    mean: float
+    sd: float
+
+    def chance_below(self, loss: float) -> float:
+        """Return the probability that it is less than some loss."""
+        return 0.5 * erfc((self.mean - loss) / (sqrt(2) * self.sd)) if self.sd > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -27,12 +71,12 @@ class SweepPolicy(Clocked):
     """Run the trials that are believed to end lowest, wherever there is room; give up the hopeless.
 
     Each trial is tried until its first report, alone or in an array. Then the least expected final
-    loss goes first (`ronda.formulations.sweeps.posterior`: from the losses of all trials of the
-    sweep, nothing from elsewhere), over all GPUs, relative to the least loss that the sweep has
-    reported. Once a trial has come to its end, those that end below the least reported loss with
-    too small a probability are given up. Before a deadline the first part of the time is for new
-    trials; after it ever fewer run side by side, at first as many as half the GPUs, and all end
-    there. GPUs that no trial may use go to those that run, if they scale.
+    loss goes first (`Posterior`: from the losses of all trials of the sweep, nothing from
+    elsewhere), over all GPUs, relative to the least loss that the sweep has reported. Once a trial
+    has come to its end, those that end below the least reported loss with too small a probability
+    are given up. Before a deadline the first part of the time is for new trials; after it ever
+    fewer run side by side, at first as many as half the GPUs, and all end there. GPUs that no trial
+    may use go to those that run, if they scale.
 
     Parameters
     ----------
@@ -116,13 +160,13 @@ class SweepPolicy(Clocked):
         relative = mean / least if 0 < least < inf else mean
         return True, relative - self.hysteresis * trial.runs
 
-    def _able(self, round: Round, search: Search, lost: frozenset[str]) -> list[Trial]:
+    def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
         """Return the trials that may run: those with a report, and new ones in good time."""
         able = [t for t in search.live if t.name not in lost]
         late = _used(round, search) >= self.trying
         return [t for t in able if t.losses or t.runs or not late] or able
 
-    def _most(self, round: Round, search: Search) -> int | None:
+    def _most(self, round: Round, search: LiveSweep) -> int | None:
         """Return how many trials may run side by side: ever fewer before a deadline; None: all."""
         used = _used(round, search)
         if used < self.trying:
@@ -130,7 +174,7 @@ class SweepPolicy(Clocked):
         gpus = sum(pool.gpus for pool in round.cluster.topology.pools)
         return max(1, ceil(gpus * (1 - used) / (1 - self.trying) / 2))
 
-    def _hopeless(self, round: Round, search: Search, finals: Mapping[str, Final]) -> list[str]:
+    def _hopeless(self, round: Round, search: LiveSweep, finals: Mapping[str, Final]) -> list[str]:
         """Return the trials that are given up."""
         able = [t for t in search.live if t.state.job.preemptible]
         end_s = search.sweep.deadline_s
@@ -140,6 +184,92 @@ class SweepPolicy(Clocked):
             return []
         below = {n: final.chance_below(search.least) for n, final in finals.items()}
         return [t.name for t in able if below.get(t.name, 1.0) < self.hopeless]
+
+
+class Evidence(NamedTuple):
+    """What a trial shows of rho: sums over its falls, each over its step in log(1 + k)."""
+
+    xx: float = 0.0
+    xy: float = 0.0
+    yy: float = 0.0
+    steps: int = 0
+
+
+class Posterior:
+    """The belief of one sweep, from the losses of all its trials."""
+
+    def __init__(self, trials: Iterable[tuple[float, ...]]) -> None:
+        found = [evidence(losses) for losses in trials if len(losses) > 2] or [Evidence()]
+        xx, xy, yy, steps = (sum(column) for column in zip(*found, strict=True))
+        prior = TRUST * xx / steps if xx else 1.0
+        self.rho = min(MOST, max(0.0, (xy + prior * RHO) / (xx + prior)))
+        error = yy - 2 * self.rho * xy + self.rho**2 * xx
+        self.variance = max(LEAST_ERROR**2, error / max(1, steps))
+        self.rho_variance = self.variance / (xx + prior)
+
+    def final(self, losses: tuple[float, ...], reports: int) -> Final:
+        """Return where a trial will end after `reports` reports; infinite once it has diverged."""
+        if losses[-1] == inf:
+            return Final(inf, 0.0)
+        ahead = max(0.0, log1p(reports) - log1p(len(losses) - 1))
+        fall = min(trend(losses) * ahead, sys.float_info.max)
+        mean = max(0.0, losses[-1] - self.rho * fall)
+        return Final(
+            mean, hypot(sqrt(self.variance * ahead) * losses[-1], sqrt(self.rho_variance) * fall)
+        )
+
+
+def trend(losses: tuple[float, ...]) -> float:
+    """Return b: by how much a loss has fallen lately per unit of log(1 + k), 0 if it has risen."""
+    last = len(losses) - 1
+    middle = last // 2
+    fall = losses[middle] - losses[last]
+    return max(0.0, fall) / (log1p(last) - log1p(middle))
+
+
+@lru_cache(maxsize=65536)
+def evidence(losses: tuple[float, ...]) -> Evidence:
+    """Return what at least three losses show of rho; nothing after a trial has diverged."""
+    xx = xy = yy = 0.0
+    steps = 0
+    for k in range(2, len(losses)):
+        last, loss = losses[k - 1], losses[k]
+        if loss == inf or not last > 0:
+            continue
+        step = log1p(k) - log1p(k - 1)
+        x = min(trend(losses[:k]) * step / last, STEEPEST)
+        y = max((last - loss) / last, -STEEPEST)
+        xx += x * x / step
+        xy += x * y / step
+        yy += y * y / step
+        steps += 1
+    return Evidence(xx, xy, yy, steps)
+
+
+def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
+    """Return the trials that come to their end sooner on GPUs that nobody waits for, and how many.
+
+    The first in the order are the first to grow; none shrinks.
+    """
+    if any(t.name not in plan.allocations for t in order):
+        return {}
+    if any(s.job.sweep is None for s in round.waiting):
+        return {}
+    others = [a for i, a in plan.allocations.items() if i not in {t.name for t in order}]
+    atoms = sum(pool.gpus for pool in round.cluster.topology.pools)
+    atoms -= sum(allocation.option.gpus for allocation in others)
+    given = shares([most_gpus(round, t.state, atoms) for t in order], atoms)
+    found = {}
+    for trial, gpus in zip(order, given, strict=True):
+        state, held = trial.state, plan.allocations[trial.name]
+        left = state.remaining_at(round.now_s)
+        if gpus <= held.option.gpus or firm(state) or left is None:
+            continue
+        now, then = held.option.rate, speed(round, state, gpus)
+        pause_s = state.pause_at(round.now_s, gpus, round.costs)
+        if worth_resizing(now, then, left / now, pause_s):
+            found[trial.name] = gpus
+    return found
 
 
 def _not_of_trials(members: Members) -> bool:
@@ -159,7 +289,7 @@ def _reached(round: Round, trial: Trial) -> int:
     return min(whole, trial.reports + floor(more))
 
 
-def _used(round: Round, search: Search) -> float:
+def _used(round: Round, search: LiveSweep) -> float:
     """Return the share of the time to a sweep's deadline that is over; 0 without a deadline."""
     end_s = search.sweep.deadline_s
     began_s = min(t.state.job.submit_s for t in search.live)

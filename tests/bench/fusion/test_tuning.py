@@ -5,8 +5,8 @@ import pytest
 
 from ronda.bench.fusion.curves import curves
 from ronda.bench.fusion.tuning import measure, table
+from ronda.bench.fusion.waves import wave_s
 from ronda.bench.study.__main__ import main
-from ronda.formulations.fusion.waves import wave_s
 from ronda.instances.errors import InputError
 
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.sweeps.posterior import Posterior
-from ronda.formulations.sweeps.slaq import expected_fall
-from ronda.formulations.sweeps.trials import MOST_DRAWN, reported
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.job import JobState
 from ronda.instances.learning import SweepState, TrainingLog
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.round import Round
+from ronda.solvers.policies.sweeps.slaq import expected_fall
+from ronda.solvers.policies.sweeps.sweep import Posterior
+from ronda.solvers.policies.sweeps.trials import MOST_DRAWN, reported
 from ronda.solvers.solve import solve
 
 SEARCHERS = ("hermes", "round-robin", "slaq", "asha", "hyperband", "hypersched", "sweep", "ones")

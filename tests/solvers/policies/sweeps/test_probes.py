@@ -11,7 +11,6 @@ from arrays import array
 from arrays import instance as jobs_of
 from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.chunks import balanced
-from ronda.formulations.sweeps.trials import trials_of
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.answer import check
@@ -26,6 +25,7 @@ from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.groups import groups
 from ronda.solvers.policies.sweeps.probes import arrays, parted
+from ronda.solvers.policies.sweeps.trials import trials_of
 from ronda.solvers.registry import policy
 
 W0, REPORTS = 60.0, 6

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.sweeps.queues import queues
-from ronda.formulations.sweeps.trials import Trial
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.learning import Sweep
+from ronda.solvers.policies.sweeps.hermes import queues
+from ronda.solvers.policies.sweeps.trials import Trial
 
 SLOTS = (0, 0, 1, 2)
 

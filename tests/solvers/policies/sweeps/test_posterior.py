@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.sweeps.posterior import MOST, Posterior, evidence, trend
+from ronda.solvers.policies.sweeps.sweep import MOST, Posterior, evidence, trend
 
 STALLED = tuple(1.0 - 0.3 * min(k, 2) for k in range(12))
 FALLING = tuple(2.0 - 0.4 * log1p(k) for k in range(12))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.sweeps.convergence import overtakes, slope
+from ronda.solvers.policies.sweeps.hermes import overtakes, slope
 
 LOSSES = st.lists(st.floats(0.01, 100), min_size=2, max_size=12)
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.sweeps.atoms import admits, shares, worth_resizing
-from ronda.formulations.sweeps.brackets import bracket_of, brackets
-from ronda.formulations.sweeps.halving import cutoff, promoted, rungs, survivors
+from ronda.solvers.policies.sweeps.asha import promoted, rungs
+from ronda.solvers.policies.sweeps.hyperband import bracket_of, brackets, survivors
+from ronda.solvers.policies.sweeps.hypersched import admits, cutoff
+from ronda.solvers.policies.sweeps.order import shares, worth_resizing
 
 
 def test_rungs_are_below_the_last_report():

@@ -5,7 +5,6 @@ Every rung trains from scratch, no checkpoint is used again (hfta/hfht/algorithm
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from math import inf
 
@@ -16,6 +15,7 @@ from ronda.formulations.fusion.memory import dry_runs
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Mode, Sharing
+from ronda.solvers.policies.sweeps.hyperband import rungs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,8 @@ def random_search(epochs: int = 10, configs: int = 81) -> tuple[Wave, ...]:
 def hyperband(epochs: int = 81, eta: int = 3, skip_last: int = 2) -> tuple[Wave, ...]:
     """Return Hyperband's waves; the defaults are HFHT's benchmarks.
 
-    Bracket s, from s_max = log_eta R down, begins with n = ceil((s_max + 1) eta^s / (s + 1))
-    configurations of R / eta^s epochs; rung i keeps n / eta^i of them for eta^i times as many.
-    The last `skip_last` rungs of every bracket are left out.
+    They are its rungs (`ronda.solvers.policies.sweeps.hyperband`), the last `skip_last` of every
+    bracket left out.
 
     Raises
     ------
@@ -52,14 +51,11 @@ def hyperband(epochs: int = 81, eta: int = 3, skip_last: int = 2) -> tuple[Wave,
         top += 1
     if eta < 2 or eta**top != epochs:
         raise InputError("hyperband", f"{epochs} epochs, eta {eta}", "epochs that eta^s makes")
-    found = []
-    for s in range(top, -1, -1):
-        begin = -(-(top + 1) * eta**s // (s + 1))
-        trials = begin
-        for rung in range(s + 1 - skip_last):
-            found.append(Wave(trials, epochs // eta ** (s - rung), fresh=rung == 0))
-            trials = int(Fraction(begin, eta**rung) / eta)
-    return tuple(found)
+    return tuple(
+        Wave(trials, each, fresh=rung == 0)
+        for rungs in rungs_of(epochs, eta)
+        for rung, (trials, each) in enumerate(rungs[: max(0, len(rungs) - skip_last)])
+    )
 
 
 def class_sizes(

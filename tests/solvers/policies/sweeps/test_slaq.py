@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.sweeps.slaq import expected_fall
+from ronda.solvers.policies.sweeps.slaq import expected_fall
 
 
 def curve(form, steps):

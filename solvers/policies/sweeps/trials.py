@@ -69,7 +69,7 @@ def reported(log: TrainingLog) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LiveSweep:
     """A sweep with its live trials, and the losses of all its trials, ended ones too, by job."""
 
     sweep: Sweep
@@ -82,7 +82,7 @@ class Search:
         return min((min(each[1:]) for each in self.losses.values() if len(each) > 1), default=inf)
 
 
-def searches(round: Round) -> dict[str, Search]:
+def searches(round: Round) -> dict[str, LiveSweep]:
     """Return the sweeps of a round by name, in the order of their first trials."""
     members: dict[str, list[Trial]] = {}
     for trial in trials_of(round):
@@ -92,5 +92,5 @@ def searches(round: Round) -> dict[str, Search]:
     for name, live in members.items():
         ended = {job: reported(log) for job, log in round.sweeps[name].ended.items()}
         losses = ended | {t.name: t.losses for t in live}
-        found[name] = Search(round.sweeps[name].sweep, tuple(live), losses)
+        found[name] = LiveSweep(round.sweeps[name].sweep, tuple(live), losses)
     return found
