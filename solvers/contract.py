@@ -4,6 +4,7 @@ from enum import Flag, auto
 from typing import Protocol, runtime_checkable
 
 from ronda.formulations.clock import Deadline
+from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
@@ -51,3 +52,7 @@ class Policy(Protocol):
         `initial` is the previous plan, or any other to start from.
         """
         ...
+
+
+class FaultError(RondaError):
+    """A policy elsewhere has no plan: why, in the words in which that is recorded."""

@@ -4,42 +4,25 @@ The process is started, and warm, before the first decision; one that dies or is
 replaced. Rounds and plans travel as bytes, so that plans are those of the policy itself.
 """
 
-import os
-import signal
-import subprocess
-import sys
+import pickle
 import time
-from multiprocessing.connection import Connection
-from socket import socketpair
-from threading import Thread
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from ronda.formulations.clock import Deadline, checkpoint
-from ronda.instances.errors import InputError, RondaError
+from ronda.formulations.clock import Deadline
+from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Policy
+from ronda.solvers.contract import FaultError
+from ronda.solvers.horizon.guard import ask, malformed
+from ronda.solvers.process.host import Process, StartingError
 from ronda.solvers.registry import policy
 from ronda.solvers.warm_up import warm_up
 
-POLL_S = 0.05
-"""Seconds between two looks at whether a decision was cancelled."""
-
-GRACE, GRACE_S = 0.5, 1.0
-"""Share of what is left of the limit, and seconds, by which an answer may be late: then the process
-is killed."""
-
 STARTS_S = 60.0
 """Seconds that a process may take to start."""
-
-ORPHANED_S = 1.0
-"""Seconds between two looks of the process at whether its host is still there."""
-
-
-class ProcessDiedError(RondaError):
-    """The process of a policy died, or was killed as it came much too late."""
 
 
 class Question(msgspec.Struct):
@@ -52,10 +35,14 @@ class Question(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """The plan, or why there is none."""
+    """The plan, or what is wrong with what the policy answers.
+
+    `odd` is a plan with parts of other types, pickled: who asked says what is wrong with it.
+    """
 
     plan: Plan | None = None
-    error: str = ""
+    odd: bytes = b""
+    fault: str = ""
 
 
 class Isolated:
@@ -75,10 +62,10 @@ class Isolated:
     """
 
     def __init__(self, spec: str, **parameters: Any) -> None:
-        made = policy(_word(spec), **parameters)
+        self.__wrapped__ = made = policy(_word(spec), **parameters)  # whose config is recorded
         self.name, self.capabilities = made.name, made.capabilities
-        self._made = msgspec.msgpack.encode((spec, parameters))
-        self._process: _Process | None = None
+        self._asked = _pickled(spec, parameters)
+        self._process: Process | None = None
         self._running().ready(Deadline(STARTS_S))
 
     def plan(
@@ -88,6 +75,8 @@ class Isolated:
 
         Raises
         ------
+        FaultError
+            In the words that the policy itself would be recorded with, if it has no plan.
         ProcessDiedError
             If the process dies, or gives no answer in time: then another one is started.
         """
@@ -95,16 +84,18 @@ class Isolated:
         try:
             running.ready(deadline)
             limit_s = None if deadline.limit_s is None else max(deadline.left(), 1e-6)
-            running.send(msgspec.msgpack.encode(Question(round, seed, limit_s, initial)))
-            late_s = None if limit_s is None else limit_s * (1 + GRACE) + GRACE_S
-            answer = msgspec.msgpack.decode(running.heard(Deadline(late_s)), type=Answer)
+            question = msgspec.msgpack.encode(Question(round, seed, limit_s, initial))
+            answer = msgspec.msgpack.decode(running.ask(question, limit_s), type=Answer)
+        except StartingError:
+            raise
         except BaseException:
             self.close()
             self._running()
             raise
-        if answer.plan is None:
-            raise RondaError(answer.error)
-        return answer.plan
+        if answer.fault:
+            raise FaultError(answer.fault)
+        plan: Plan = pickle.loads(answer.odd) if answer.plan is None else answer.plan
+        return plan
 
     def close(self) -> None:
         """End the process; the next decision starts another one."""
@@ -117,9 +108,9 @@ class Isolated:
         if getattr(self, "_process", None) is not None:
             self.close()
 
-    def _running(self) -> "_Process":
+    def _running(self) -> Process:
         if self._process is None:
-            self._process = _Process(self._made)
+            self._process = Process("ronda.solvers.isolated:answering", self._asked)
         return self._process
 
 
@@ -131,105 +122,48 @@ def _word(spec: object) -> str:
     return spec
 
 
-class _Process:
-    """The host's end of the other process."""
+def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:
+    """Return the bytes of which another process makes a policy."""
+    try:
+        return pickle.dumps((spec, parameters))
+    except Exception as error:
+        found = f"parameters that cannot be pickled: {error}"
+        raise InputError("policy", found, "ones that another process can have") from None
 
-    def __init__(self, made: bytes) -> None:
-        ours, theirs = socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ronda.solvers.isolated", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what a solver prints is no answer
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C is the host's
+
+def answering(asked: bytes) -> Callable[[bytes], bytes]:
+    """Make a policy, and return what decides by it; in the other process."""
+    spec, parameters = pickle.loads(asked)
+    made = policy(spec, **parameters)
+    warm_up(made)
+
+    def answer(asked: bytes) -> bytes:
+        began = time.perf_counter()
+        question = msgspec.msgpack.decode(asked, type=Question)
+        deadline = Deadline(question.limit_s, started=began)
+        return _told(
+            ask(
+                made,
+                question.round,
+                deadline=deadline,
+                seed=question.seed,
+                initial=question.initial,
             )
-        self._pipe, self._ready = Connection(ours.detach()), False
-        self.send(made)
-
-    def ready(self, deadline: Deadline) -> None:
-        """Wait until the process is warm."""
-        if not self._ready:
-            if error := msgspec.msgpack.decode(self.heard(deadline), type=str):
-                raise InputError("policy", error, "one that another process can make")
-            self._ready = True
-
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
-        try:
-            self._pipe.send_bytes(data)
-        except OSError:
-            raise self._death() from None
-
-    def heard(self, deadline: Deadline) -> bytes:
-        """Return what it says, by a deadline."""
-        while not self._pipe.poll(min(POLL_S, deadline.left())):
-            checkpoint()
-            if deadline.over():
-                limit_s = deadline.limit_s
-                raise ProcessDiedError(f"its process gave no answer within {limit_s:.3g} s")
-        try:
-            return self._pipe.recv_bytes()
-        except (EOFError, OSError):
-            raise self._death() from None
-
-    def kill(self) -> None:
-        """Kill it, and wait for its end."""
-        self._process.kill()
-        self._process.wait()
-        self._pipe.close()
-
-    def _death(self) -> ProcessDiedError:
-        """Return how it died."""
-        code = self._process.wait()
-        how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return ProcessDiedError(f"its process died {how}")
-
-
-def _serve(pipe: Connection) -> None:
-    """Make the policy, and answer question after question until the host is gone."""
-    spec, parameters = msgspec.msgpack.decode(pipe.recv_bytes())
-    try:
-        made = policy(spec, **parameters)
-        warm_up(made)
-        pipe.send_bytes(msgspec.msgpack.encode(""))
-    except RondaError as error:
-        pipe.send_bytes(msgspec.msgpack.encode(str(error)))
-        return
-    while True:
-        pipe.send_bytes(msgspec.msgpack.encode(_answer(made, pipe.recv_bytes())))
-
-
-def _answer(made: Policy, asked: bytes) -> Answer:
-    """Return the answer to a question; what a policy raises is one, too."""
-    began = time.perf_counter()
-    question = msgspec.msgpack.decode(asked, type=Question)
-    deadline = Deadline(question.limit_s, started=began)
-    try:
-        plan = made.plan(
-            question.round, deadline=deadline, seed=question.seed, initial=question.initial
         )
-    except (Exception, SystemExit) as error:
-        return Answer(error=" ".join(f"{type(error).__name__}: {error}".split()))
-    return Answer(plan)
+
+    return answer
 
 
-def _end_with(host: int) -> None:
-    """End this process once its host is gone, whatever it does."""
-    while os.getppid() == host:
-        time.sleep(ORPHANED_S)
-    os._exit(1)
-
-
-def main() -> None:
-    """Serve the host on the socket that it names."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+def _told(plan: Plan | str) -> bytes:
+    """Return a plan, or a fault, as the bytes of an answer."""
+    if isinstance(plan, str):
+        return msgspec.msgpack.encode(Answer(fault=plan))
     try:
-        _serve(Connection(int(sys.argv[1])))
-    except (EOFError, OSError):
-        return
-
-
-if __name__ == "__main__":
-    main()
+        data = msgspec.msgpack.encode(Answer(plan))
+        msgspec.msgpack.decode(data, type=Answer)
+    except Exception as error:
+        try:
+            return msgspec.msgpack.encode(Answer(odd=pickle.dumps(plan)))
+        except Exception:
+            return msgspec.msgpack.encode(Answer(fault=malformed(plan, error)))
+    return data

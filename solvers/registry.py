@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import difflib
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Collection, Mapping
@@ -158,8 +159,11 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
 
 
 def config_of(made: Policy) -> dict[str, Any]:
-    """Return a policy's effective parameters, as they go into records; its objective's as well."""
-    known = own.values(made)
+    """Return a policy's effective parameters, as they go into records; its objective's as well.
+
+    Where the policy is asked, in a process of its own or here, does not matter.
+    """
+    known = own.values(inspect.unwrap(made))  # type: ignore[arg-type]
     return known | dict(known.pop(OF_OBJECTIVE, {}))
 
 

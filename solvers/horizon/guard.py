@@ -24,7 +24,7 @@ from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import MalformedError, normal
 from ronda.instances.violation import Violation
-from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.contract import Capability, FaultError, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
 from ronda.solvers.horizon.fallback import Relief, fallback
@@ -133,13 +133,28 @@ def _asked(
     try:
         seen = seen_by(policy, round)
         before = initial and seen.shown(initial)
-        plan: object = policy.plan(seen.round, deadline=deadline, seed=seed, initial=before)
+        plan = ask(policy, seen.round, deadline=deadline, seed=seed, initial=before)
         if isinstance(plan, Plan):
             return seen.told(plan), []
+    except Exception as error:
+        plan = f"raised: {_words(error)}"
+    return _nothing(policy, seed, initial), [plan]
+
+
+def ask(
+    policy: Policy, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None
+) -> Plan | str:
+    """Return what a policy answers, or what is wrong with that, in words."""
+    try:
+        plan: object = policy.plan(round, deadline=deadline, seed=seed, initial=initial)
+    except FaultError as fault:
+        return str(fault)
     except (Exception, SystemExit) as error:
-        return _nothing(policy, seed, initial), [f"raised: {_words(error)}"]
+        return f"raised: {_words(error)}"
+    if isinstance(plan, Plan):
+        return plan
     kind = "None" if plan is None else type(plan).__name__
-    return _nothing(policy, seed, initial), [f"answer: {kind}, not a plan"]
+    return f"answer: {kind}, not a plan"
 
 
 def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
@@ -175,12 +190,17 @@ def _broken(check: Callable[[Plan], Sequence[Violation]], plan: Plan) -> list[st
                 return [f"number: {name} is {number}"]
         msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
     except Exception as error:
-        try:
-            normal(plan)
-        except MalformedError as inside:
-            return [f"malformed: {inside}"]
-        return [f"malformed: {_words(error)}"]
+        return [malformed(plan, error)]
     return []
+
+
+def malformed(plan: Plan, error: Exception) -> str:
+    """Return in words what cannot be in a plan, over which `error` was raised."""
+    try:
+        normal(plan)
+    except MalformedError as inside:
+        return f"malformed: {inside}"
+    return f"malformed: {_words(error)}"
 
 
 def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:

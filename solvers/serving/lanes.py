@@ -1,21 +1,28 @@
 """One warm process a core: a round goes in as bytes, an answer comes out as bytes.
 
-A process that does not answer in time is killed and replaced; threads never solve.
+A process that does not answer in time is killed, with all that it started, and replaced; threads
+only wait.
 """
 
 import asyncio
-import multiprocessing
-from collections.abc import AsyncIterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from ronda.instances.errors import InputError, RondaError
-from ronda.instances.round import Round
+import msgspec
 
-GRACE_S, GRACE = 1.0, 0.5
-"""Seconds, and share of the limit, that a process may be late before it is replaced."""
+from ronda.formulations.clock import Deadline
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import decode
+from ronda.instances.round import Round
+from ronda.solvers.process.host import Process, ProcessDiedError
+from ronda.solvers.solve import solve
+from ronda.solvers.warm_up import warm_up
+
+AGAIN_S = 1.0
+"""Seconds until another process is tried, if one died while it started."""
 
 
 class Answer(NamedTuple):
@@ -29,20 +36,14 @@ class LateError(Exception):
     """A process did not answer in time."""
 
 
-def warm() -> None:
-    """Pay for imports before the first round."""
-    from ronda.solvers.warm_up import warm_up
-
+def answering(_: bytes) -> Callable[[bytes], bytes]:
+    """Pay for imports, and return what decides; in a lane's process."""
     warm_up()
+    return lambda asked: msgspec.msgpack.encode(decide(*msgspec.msgpack.decode(asked)))
 
 
 def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Answer:
     """Decide a round; what is wrong with it is the answer."""
-    from ronda.formulations.clock import Deadline
-    from ronda.instances.files.canonical import encode
-    from ronda.instances.files.json import decode
-    from ronda.solvers.solve import solve
-
     deadline = Deadline(limit_s)
     try:
         round_ = decode(body, "round")
@@ -58,28 +59,28 @@ class Lanes:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._free: asyncio.Queue[ProcessPoolExecutor] = asyncio.Queue()
-        self._all: set[ProcessPoolExecutor] = set()
+        self._free: asyncio.Queue[Process] = asyncio.Queue()
+        self._all: set[Process] = set()
+        self._threads = ThreadPoolExecutor(workers)  # each waits for one process
+        self._starting: set[asyncio.Task[None]] = set()
         self.waiting = 0
 
     async def start(self) -> None:
         """Start the processes, and wait until they are warm."""
-        lanes = [self._lane() for _ in range(self._workers)]
-        loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(lane, warm) for lane in lanes))
-        for lane in lanes:
-            self._free.put_nowait(lane)
+        await asyncio.gather(*(self._start() for _ in range(self._workers)))
 
     def stop(self) -> None:
         """End all processes, and wait for that."""
-        for lane in list(self._all):
-            self._end(lane)
-            lane.shutdown(wait=True)
+        for task in self._starting:
+            task.cancel()
+        for lane in self._all:
+            lane.kill()
+        self._threads.shutdown()
 
     @property
     def pids(self) -> list[int]:
         """The ids of the processes."""
-        return [pid for lane in self._all for pid in (lane._processes or {})]
+        return [lane.pid for lane in self._all]
 
     async def decide(self, body: bytes, policy: str, seed: int, end_s: float) -> Answer:
         """Decide in the first process that is free; LateError if there is no answer by then.
@@ -88,21 +89,21 @@ class Lanes:
         """
         loop = asyncio.get_running_loop()
         async with self._taken(end_s) as lane:
-            left_s = end_s - loop.time()
-            call = loop.run_in_executor(lane, decide, body, policy, seed, max(left_s, 1e-3))
+            left_s = max(end_s - loop.time(), 1e-3)
+            asked = msgspec.msgpack.encode((body, policy, seed, left_s))
             try:
-                answer = await asyncio.wait_for(call, left_s + max(GRACE_S, GRACE * left_s))
-            except (TimeoutError, BrokenProcessPool):
+                said = await loop.run_in_executor(self._threads, lane.ask, asked, left_s)
+            except ProcessDiedError:
                 self._replace(lane)
                 raise LateError from None
             except asyncio.CancelledError:  # the server ends; the process goes on with it
                 self._replace(lane)
                 raise
             self._free.put_nowait(lane)
-            return answer
+            return msgspec.msgpack.decode(said, type=Answer)
 
     @asynccontextmanager
-    async def _taken(self, end_s: float) -> AsyncIterator[ProcessPoolExecutor]:
+    async def _taken(self, end_s: float) -> AsyncIterator[Process]:
         self.waiting += 1
         try:
             left_s = max(end_s - asyncio.get_running_loop().time(), 0.0)
@@ -113,19 +114,29 @@ class Lanes:
             self.waiting -= 1
         yield lane
 
-    def _lane(self) -> ProcessPoolExecutor:
-        spawn = multiprocessing.get_context("spawn")
-        lane = ProcessPoolExecutor(1, mp_context=spawn)
+    async def _start(self) -> None:
+        """Start a process; it is free once it is warm."""
+        lane = Process("ronda.solvers.serving.lanes:answering")
         self._all.add(lane)
-        return lane
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._threads, lane.ready, Deadline())
+        except ProcessDiedError:
+            self._all.discard(lane)
+            raise
+        self._free.put_nowait(lane)
 
-    def _end(self, lane: ProcessPoolExecutor) -> None:
+    def _replace(self, lane: Process) -> None:
+        """Start another process in the place of one that is late or dead."""
         self._all.discard(lane)
-        for process in list((lane._processes or {}).values()):
-            process.kill()
-        lane.shutdown(wait=False, cancel_futures=True)
+        lane.kill()
+        task = asyncio.create_task(self._start_again())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
 
-    def _replace(self, lane: ProcessPoolExecutor) -> None:
-        """Take a new process in a lane's place; the first round in it finds it cold."""
-        self._end(lane)
-        self._free.put_nowait(self._lane())
+    async def _start_again(self) -> None:
+        while True:
+            try:
+                return await self._start()
+            except ProcessDiedError:  # for want of memory, perhaps: not for ever
+                await asyncio.sleep(AGAIN_S)

@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from http.client import HTTPConnection
 
+import psutil
 import pytest
 
 from ronda.instances import generate
@@ -18,6 +23,7 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers.serving.app import kept
 from ronda.solvers.serving.limits import Limits
 from ronda.solvers.serving.serve import serve
+from tests.helpers.ends import is_gone, wait_until
 
 TOKEN = "a token of twenty-four"
 ROUND = generate.round(8, seed=1)
@@ -249,3 +255,47 @@ def test_an_address_that_is_taken_is_refused():
         limits = Limits(port=taken.getsockname()[1])
         with pytest.raises(InputError, match="free"):
             asyncio.run(serve(limits))
+
+
+@pytest.fixture
+def command():
+    """Start ``ronda serve`` as a command; returns its process and its port."""
+    port = free_port()
+    words = ["serve", "--port", str(port), "--workers", "1", "--policy", "fifo", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ronda", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["workers"] == 1
+    ask_until_there(port)
+    yield process, port
+    process.kill()
+    process.communicate()
+
+
+def test_a_process_that_crashes_costs_one_answer(command):
+    """That round keeps what runs, and another process decides the next ones."""
+    process, port = command
+    (worker,) = psutil.Process(process.pid).children()
+    worker.send_signal(signal.SIGSEGV)
+    status, body = ask(port, "POST", "/plan", encode(ROUND), token=None)
+    assert (status, decode(body, "plan").status) == (200, SolutionStatus.FALLBACK)
+    wait_until(
+        lambda: (
+            decode(ask(port, "POST", "/plan", encode(ROUND), token=None)[1], "plan").status
+            is not SolutionStatus.FALLBACK
+        )
+    )
+    (other,) = psutil.Process(process.pid).children()
+    assert other.pid != worker.pid
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_outlives_the_server(command, how):
+    """However the server ends."""
+    process, _ = command
+    pids = [each.pid for each in psutil.Process(process.pid).children(recursive=True)]
+    assert len(pids) == 2  # what decides, and what waits for the end of the server
+    os.kill(process.pid, how)
+    process.wait()
+    wait_until(lambda: all(map(is_gone, pids)))
