@@ -12,10 +12,6 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
 
-CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
-"""Seconds to check a plan, for each job (measured on one slow core), and the share of the limit
-that is left for it at most."""
-
 
 def solve(
     round: Round,
@@ -43,10 +39,8 @@ def solve(
     """
     deadline = Deadline.of(deadline)
     round = validate(_round(round))
-    made = as_policy(policy)
-    checked = deadline.sooner(_check_s(round, deadline))
-    ledger = Ledger(round.cluster)
-    return answer(made, round, ledger, deadline=checked, seed=seed, initial=initial)
+    made, ledger = as_policy(policy), Ledger(round.cluster)
+    return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
 
 
 def _round(given: object) -> Round:
@@ -55,9 +49,3 @@ def _round(given: object) -> Round:
         return given
     found = "an instance" if isinstance(given, Instance) else show(given)
     raise InputError("round", found, "a round (ronda.read reads one; ronda.run drives an instance)")
-
-
-def _check_s(round: Round, deadline: Deadline) -> float:
-    """Return the seconds to leave for the check of the plan."""
-    limit_s = deadline.limit_s or 0.0
-    return min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * limit_s)

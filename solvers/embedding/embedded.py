@@ -35,9 +35,6 @@ from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
 
-CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
-"""Seconds to check a plan, for each job, and the share of the limit left for it at most."""
-
 _SOLVING = Lock()
 """Solvers of one process take turns: two in two threads may block each other."""
 
@@ -232,15 +229,13 @@ class Embedded:
             ledger = self._ledger or Ledger(round.cluster)
             if not mine:
                 return Changes(plan=_kept(round, StopReason.TIME_LIMIT))
-            limit_s = deadline.limit_s or 0.0
-            check_s = min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * limit_s)
             try:
                 with cancellable(self._cancelled):
                     plan = answer(
                         self._policy,
                         self._beliefs.believe(round),
                         ledger,
-                        deadline=deadline.sooner(check_s),
+                        deadline=deadline,
                         seed=self._settings.seed,
                         initial=before.plan,
                     )

@@ -32,6 +32,9 @@ from ronda.solvers.horizon.fallback import Relief, fallback
 LATE, LATE_S = 3.0, 1.0
 """A plan that takes this many times its limit, and a second, comes much too late to be used."""
 
+CHECK_PER_JOB_S, MOST_TO_CHECK = 1e-5, 0.1
+"""Seconds to check a plan, for each job (measured on one slow core), and the share of the limit
+that is left for it at most."""
 
 FORECASTS = ("rate", "energy")
 """Rules on what a plan foresaw: one for a round that has passed is not held to them now."""
@@ -111,10 +114,15 @@ def answer(
     seed: int,
     initial: Plan | None = None,
 ) -> Plan:
-    """Return the guarded plan; one of status "none" that leaves all as it is, if none is valid."""
+    """Return the guarded plan; one of status "none" that leaves all as it is, if none is valid.
+
+    It comes by the deadline: the policy has until then but for the time to check its plan.
+    """
+    check_s = min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * (deadline.limit_s or 0.0))
+    checked = deadline.sooner(check_s)
     try:
         return guarded(
-            policy, round, ledger, deadline=deadline, seed=seed, initial=initial
+            policy, round, ledger, deadline=checked, seed=seed, initial=initial
         ).relief.plan
     except RondaError as error:
         return Plan(

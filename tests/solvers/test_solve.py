@@ -22,6 +22,25 @@ def test_a_limit_may_be_seconds(limit):
     assert own.allocations == ronda.solve(ROUND, "fifo").allocations
 
 
+class Watching:
+    """A policy that keeps the limit it was given, and starts nothing."""
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Look at the clock."""
+        self.limit_s = deadline.limit_s
+        return ronda.Plan(policy="watching")
+
+
+@pytest.mark.parametrize(("limit_s", "left_s"), [(1.0, 1.0 - 12e-5), (6e-4, 5.4e-4), (None, None)])
+def test_the_check_of_the_plan_is_within_the_limit(limit_s, left_s):
+    """12 jobs at 10 us each are kept for it, of a short limit a tenth; by `Embedded` as well."""
+    policy = Watching()
+    ronda.solve(ROUND, policy, deadline=limit_s)
+    assert policy.limit_s == pytest.approx(left_s)
+    ronda.Embedded(policy, ROUND.cluster).decide(limit_s)
+    assert policy.limit_s == limit_s  # it has no jobs
+
+
 @pytest.mark.parametrize(
     ("limit", "found"),
     [
