@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import difflib
 import importlib
 import inspect
 import re
@@ -14,6 +13,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 from ronda.instances.rules.diagnose import mismatch
+from ronda.instances.rules.problem import one_of
 from ronda.solvers import own
 from ronda.solvers.contract import Capability, Policy
 
@@ -102,7 +102,8 @@ def refuse_unknown(name: str, given: Collection[str], known: Collection[str]) ->
     """Refuse the first of the given parameters that is not known."""
     for key in given:
         if key not in known:
-            raise InputError(f"--policy {name}", f"parameter {key!r}", one_of(key, known))
+            expected = one_of(known, key) if known else "no parameter: this policy has none"
+            raise InputError(f"--policy {name}", f"parameter {key!r}", expected)
 
 
 def converted(
@@ -125,7 +126,7 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
         raise InputError("--policy", repr(spec), "NAME or NAME(key=value, ...)")
     name, inside = match.groups()
     given: dict[str, Any] = {}
-    for part in filter(None, (p.strip() for p in (inside or "").split(","))):
+    for part in filter(None, split(inside or "", f"--policy {spec}")):
         key, equals, value = part.partition("=")
         if not equals or not key.strip().isidentifier() or not value.strip():
             raise InputError(f"--policy {spec}", repr(part), "key=value")
@@ -133,12 +134,31 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     return name, given
 
 
+def split(text: str, place: str) -> list[str]:
+    """Split a text at the commas outside brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote or (letter in "'\"" and not parts[-1][-1:].isalnum()):  # an apostrophe is none
+            quote = "" if letter == quote else quote or letter
+        else:
+            depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            break
+        if letter == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth or quote:
+        raise InputError(place, repr(text), "as many ')' as '(', and quotes that end")
+    return [part.strip() for part in parts]
+
+
 def policy_class(name: str) -> type:
     """Return the class of a policy by its name."""
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
-            raise InputError("--policy", repr(name), one_of(name, [*POLICIES, *own.names()]))
+            raise InputError("--policy", repr(name), one_of([*POLICIES, *own.names()], name))
         return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)
@@ -183,12 +203,3 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
-
-
-def one_of(word: str, known: Collection[str]) -> str:
-    """Say what could have been meant."""
-    if not known:
-        return "no parameter: this policy has none"
-    near = difflib.get_close_matches(word, known, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return "one of " + ", ".join(sorted(known)) + hint

@@ -49,7 +49,7 @@ class SearchDraw(Record, frozen=True, kw_only=True):
     def cut(self, instance: Instance, seed: int) -> Instance:
         """Return the search as an instance of its own."""
         if self.sweep not in instance.sweeps:
-            known = one_of(list(instance.sweeps))
+            known = one_of(instance.sweeps)
             raise InputError(f"instance {show(instance.name)}", f"no sweep {self.sweep!r}", known)
         rng = np.random.default_rng([seed, *self.sweep.encode()])
         own = [job for job in instance.jobs if job.sweep == self.sweep]

@@ -18,7 +18,7 @@ from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.learnt.predictor import Predictor
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
-from ronda.solvers.registry import config_of, policy, seed_may_matter
+from ronda.solvers.registry import config_of, policy, seed_may_matter, split
 
 MAX_SEEDS = 10_000
 """More seeds than this in one comparison are taken for a slip of the pen."""
@@ -110,18 +110,7 @@ def split_policies(text: str) -> tuple[str, ...]:
 
     ``"fifo, milp(gap=1e-4, objective=rank)"`` gives ``("fifo", "milp(gap=1e-4, objective=rank)")``.
     """
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth < 0:
-            break
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    found = tuple(part.strip() for part in parts)
-    if depth != 0:
-        raise InputError("--policies", repr(text), "as many ')' as '('")
+    found = split(text, "--policies")
     if not all(found):
         raise InputError("--policies", repr(text), "names with one comma between them: fifo,milp")
     return tuple(dict.fromkeys(found))

@@ -18,9 +18,9 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
 from ronda.instances.files.names import file_name
 from ronda.instances.instance import Instance
-from ronda.instances.rules.problem import show
+from ronda.instances.rules.problem import one_of, show
 from ronda.solvers.contract import Policy
-from ronda.solvers.registry import one_of, parse, policy
+from ronda.solvers.registry import parse, policy
 
 FIXED = ("instance", "policy", "knowledge", "seed")
 """Axes of every suite; each list in it is another one."""
@@ -101,7 +101,7 @@ class Expanded:
             raise InputError(place, f"another axis {show(axis)}", "a name of its own for each")
         for axis in part.by_seed:
             if axis not in made | changed:
-                raise InputError(f"{self.before}by_seed", show(axis), one_of(axis, made | changed))
+                raise InputError(f"{self.before}by_seed", show(axis), one_of(made | changed, axis))
         for source, (at, fields) in product(sources, changes):
             stands, variant = source.at | at, _variant(fields, place)
             dealt = [stands[axis] for axis in part.by_seed]
@@ -219,7 +219,7 @@ def _variant(fields: Mapping[str, Any], place: str) -> Variant:
     """Return the variant of the fields of a change; of a budget it has the factor alone."""
     given, known = dict(fields), {*Variant.__struct_fields__, "budget"} - {"seed", "factor"}
     for name in sorted(given.keys() - known):
-        raise InputError(place, f"unknown field {show(name)}", one_of(name, known))
+        raise InputError(place, f"unknown field {show(name)}", one_of(known, name))
     if "budget" in given:
         given["factor"] = converted(given.pop("budget"), Positive, f"{place}.budget")
     made: Variant = converted(given, Variant, f"{place}.") if given else UNCHANGED

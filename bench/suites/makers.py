@@ -16,8 +16,7 @@ from ronda.bench.suites.suite import converted
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.rules.problem import show
-from ronda.solvers.registry import one_of
+from ronda.instances.rules.problem import one_of, show
 
 
 def _ones(jobs: int = 50, nodes: int = 16, batch: str = "scaled", seed: int = 0) -> Instance:
@@ -79,5 +78,5 @@ def _own(word: str, folder: Path, place: str) -> Callable[..., Any]:
         raise InputError(f"{place}.make", found, "a file that can be imported") from error
     functions = {key: value for key, value in there.items() if inspect.isfunction(value)}
     if name not in functions:
-        raise InputError(f"{place}.make", f"no function {show(name)}", one_of(name, functions))
+        raise InputError(f"{place}.make", f"no function {show(name)}", one_of(functions, name))
     return functions[name]

@@ -17,8 +17,7 @@ from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.rules.problem import show
-from ronda.solvers.registry import one_of
+from ronda.instances.rules.problem import one_of, show
 
 KINDS = ("spread", "base", "interval", "range", "worst", "lost")
 """What a column may show besides the mean; all but the spread are of the ratio to the base."""
@@ -288,7 +287,7 @@ def arrange(
     for name, given in (("rows", table.rows), ("across", filter(None, [table.across]))):
         for axis in given:
             if axis not in axes:
-                raise InputError(f"{before}table.{name}", show(axis), one_of(axis, axes))
+                raise InputError(f"{before}table.{name}", show(axis), one_of(axes, axis))
 
     def columns(where: str, texts: Sequence[str]) -> tuple[TableColumn, ...]:
         return tuple(_shown(text, suite.ratio, f"{before}{where}") for text in texts)
@@ -305,7 +304,7 @@ def arrange(
     )
     for axis, value in found.base.items():
         if value not in axes.get(axis, ()):
-            known = one_of(value, axes[axis]) if axis in axes else f"an axis: {one_of(axis, axes)}"
+            known = one_of(axes[axis], value) if axis in axes else f"an axis: {one_of(axes, axis)}"
             raise InputError(f"{before}ratio.to.{axis}", show(value), known)
     if bool(table.across) != bool(table.cells):
         raise InputError(f"{before}table", "one of across and cells", "both, or neither")
@@ -318,10 +317,10 @@ def _shown(text: str, ratio: Ratio | None, place: str) -> TableColumn:
     if text == SIZES:
         return TableColumn(None)
     if metric not in METRICS:
-        known = one_of(metric, [*METRICS, SIZES])
+        known = one_of([*METRICS, SIZES], metric)
         raise InputError(place, show(text), f"METRIC or METRIC/KIND, METRIC {known}")
     if slash and kind not in KINDS:
-        raise InputError(place, show(text), f"METRIC/KIND, KIND {one_of(kind, KINDS)}")
+        raise InputError(place, show(text), f"METRIC/KIND, KIND {one_of(KINDS, kind)}")
     if kind in KINDS[1:] and ratio is None:
         raise InputError(place, show(text), "a table [ratio] that says to what")
     return TableColumn(METRICS[metric], kind)

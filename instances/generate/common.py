@@ -60,7 +60,7 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
     if seed < 0:
         raise InputError("seed", str(seed), "0 or more")
     if severity not in SEVERITIES:
-        raise InputError("severity", show(severity), one_of(list(SEVERITIES)))
+        raise InputError("severity", show(severity), one_of(SEVERITIES))
     return SEVERITIES[severity]
 
 

@@ -72,7 +72,7 @@ def truth_problems(
             yield Problem(at(places, k, "", job), "no truth", "truth.work, to run the instance")
         elif job.truth.curve is not None and job.truth.curve not in curves:
             place = at(places, k, ".truth.curve", job)
-            yield Problem(place, show(job.truth.curve), one_of(list(curves)))
+            yield Problem(place, show(job.truth.curve), one_of(curves))
         elif job.truth.learning is not None and (odd := learning_problem(job, job.truth)):
             yield Problem(at(places, k, ".truth.learning", job), *odd)
         elif job.truth.failures:
@@ -102,7 +102,7 @@ def sweep_problems(
             continue
         place = at(places, k, ".sweep", job)
         if job.sweep not in sweeps:
-            yield Problem(place, show(job.sweep), one_of(list(sweeps)))
+            yield Problem(place, show(job.sweep), one_of(sweeps))
         if job.epoch is None:
             yield Problem(place, "a job without an epoch", "job.epoch: trials report after each")
         if job.truth is not None and not isinstance(job.truth.learning, tuple):

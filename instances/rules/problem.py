@@ -1,12 +1,13 @@
 """One thing that is wrong with an object, and how many of them become one error."""
 
+import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ronda.instances.errors import InputError
 
 SHOWN = 8
-"""How many problems one error message spells out."""
+"""How many problems or words one error message spells out."""
 
 
 class Problem(str):
@@ -53,10 +54,14 @@ def show(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def one_of(names: Sequence[str], limit: int = 8) -> str:
-    """Return ``one of a, b, c``, cut after `limit` names."""
+def one_of(names: Collection[str], word: str | None = None) -> str:
+    """Return ``one of a, b, c``: the first names, or all in order and the one like a `word`."""
     if not names:
         return "none (there are no such entries)"
-    shown = ", ".join(show(n) for n in names[:limit])
-    more = f", … ({len(names)} in all)" if len(names) > limit else ""
-    return f"one of {shown}{more}" if len(names) > 1 else shown
+    listed = list(names) if word is None else sorted(names)
+    most = len(listed) if word is not None else SHOWN
+    shown = ", ".join(show(n) for n in listed[:most])
+    more = f", … ({len(listed)} in all)" if len(listed) > most else ""
+    near = [] if word is None else difflib.get_close_matches(word, listed, n=1)
+    hint = "".join(f" (did you mean {show(name)}?)" for name in near)
+    return f"one of {shown}{more}{hint}" if len(listed) > 1 else f"{shown}{hint}"

@@ -14,8 +14,9 @@ from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load_demand
+from ronda.instances.rules.problem import one_of
 from ronda.solvers import own
-from ronda.solvers.registry import converted, one_of, parse, refuse_unknown
+from ronda.solvers.registry import converted, parse, refuse_unknown
 
 Price = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -188,7 +189,7 @@ def controller(spec: str) -> Controller:
     """
     name, given = parse(spec)
     if name not in CONTROLLERS:
-        raise InputError("--policy", repr(name), one_of(name, CONTROLLERS))
+        raise InputError("--policy", repr(name), one_of(CONTROLLERS, name))
     known = own.parameters(CONTROLLERS[name])
     refuse_unknown(name, given, known)
     made: Controller = converted(spec, CONTROLLERS[name], given, name, known)

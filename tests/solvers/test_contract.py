@@ -13,7 +13,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.policies.optimising.prices import Prices
-from ronda.solvers.registry import POLICIES, config_of, parameters_of, policy
+from ronda.solvers.registry import POLICIES, config_of, parameters_of, parse, policy
 from ronda.testing import CHECKS, Contract, rounds
 
 
@@ -134,7 +134,18 @@ def test_parameters_of_the_objective_decide():
     assert not np.array_equal(*worth)
 
 
-@pytest.mark.parametrize("spec", ["", "milp(", "milp(gap)", "milp(gap=)", "nope", "milp(gap=x)"])
+@pytest.mark.parametrize(
+    ("inside", "value"),
+    [("[1, 2]", [1, 2]), ("'b,c'", "b,c"), ("(1, {2: 3})", (1, {2: 3})), ("a-b", "a-b")],
+)
+def test_parameters_may_hold_commas(inside, value):
+    """Inside brackets and quotes they separate nothing; a word stands for itself."""
+    assert parse(f"x(a={inside}, b=none)") == ("x", {"a": value, "b": None})
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "milp(", "milp(gap)", "milp(gap=)", "nope", "milp(gap=x)", "milp(gap='0)"]
+)
 def test_words_that_name_no_policy_are_refused(spec):
     """One line that says what was expected."""
     with pytest.raises(InputError, match="expected"):

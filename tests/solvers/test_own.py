@@ -81,7 +81,7 @@ def test_a_file_that_changed_is_another_policy(file):
         ("class Mine: pass", "Mine", "without a method plan"),
         ("Mine = 3", "Mine", "int"),
         (WIDEST, "Wide", "one of Widest"),
-        (WIDEST, "Widest(least=3)", "one of most"),
+        (WIDEST, "Widest(least=3)", '"most"'),
         ("class Mine:\n def __init__(self, a): 1/0\n def plan(self): ...", "Mine", "TypeError"),
         ("class Mine:\n def __init__(self, a=1): 1\n def plan(self): ...", "Mine", "attribute 'a'"),
         ("class Mine:\n def __init__(self): 1/0\n def plan(self): ...", "Mine", "division"),

@@ -23,6 +23,7 @@ from ronda.solvers.registry import policy
             ("fifo", "milp(gap=1e-4, objective=rank)", "sjf"),
         ),
         ("a(x=(1,2),y=[3,4]),b", ("a(x=(1,2),y=[3,4])", "b")),
+        ("a(x='(,'),it's.py:B,c", ("a(x='(,')", "it's.py:B", "c")),
         ("fifo,fifo", ("fifo",)),
     ],
 )

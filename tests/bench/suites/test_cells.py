@@ -231,7 +231,7 @@ def test_namesakes_are_refused(tmp_path, two_nodes):
         ({"instances": ({"trials": 1},)}, r"instances\[0\].make: found \"\"; expected one of hor"),
         ({"instances": ({"make": "joy"},)}, r"instances\[0\].make: found \"joy\""),
         ({"instances": ({"make": "no.py:x"},)}, "no.py: FileNotFoundError"),
-        ({"instances": ({"make": "mine.py:x"},)}, 'no function "x"; expected one of broken'),
+        ({"instances": ({"make": "mine.py:x"},)}, 'no function "x"; expected one of "broken"'),
         ({"instances": ({"make": "mine.py:few"},)}, r'instances\[0\]: found no field "jobs"'),
         ({"instances": ({"make": "mine.py:few", "jobs": "x"},)}, r"\[0\].jobs: found \"x\""),
         ({"instances": ({"make": "mine.py:few", "job": 1},)}, r"\"job\"; expected \"jobs\"\? of"),

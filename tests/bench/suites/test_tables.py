@@ -235,7 +235,11 @@ def test_the_best_is_that_of_policies_side_by_side(runs):
 @pytest.mark.parametrize(
     ("ratio", "table", "said"),
     [
-        (None, {"rows": ("joy",)}, 'table.rows: found "joy"; expected one of instance, knowledge'),
+        (
+            None,
+            {"rows": ("joy",)},
+            'table.rows: found "joy"; expected one of "instance", "knowledge"',
+        ),
         (None, {"across": "joy", "cells": ("jobs",)}, 'table.across: found "joy"'),
         (None, {"across": "policy"}, "table: found one of across and cells; expected both"),
         (None, {"columns": ("joy",)}, 'table.columns: found "joy"; expected METRIC or METRIC/KIND'),
@@ -243,10 +247,10 @@ def test_the_best_is_that_of_policies_side_by_side(runs):
         (
             BASE,
             {"columns": ("jobs/joy",)},
-            "KIND one of base, interval, lost, range, spread, worst",
+            'KIND one of "base", "interval", "lost", "range", "spread", "worst"',
         ),
-        (Ratio(to={"policy": "c"}), {}, 'ratio.to.policy: found "c"; expected one of a, b'),
-        (Ratio(to={"joy": 1}), {}, 'ratio.to.joy: found "1"; expected an axis: one of instance'),
+        (Ratio(to={"policy": "c"}), {}, 'ratio.to.policy: found "c"; expected one of "a", "b"'),
+        (Ratio(to={"joy": 1}), {}, 'ratio.to.joy: found "1"; expected an axis: one of "instance"'),
     ],
 )
 def test_what_there_is_not_is_refused_before_anything_runs(runs, ratio, table, said):

@@ -105,8 +105,8 @@ def test_a_dearer_wake_up_is_rarer():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("cse", "did you mean 'ces'"),
-        ("ces(buffer=3)", "parameter 'buffer'; expected one of cluster, forecast, history"),
+        ("cse", 'did you mean "ces"'),
+        ("ces(buffer=3)", 'expected one of "cluster", "forecast", "history"'),
         ("ces(cluster=mars)", 'cluster: found "mars"; expected one of "venus"'),
         ("milp(price=-1)", "price"),
         ("milp(eps=0)", "eps"),
