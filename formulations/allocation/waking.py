@@ -6,11 +6,10 @@ under the plan. Both take GPUs of the pool; only the first takes *ready* ones::
 
     sum of n_k x_k over options now <= ready GPUs of the pool          ``ready_gpus[pool]``
 
-* A waiting job starts on the waking nodes as soon as they are there. Of the time ``L = max(w,
-  min(w + R/rate, H))`` that the option lasts it loses w, so it is worth ``(1 - w/L) v``. R is the
-  work left, and H the longest time that an allocation is expected to last: that of other pauses
-  (`ronda.formulations.objectives.outlook.horizon_s`), but at least `WAKES` times w, as nobody wakes
-  a node for less.
+* A waiting job starts on the waking nodes as soon as they are there. Of the time L that the option
+  lasts it loses w (`ronda.formulations.objectives.outlook.pause_share`), so it is worth ``(1 - w/L)
+  v``. The longest time that an allocation is expected to last is that of other pauses (`horizon_s`
+  there), but at least `WAKES` times w, as nobody wakes a node for less.
 * A running job keeps what it has until then, and moves later: ``w/L v_now + (1 - w/L) v``. It
   takes the ready GPUs that it has, and only options of more GPUs in the same pool matter.
 
@@ -24,7 +23,7 @@ import numpy as np
 from ronda.formulations.allocation.case import Case, Waking
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.allocation.rows import gpus_by_pool
-from ronda.formulations.objectives.outlook import horizon_s, work_ahead
+from ronda.formulations.objectives.outlook import horizon_s, pause_share, work_ahead
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows
@@ -107,8 +106,7 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
     fits &= ~has | ((pool == table.pool[at]) & (case.gpus > table.gpus[at]))
     work = work_ahead(round_)
     longest = np.maximum(horizon_s(round_), WAKES * wait_s)
-    lasts = np.maximum(np.minimum(wait_s + work[job] / table.rate[rows], longest), wait_s)
-    share = wait_s / np.where(lasts > 0, lasts, 1.0)
+    share = pause_share(wait_s, work[job] / table.rate[rows], longest)
     worth = share * before + (1.0 - share) * case.value
     good = np.flatnonzero(fits & (worth > before))
     return rows[good], worth[good]

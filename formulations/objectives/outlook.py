@@ -36,6 +36,20 @@ def work_ahead(round: Round) -> Floats:
     return np.where(np.isnan(left), np.inf, left)
 
 
+def expected_left(round: Round, rate: Floats) -> Floats:
+    """Return (J,) the work left of jobs by which they are ordered: a guess where it is not known.
+
+    As much is left of such a job as it has done (`ronda.formulations.objectives.rank`), which is at
+    least one round at its `rate` (J,) on its fewest GPUs. How long it goes on is not guessed: what
+    lasts takes `work_ahead`.
+    """
+    left, guess = (
+        work_left(round),
+        np.maximum(work_done(round), np.nan_to_num(rate * round.length_s)),
+    )
+    return np.where(np.isnan(left), guess, left)
+
+
 UNKNOWN = 1.5
 """Spread of what is left of a job of unknown size: that of a Pareto tail of exponent 2."""
 
@@ -111,15 +125,11 @@ def horizon_s(round: Round) -> float:
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     """Return the outlook of a round, whose allocations last at most `horizon_s` seconds.
 
-    Of a job whose size is not known, as much is left as it has done (see
-    `ronda.formulations.objectives.rank`), which is at least one round at its lowest rate. Work
-    that is believed with a standard deviation is lognormal.
+    The work left is `expected_left`. Work that is believed with a standard deviation is lognormal.
 
     **Switching cost.** An option that differs from what the job runs on pauses the job, for as long
     as the driver charges (`JobState.pause_at`): a change that cuts a pause short owes the rest of
-    it besides its own. Over the time H that the new allocation is expected to last, at most
-    `horizon_s`, the rate is ``rate (1 - c/H)`` on average. If the job completes before,
-    ``H = c + R/rate`` for remaining work R, and the rate is ``R / (c + R/rate)``: never negative,
+    it besides its own. The rate is ``rate (1 - c/H)`` on average (`pause_share`): never negative,
     and rising with the rate. As c counts only what the pause is longer than that of the job's
     option with the shortest pause: a waiting job must start some time, so that costs nothing; nor
     does the pause that a job is in. What a stop costs is `loss_of_a_stop`.
@@ -128,31 +138,26 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     gpus, filled = table.gpus.astype(float), (table.start[1:] > table.start[:-1]).nonzero()[0]
     least_gpus, least_rate = _extremes(table, filled, (np.minimum, gpus), (np.maximum, rate))
     most_rate, most_gpus = _extremes(table, filled, (np.maximum, rate), (np.minimum, gpus))
-    done, remaining, pause = _until_now(round, table)
+    pause, remaining = _pause_s(round, table), expected_left(round, least_rate)
     guessed = np.array([job.estimate is None for job in jobs], dtype=bool)
-    if np.count_nonzero(guessed):
-        attained = np.maximum(done, np.nan_to_num(least_rate) * round.length_s)
-        remaining = np.where(guessed, attained, remaining)  # as much is left as has been done
     sd = np.array([0.0 if job.estimate is None else job.estimate.sd for job in jobs], dtype=float)
     ratio = np.minimum(sd / remaining, MOST_UNSURE)
     spread = np.where(guessed, UNKNOWN, np.sqrt(np.log1p(ratio**2)))
     checkpoint()
     extra = pause - _over_jobs(table, filled, np.minimum, pause)[job]
     running_s = np.maximum(remaining[job] / rate, np.finfo(float).tiny)
-    lasts = np.maximum(np.minimum(extra + running_s, horizon_s), extra)
-    kept = 1.0 - extra / lasts  # it lasts some time: there is always work left
     return Outlook(
         round=round,
         table=table,
         horizon_s=horizon_s,
         filled=filled,
         weight=weights(table.jobs),
-        done=done,
+        done=work_done(round),
         remaining=remaining,
         guessed=guessed,
         spread=spread,
         submit_s=np.array([job.submit_s for job in jobs], dtype=float),
-        rate=rate * kept,
+        rate=rate * (1.0 - pause_share(extra, running_s, horizon_s)),
         left_s=pause + running_s,
         least_gpus=least_gpus,
         least_rate=least_rate,
@@ -161,12 +166,22 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     )
 
 
-def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats]:
-    """Return (J,) the expected work done and left, and (K,) the pause if a job takes a row now.
+def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Floats:
+    """Return the shares c/H that pauses of c seconds take of the time H that options last.
 
-    The work is that of `JobState.done_at` and `JobState.remaining_at`, NaN if the size is not
-    known. The pause, in seconds without progress, is what is left of that for the current row;
-    for others what the driver would charge (`JobState.pause_at`).
+    An option lasts until the job has run for the `run_s` seconds that it still needs, or for the
+    `longest_s` that any allocation is expected to: ``H = min(c + run, longest)``, at least c.
+    """
+    lasts_s = np.maximum(np.minimum(pause_s + run_s, longest_s), pause_s)
+    share = np.zeros(lasts_s.shape)
+    return np.asarray(np.divide(pause_s, lasts_s, out=share, where=lasts_s > 0))
+
+
+def _pause_s(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) the seconds without progress if a job takes a row now.
+
+    What is left of the pause for the current row; for others what the driver would charge
+    (`JobState.pause_at`).
     """
     now_s, costs = round.now_s, round.costs
     change = [state.pause_at(now_s, 1, costs) for state in table.jobs]
@@ -184,7 +199,7 @@ def _until_now(round: Round, table: OptionTable) -> tuple[Floats, Floats, Floats
         pause[own] = pauses
     running = table.current.nonzero()[0]
     pause[running] = np.array(rest, dtype=float)[table.job[running]]
-    return work_done(round), work_left(round), pause
+    return pause
 
 
 def _extremes(
@@ -252,20 +267,16 @@ def loss_of_moves(
 ) -> float:
     """Return the value lost if `moved` jobs go on on other nodes with the options of `rows`.
 
-    The value v of an option that lasts for H seconds drops to ``v (1 - c/H)`` by a pause that is c
-    seconds longer than the one that the job is in, with ``H = min(c + R/rate, horizon)`` for
-    remaining work R. Of the `values` (K,), v is what is not `loss_of_a_stop`.
+    The value v of an option drops to ``v (1 - c/H)`` (`pause_share`) by a pause that is c seconds
+    longer than the one that the job is in. Of the `values` (K,), v is what is not `loss_of_a_stop`.
     """
-    longest, lost = horizon_s(round), 0.0
-    for k in rows.tolist():
-        state = table.jobs[int(table.job[k])]
-        if state.job.id not in moved:
-            continue
-        pause_s = state.pause_at(round.now_s, int(table.gpus[k]), round.costs)
-        extra_s = max(0.0, pause_s - state.rest_at(round.now_s))
-        work = state.remaining_at(round.now_s)
-        run_s = longest if work is None else work / float(table.rate[k])
-        lasts_s = max(min(extra_s + run_s, longest), extra_s)
-        own = float(values[k]) / (1.0 + float(_stop_share(stop_s(round, state), run_s, longest)))
-        lost += own * (extra_s / lasts_s if lasts_s > 0 else 0.0)
-    return lost
+    rows = rows[[table.jobs[j].job.id in moved for j in table.job[rows].tolist()]]
+    states, longest_s = [table.jobs[j] for j in table.job[rows].tolist()], horizon_s(round)
+    pauses = zip(states, table.gpus[rows].tolist(), strict=True)
+    pause_s = np.array([s.pause_at(round.now_s, n, round.costs) for s, n in pauses], dtype=float)
+    rest_s = np.array([state.rest_at(round.now_s) for state in states], dtype=float)
+    run_s = work_ahead(round)[table.job[rows]] / table.rate[rows]
+    stops_s = np.array([stop_s(round, state) for state in states], dtype=float)
+    own = values[rows] / (1.0 + _stop_share(stops_s, run_s, longest_s))
+    extra_s = np.maximum(pause_s - rest_s, 0.0)
+    return float((own * pause_share(extra_s, run_s, longest_s)).sum())

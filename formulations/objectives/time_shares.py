@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.objectives.outlook import weights
+from ronda.formulations.objectives.outlook import expected_left, weights, work_done
 from ronda.formulations.options.application import requested_options
 from ronda.instances.arrays import Floats
 from ronda.instances.job import JobState
@@ -21,8 +21,8 @@ from ronda.instances.round import Round
 class TimeShares:
     """The jobs of a round that some pool suits, and (J, P) their rates as requested, 0 for none.
 
-    ``gpus`` (J,) are what each holds while it runs, ``capacity`` (P,) the GPUs of each pool, and
-    ``weight`` (J,) the jobs' own.
+    ``gpus`` (J,) are what each holds while it runs, ``capacity`` (P,) the GPUs of each pool,
+    ``weight`` (J,) the jobs' own, and ``done`` and ``left`` (J,) their work (`expected_left`).
     """
 
     round: Round
@@ -31,26 +31,33 @@ class TimeShares:
     gpus: Floats
     capacity: Floats
     weight: Floats
+    done: Floats
+    left: Floats
 
     @classmethod
     def of(cls, round: Round) -> "TimeShares":
         """Return those of a round; jobs are in order of submission."""
-        pools, jobs, rates = round.cluster.topology.pools, [], []
-        for state in sorted(round.jobs, key=lambda state: state.job.submit_s):
+        pools, order, rates = round.cluster.topology.pools, [], []
+        for j in sorted(range(len(round.jobs)), key=lambda j: round.jobs[j].job.submit_s):
             checkpoint()
             own = np.zeros(len(pools))
-            for option in requested_options(round, state):
+            for option in requested_options(round, round.jobs[j]):
                 own[option.pool] = option.rate
             if own.any():
-                jobs.append(state)
+                order.append(j)
                 rates.append(own)
+        rate, jobs = np.array(rates).reshape(len(order), len(pools)), [round.jobs[j] for j in order]
+        best = np.full(len(round.jobs), np.nan)
+        best[order] = rate.max(axis=1, initial=0.0)
         return cls(
             round=round,
             jobs=tuple(jobs),
-            rate=np.array(rates).reshape(len(jobs), len(pools)),
+            rate=rate,
             gpus=np.array([state.job.gpus for state in jobs], dtype=float),
             capacity=np.array([pool.gpus for pool in pools], dtype=float),
             weight=weights(jobs),
+            done=work_done(round)[order],
+            left=expected_left(round, best)[order],
         )
 
     @cached_property
@@ -60,19 +67,6 @@ class TimeShares:
         shares = np.where(self.rate > 0, shares, 0.0)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
         return np.asarray((self.rate * shares).sum(axis=1))
-
-    @cached_property
-    def done(self) -> Floats:
-        """(J,) the work done by now."""
-        return np.array([state.done_at(self.round.now_s) for state in self.jobs], dtype=float)
-
-    @cached_property
-    def left(self) -> Floats:
-        """(J,) the work left; of an unknown size as much as is done, at least a round's."""
-        known = [state.remaining_at(self.round.now_s) for state in self.jobs]
-        work = np.array([np.nan if each is None else each for each in known], dtype=float)
-        guess = np.maximum(self.done, self.rate.max(axis=1) * self.round.length_s)
-        return np.where(np.isnan(work), guess, work)
 
     @cached_property
     def age_s(self) -> Floats:

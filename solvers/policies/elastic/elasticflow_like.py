@@ -54,7 +54,7 @@ class ElasticFlowLike(Clocked):
         """Decide how many GPUs every job gets."""
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=False), self.clocks(round))
         jobs = range(len(climb.ladders))
-        work = [remaining(round, climb, j) for j in jobs]
+        work = remaining(round, climb)
         due_s = [due(round, climb, j) for j in jobs]
         order = sorted(jobs, key=lambda j: due_s[j])
         for j, step in satisfactory(climb, order, work, due_s).items():

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ronda.formulations.clock import Deadline
+from ronda.formulations.objectives.outlook import expected_left
 from ronda.formulations.options.ladders import own_batch_ladders
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -22,7 +25,6 @@ class Optimus(Clocked):
     then the job with the largest ``(t(n) - t(n + 1)) x remaining iterations`` gets one more while
     any gain is above 0, with t the seconds of an iteration at the job's own batch. Remaining work
     is that of the estimate. Counts without a measured speed are stepped over, at the gain per GPU.
-    A job of unknown size counts as having as much work left as it has done, at least one round's.
     """
 
     name: ClassVar[str] = "optimus"
@@ -37,7 +39,7 @@ class Optimus(Clocked):
         """Decide how many GPUs every job gets."""
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
         jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]
-        work = {j: remaining(round, climb, j) for j in jobs}
+        work = remaining(round, climb)
 
         def loss(j: int) -> float | None:
             gained = 0.0 if climb.top(j) else gain(climb, j, work[j])
@@ -47,13 +49,13 @@ class Optimus(Clocked):
         return climb.plan(self.name, initial)
 
 
-def remaining(round: Round, climb: GpuLadderClimb, j: int) -> float:
-    """Return the expected work left of a job, by its done work if its size is not known."""
-    ladder = climb.ladders[j]
-    left = ladder.state.remaining_at(round.now_s)
-    if left is not None:
-        return left
-    return max(ladder.state.done_at(round.now_s), ladder.rate[0] * round.length_s)
+def remaining(round: Round, climb: GpuLadderClimb) -> list[float]:
+    """Return the work that is left of each job of a climb, or guessed to be (`expected_left`)."""
+    at = {state.job.id: j for j, state in enumerate(round.jobs)}
+    own, rate = [at[each.state.job.id] for each in climb.ladders], np.full(len(at), np.nan)
+    rate[own] = [each.rate[0] for each in climb.ladders]
+    left: list[float] = expected_left(round, rate)[own].tolist()
+    return left
 
 
 def gain(climb: GpuLadderClimb, j: int, work: float) -> float:

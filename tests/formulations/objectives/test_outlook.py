@@ -6,10 +6,12 @@ import pytest
 
 from ronda.formulations.objectives.forms import density
 from ronda.formulations.objectives.outlook import (
+    expected_left,
     horizon_s,
     loss_of_a_stop,
     loss_of_moves,
     outlook,
+    pause_share,
 )
 from ronda.formulations.options.build import build
 from ronda.instances.job import Costs
@@ -21,6 +23,26 @@ def outlook_values(state, horizon_s=600.0):
     round = snapshot(state, costs=COSTS)
     table = build(round)
     return table, density(outlook(round, table, horizon_s), patience=3.0, alone_s=None)
+
+
+def test_a_pause_takes_its_share_of_the_time_that_an_option_lasts():
+    """60 s of pause and 540 of work: a tenth; of at most 300 s a fifth; alone it is all of it."""
+    run_s, longest_s = np.array([540.0, 540.0, 0.0, np.inf]), np.array([1e9, 300.0, 300.0, 600.0])
+    assert pause_share(np.full(4, 60.0), run_s, longest_s).tolist() == [0.1, 0.2, 1.0, 0.1]
+    assert pause_share(np.zeros(2), np.array([0.0, 1.0]), 600.0).tolist() == [0.0, 0.0]
+
+
+def test_as_much_is_left_of_an_unknown_size_as_is_done():
+    """Of 100 units 70 are left, after 30 s at 1 unit/s; of an unknown size 30 are.
+
+    One that has done nothing counts as a round of 60 s at its rate of 2; of rate 0 as nothing.
+    """
+    one, other = (
+        run(job(name, work), 4, 1.0, since_s=-30.0) for name, work in (("a", 100.0), ("b", None))
+    )
+    round_ = snapshot(one, other, job("c", None), job("d", None), length_s=60.0)
+    rate = np.array([0.1, 0.1, 2.0, np.nan])
+    assert expected_left(round_, rate).tolist() == [70.0, 30.0, 120.0, 0.0]
 
 
 def test_a_switch_costs_its_pause_over_the_horizon():

@@ -18,7 +18,8 @@ from ronda.solvers.solve import solve
 def sharing(rate, gpus=(1.0, 1.0), capacity=(1.0, 1.0), **known):
     """Return the shares of two jobs; `known` are (J,) properties given by hand."""
     rate, gpus = np.array(rate, dtype=float), np.array(gpus)
-    made = TimeShares(None, (None,) * len(rate), rate, gpus, np.array(capacity), np.ones(len(rate)))
+    each = {"gpus": gpus, "weight": np.ones(len(rate)), "done": rate[:, 0], "left": rate[:, 0]}
+    made = TimeShares(None, (None,) * len(rate), rate, capacity=np.array(capacity), **each)
     made.__dict__.update({name: np.array(each, dtype=float) for name, each in known.items()})
     return made
 
