@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	set one with: make PYTHON=/path/to/python .venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt pip setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e '.[dev,serve,solvers]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e '.[all,dev]'
 	@touch $@
 
 # Tests start many processes: each would compile ronda again where bytecode is not kept.

@@ -4,7 +4,9 @@ The checks
 
 1. the wheel, built through the source distribution, holds every module and data file;
 2. it adds no top-level name to site-packages but ``ronda`` and its dist-info;
-3. its declared dependencies are enough: ``ronda compare`` runs from another folder.
+3. its declared dependencies, without extras, are enough to solve, run and compare from another
+   folder;
+4. what needs an extra says so in one line.
 
 The clean environment gets exactly the distributions that the wheel's own metadata asks
 for, linked from the environment that runs this script, so nothing is downloaded and an
@@ -31,7 +33,25 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-COMPARE = ("compare", "venus-vcvly", "--policies", "fifo,sjf")
+
+GOES = (
+    ("instances generate round --jobs 8 --out round.json", ""),
+    ("solve round.json --policy milp", "GPUs"),
+    ("run venus-vcvly --policy fifo", "mean JCT"),
+    ("compare venus-vcvly --policies fifo,sjf --out out", "venus-vcvly"),
+    ("sleep earth-2020-09 --policy ces", "ces"),
+)
+"""What the wheel does without any extra, and a word of what it prints."""
+
+LACKS = (
+    ("sleep earth-2020-09 --policy ces(forecast=boosted)", "predict"),
+    ("instances show venus-vcvly --topology --out picture.png", "plot"),
+    ("instances detect-sweeps jobs.csv", "traces"),
+    ("compare venus-vcvly --policies fifo --dask local --out dask", "dask"),
+    ("solve round.json --policy milp(solver=scip)", "solvers"),
+    ("serve", "serve"),
+)
+"""What it does not, and the extra that its one line of error names."""
 
 
 class CheckError(Exception):
@@ -53,6 +73,27 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
     if done.returncode:
         raise CheckError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout}")
     return done.stdout
+
+
+def use(ronda: Path, cwd: Path, env: dict[str, str]) -> None:
+    """Do what the wheel alone does, and ask for what it does not."""
+    for words, said in GOES:
+        if said not in run(ronda, *words.split(), cwd=cwd, env=env):
+            raise CheckError(f"ronda {words}: printed no {said!r}")
+    if not (cwd / "out" / "table.md").is_file() or (cwd / "out" / "figures").exists():
+        raise CheckError("ronda compare: expected a table and, without the extra plot, no pictures")
+    for words, extra in LACKS:
+        done = subprocess.run(
+            [str(ronda), *words.split()],
+            cwd=cwd,
+            env=env,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        told = done.stderr.strip()
+        if done.returncode != 2 or "\n" in told or f"pip install 'ronda[{extra}]'" not in told:
+            raise CheckError(f"ronda {words}: exit code {done.returncode}, expected 2\n{told}")
 
 
 def layout() -> dict[str, Path]:
@@ -198,14 +239,11 @@ def main() -> int:
             ).strip()
             if not Path(where).resolve().is_relative_to(site.resolve()):
                 raise CheckError(f"ronda was imported from {where}")
-            out = work / "out"
-            run(clean / "bin" / "ronda", *COMPARE, "--out", out, cwd=work, env=env)
-            if not any(path.is_file() for path in (out, *out.rglob("*"))):
-                raise CheckError(f"ronda {' '.join(COMPARE)} wrote nothing to --out")
+            use(clean / "bin" / "ronda", work, env)
         except CheckError as error:
             print(f"wheel-check: {error}", file=sys.stderr)
             return 1
-        print(f"wheel-check: {wheel.name} installs cleanly and `ronda {' '.join(COMPARE)}` runs")
+        print(f"wheel-check: {wheel.name} installs cleanly and is used without extras")
     return 0
 
 

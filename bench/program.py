@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ronda.instances.errors import RondaError, printable, short
+from ronda.instances.extras import explained
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -86,6 +87,10 @@ def finish(call: Callable[[], Any]) -> int:
         return _failed(f"{place}: {reason}" if (place := _place(error)) else reason, 2)
     except MemoryError:
         return _failed("not enough memory", 1)
+    except ModuleNotFoundError as error:
+        if (said := explained(error)) is None:
+            raise
+        return _failed(str(said), said.exit_code)
     return code if isinstance(code, int) else 0
 
 

@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ronda.instances.extras import EXTRAS
+
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("bench", "formulations", "instances", "solvers")
 HEAVY = (
@@ -113,7 +115,7 @@ def test_constraints_pin_all_that_is_needed(config, pins):
     texts = [*project["dependencies"], *config["build-system"]["requires"]]
     for extra in project["optional-dependencies"].values():
         texts += extra
-    queue, seen = [Requirement(text) for text in texts], set()
+    queue, seen = [need for need in map(Requirement, texts) if need.name != "ronda"], set()
     while queue:
         need = queue.pop()
         name = canonicalize_name(need.name)
@@ -134,10 +136,25 @@ def test_pins_satisfy_the_declared_requirements(config, pins):
     texts = [*project["dependencies"], *config["build-system"]["requires"]]
     for extra in project["optional-dependencies"].values():
         texts += extra
-    needs = [Requirement(text) for text in texts]
+    needs = [need for need in map(Requirement, texts) if need.name != "ronda"]
     assert [
         str(need) for need in needs if pins[canonicalize_name(need.name)] not in need.specifier
     ] == []
+
+
+def test_every_extra_brings_what_errors_say(config):
+    """What a missing package is named with is the extra that has it, and `all` has every extra."""
+    extras = config["project"]["optional-dependencies"]
+    has = {
+        extra: {canonicalize_name(Requirement(text).name) for text in texts}
+        for extra, texts in extras.items()
+    }
+    has["dask"].add("dask")  # what distributed is made of
+    assert [p for p, extra in EXTRAS.items() if canonicalize_name(p) not in has[extra]] == []
+    (every,) = map(Requirement, extras["all"])
+    assert every.extras == set(EXTRAS.values())
+    core = {Requirement(text).name for text in config["project"]["dependencies"]}
+    assert core & set().union(*(has[extra] for extra in EXTRAS.values())) == set()
 
 
 def test_version_is_the_same_everywhere(config):

@@ -22,6 +22,7 @@ from ronda.bench.runs.specs import Case, Request
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError
+from ronda.instances.extras import explained
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
 from ronda.instances.instance import Instance
@@ -127,7 +128,8 @@ def main() -> int:
     except Exception as error:
         # The parent keeps stderr in the run's log, and the last line in the results.
         traceback.print_exc()
-        say({"error": f"{type(error).__name__}: {error}"})
+        said = explained(error) if isinstance(error, ModuleNotFoundError) else None
+        say({"error": str(said or f"{type(error).__name__}: {error}")})
         return 1
     return 0
 

@@ -21,7 +21,7 @@ from ronda.instances.rules.problem import one_of, show
 
 def _ones(jobs: int = 50, nodes: int = 16, batch: str = "scaled", seed: int = 0) -> Instance:
     """Return the workload of ONES, as ``ronda instances generate ones``."""
-    from ronda.instances.traces.ones import ones_workload  # loads pandas
+    from ronda.instances.traces.ones import ones_workload
 
     return ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
 

@@ -1,6 +1,7 @@
 """Mappings: which column of a table says what of a job, and how its lines become cells."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -13,7 +14,6 @@ import msgspec
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load
-from ronda.instances.traces.text import Dialect
 
 UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
 """Units of numbers in columns of times, in seconds."""
@@ -26,6 +26,31 @@ SEPARATORS = MappingProxyType({BLANKS: None, "tab": "\t"})
 
 SHARES = MappingProxyType({"gpu_milli": 1000})
 """Columns of public traces that tell the share of a GPU, and what they say of a whole one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How lines become cells.
+
+    Attributes
+    ----------
+    separator
+        One character; None: any blanks.
+    quotes
+        Whether a cell with a separator in it is quoted (RFC 4180).
+    header
+        Whether the first row has the columns' names; otherwise they are 1, 2, 3 ...
+    comment
+        How lines begin that say nothing; if there is a header, they stand before it.
+    """
+
+    separator: str | None = ","
+    quotes: bool = True
+    header: bool = True
+    comment: str = "#"
+
+
+CSV = Dialect()
 
 
 class Columns(Record, frozen=True, kw_only=True, dict=True):

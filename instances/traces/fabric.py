@@ -9,7 +9,6 @@ from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load, unpack
 from ronda.instances.traces.rigid import A100_NODE, Machine
-from ronda.instances.traces.table import read_columns, refuse
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -36,6 +35,8 @@ def read_hosts(path: str | Path, machine: Machine = A100_NODE) -> Cluster:
     InputError
         If the file cannot be read or lacks a column.
     """
+    from ronda.instances.traces.table import read_columns, refuse  # loads pandas
+
     names = {"core": ("DSW",), "pod": ("PSW",), "rack": ("ASW",)}
     hosts = read_columns(path, names, kind="host")
     for column, header in hosts.attrs["headers"].items():

@@ -9,11 +9,11 @@ far as max_lr allows ("scaled", which is what ONES itself does there), is not pu
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -25,7 +25,6 @@ from ronda.instances.rules.profile import LEAST_BATCH, MOST_BATCH
 from ronda.instances.rules.sizes import limits, too_many
 from ronda.instances.traces import ones_models as models
 from ronda.instances.traces.rigid import make_cluster
-from ronda.instances.traces.table import positive, read_columns, refuse, rows, to_number
 
 CITATION = (
     "Bian, Li, Wang, You: Online Evolutionary Batch Size Orchestration for Scheduling Deep "
@@ -50,7 +49,19 @@ _KINDS = (
     ("vgg16", "imagenet", (10000, 20000), 32, 16, 16),
     ("inception_v3", "imagenet", (10000, 20000), 32, 16, 16),
 )
-_COLUMNS = ("time", "model", "task", "epoch_size", "batch_size", "lr", "max_lr", "num_gpus")
+
+
+class _Row(NamedTuple):
+    """A job as the artifact's traces tell it."""
+
+    time: float
+    model: str
+    task: str
+    epoch_size: float
+    batch_size: float
+    lr: float
+    max_lr: float
+    num_gpus: float
 
 
 def ones_workload(
@@ -76,16 +87,13 @@ def ones_workload(
     rng = np.random.default_rng(seed)
     kinds = [_KINDS[k % len(_KINDS)] for k in rng.permutation(jobs)]
     times = np.concatenate([[0], rng.integers(0, 61, jobs - 1).cumsum()])
-    frame = pd.DataFrame(
-        [
-            (time, model, task, sizes[rng.integers(len(sizes))], batch, 1, growth, gpus)
-            for time, (model, task, sizes, batch, growth, gpus) in zip(times, kinds, strict=True)
-        ],
-        columns=list(_COLUMNS),
-    )
+    told = [
+        _Row(time, model, task, sizes[rng.integers(len(sizes))], batch, 1, growth, gpus)
+        for time, (model, task, sizes, batch, growth, gpus) in zip(times, kinds, strict=True)
+    ]
     made = {"reader": "ones_workload", "jobs": jobs, "seed": seed, "nodes": nodes}
     name = f"ones-{jobs}-{seed}" + ("-base" if user_batch == "base" else "")
-    return _instance(frame, rng, name, user_batch, made)
+    return _instance(told, rng, name, user_batch, made)
 
 
 def read_ones(
@@ -103,7 +111,9 @@ def read_ones(
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    frame = read_columns(path, {name: (name,) for name in _COLUMNS})
+    from ronda.instances.traces.table import positive, read_columns, refuse, rows, to_number
+
+    frame = read_columns(path, {name: (name,) for name in _Row._fields})
     for column in ("epoch_size", "batch_size", "lr", "max_lr", "num_gpus"):
         frame[column] = positive(path, frame, column)
     off = ~frame.batch_size.between(LEAST_BATCH, MOST_BATCH).to_numpy()
@@ -122,26 +132,26 @@ def read_ones(
     refuse(path, frame, np.array(strange, dtype=bool), "task", "a task of that model")
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
     made = {"reader": "read_ones", "seed": seed, "nodes": nodes}
-    return _instance(frame, np.random.default_rng(seed), Path(path).stem, user_batch, made)
+    told = [_Row(*row) for row in rows(frame[[*_Row._fields]])]
+    return _instance(told, np.random.default_rng(seed), Path(path).stem, user_batch, made)
 
 
 def _instance(
-    frame: pd.DataFrame,
+    told: Sequence[_Row],
     rng: np.random.Generator,
     name: str,
     user_batch: str,
     made: dict[str, Any],
 ) -> Instance:
-    """Return the instance of a frame with the artifact's columns; `made` tells the nodes."""
+    """Return the instance of jobs of the artifact; `made` tells the nodes."""
     if user_batch not in BATCHES:
         raise InputError("user_batch", repr(user_batch), f"one of {', '.join(BATCHES)}")
     cluster = make_cluster(models.LONGHORN_NODE, made["nodes"])
-    if int(frame.num_gpus.max()) > cluster.gpus:
-        most = int(frame.num_gpus.max())
+    if (most := int(max(row.num_gpus for row in told))) > cluster.gpus:
         raise InputError("nodes", f"{cluster.gpus} GPUs", f"{most}, for which a job asks")
     profiles: dict[str, Profile] = {}
     jobs = []
-    for number, row in enumerate(rows(frame)):
+    for number, row in enumerate(told):
         growth = round(row.max_lr / row.lr, 6)
         profile = models.profile(row.model, row.task, float(row.batch_size), growth)
         profiles.setdefault(profile.name, profile)
@@ -173,7 +183,7 @@ def _instance(
         cluster=cluster,
         profiles=profiles,
         jobs=tuple(jobs),
-        curves={task: models.noise(task) for task in dict.fromkeys(frame.task)},
+        curves={task: models.noise(task) for task in dict.fromkeys(row.task for row in told)},
         cadence=Cadence(period_s=1.0, on_event=False),  # ONES's loop sleeps for a second
         description="ONES workload: jobs as tabulated; speed, convergence and losses are modelled",
         source="Pattern of github.com/kurisusnowdeng/ones_sc21, traces/",

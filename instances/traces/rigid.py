@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from msgspec import structs
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
@@ -13,7 +12,11 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, rigid_profile
-from ronda.instances.traces.table import Dropped, Filters, clean_jobs, rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ronda.instances.traces.table import Dropped, Filters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +79,15 @@ def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
 
 
 def rigid_instance(
-    frame: pd.DataFrame,
+    frame: "pd.DataFrame",
     *,
     path: str | Path,
     name: str,
     machine: Machine,
     nodes: int | Mapping[str, int],
-    filters: Filters,
+    filters: "Filters",
     vcs: Iterable[str] | None = None,
-    dropped: Dropped | None = None,
+    dropped: "Dropped | None" = None,
     **words: Any,
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
@@ -95,6 +98,8 @@ def rigid_instance(
     and `vcs` chooses. `dropped` gets how many rows are left out, by reason. Seconds ``due_in_s``
     from submission on become deadlines. A job that is larger than its partition is refused.
     """
+    from ronda.instances.traces.table import clean_jobs, rows  # loads pandas
+
     cluster = make_cluster(machine, nodes)
     shared = isinstance(nodes, int)
     if vcs is None and not isinstance(nodes, int):

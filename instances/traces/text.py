@@ -16,6 +16,7 @@ import pandas as pd
 
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load, unpack
+from ronda.instances.traces.columns import CSV, Dialect
 
 Row = tuple[int, list[str]]
 """A line of the file, and its cells."""
@@ -25,31 +26,6 @@ _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _DAY = r"(?:19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}"
 _DATE = rf"^({_DAY}(?:[T ]{_CLOCK})?) ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
 _PASSED = r"^(?:([0-9]{1,5})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9](?:\.[0-9]+)?)$"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """How lines become cells.
-
-    Attributes
-    ----------
-    separator
-        One character; None: any blanks.
-    quotes
-        Whether a cell with a separator in it is quoted (RFC 4180).
-    header
-        Whether the first row has the columns' names; otherwise they are 1, 2, 3 ...
-    comment
-        How lines begin that say nothing; if there is a header, they stand before it.
-    """
-
-    separator: str | None = ","
-    quotes: bool = True
-    header: bool = True
-    comment: str = "#"
-
-
-CSV = Dialect()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError
+from ronda.instances.extras import need
 from ronda.instances.files.catalogue import entries
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.solvers.registry import POLICIES
@@ -68,6 +69,13 @@ def _nodes(text: str) -> int | dict[str, int] | None:
     if not good or len({name for name, _, _ in pairs}) < len(pairs):
         return None
     return {name: int(number) for name, _, number in pairs}
+
+
+def _with_trees(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    """Return the file of a predictor, if what reads it is there."""
+    if value is not None:
+        need("--predictor", "lightgbm")
+    return value
 
 
 SECONDS = Parsed("seconds", "a number of seconds above 0", _above_zero)
@@ -136,6 +144,7 @@ predictor_option = click.option(
     "--predictor",
     type=click.Path(path_type=Path),
     metavar="FILE",
+    callback=_with_trees,
     help="What tells sizes with --knowledge history, by: ronda predict train.",
 )
 json_option = click.option(

@@ -12,6 +12,7 @@ import msgspec
 
 from ronda.bench.figures import Best, Table
 from ronda.instances.errors import InputError, printable
+from ronda.instances.extras import installed, need
 from ronda.instances.files.storage import label
 
 if TYPE_CHECKING:
@@ -108,6 +109,23 @@ def facts(rows: Iterable[tuple[str, Any]], *, right: bool = False) -> "rich_tabl
 def note(message: str) -> None:
     """Print one line on stderr."""
     click.echo(printable(message), err=True)
+
+
+def can_draw() -> bool:
+    """Return whether there can be pictures; a line on stderr says what they need."""
+    if not (found := installed("matplotlib")):
+        note("no pictures: they need matplotlib (pip install 'ronda[plot]')")
+    return found
+
+
+def figure_files(figure: Path | None) -> list[Path]:
+    """Return the files of ``--figure``; refuse one that is no PNG, or cannot be drawn."""
+    if figure is None:
+        return []
+    if figure.suffix != ".png":
+        raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
+    need("--figure", "matplotlib")
+    return [figure, figure.with_suffix(".csv")]
 
 
 def refuse_idle_force(*, force: bool) -> None:

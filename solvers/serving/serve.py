@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import ceil
 
 from ronda.instances.errors import InputError
+from ronda.instances.extras import need
 from ronda.solvers.serving.lanes import Lanes
 from ronda.solvers.serving.limits import Limits
 
@@ -16,15 +17,14 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set, or a signal asks for the end; `ready` is called once it listens.
 
-    InputError without the optional packages, or if the address is taken.
+    InputError without the packages of the extra ``serve``, or if the address is taken.
     """
-    try:
-        from uvicorn import Config
+    need("ronda serve", "h11", "prometheus_client", "uvicorn")
+    from uvicorn import Config
 
-        from ronda.solvers.serving.app import App
-        from ronda.solvers.serving.connection import HEADER_BYTES, Connection, Server
-    except ImportError as error:
-        raise InputError("ronda serve", str(error), "pip install 'ronda[serve]'") from None
+    from ronda.solvers.serving.app import App
+    from ronda.solvers.serving.connection import HEADER_BYTES, Connection, Server
+
     listening = _listen(limits)
     lanes, ended = Lanes(limits.workers), stop or asyncio.Event()
     try:

@@ -21,6 +21,7 @@ from ronda.cli.options import (
     seeds_option,
     time_limit_option,
 )
+from ronda.cli.output import can_draw
 from ronda.cli.runs import How
 from ronda.formulations.objectives.forms import minds_power
 
@@ -71,7 +72,8 @@ def command(
         made = anytime.lines(found, results, time_limit)
         table = anytime.as_table(made, time_limit)
         write_tables([table], runs.out)
-        _draw(found, runs.layout, time_limit)
+        if can_draw():
+            _draw(found, runs.layout, time_limit)
     more = {
         "references": anytime.references(found),
         "times_s": anytime.times(time_limit),

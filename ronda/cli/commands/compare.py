@@ -12,6 +12,7 @@ from ronda.bench.runs import Case, Result, split_policies
 from ronda.bench.suites import Suite, arrange, draw, expand, read, usual
 from ronda.cli.command import taught
 from ronda.cli.options import predictor_option
+from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.errors import InputError
@@ -83,6 +84,7 @@ def command(
         found = [table] if suite.table else usual(expanded, results)
         tables = [each.table(results) for each in found]
         write_tables(tables, out)
+        figures = figures and can_draw()
         if figures and axes:
             draw(table, axes, results, out / "figures" / "points")
         elif figures and not suite.table:

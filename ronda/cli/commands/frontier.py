@@ -11,6 +11,7 @@ from ronda.bench.runs import Result, ResultsFile, Variant, parse_seeds, referenc
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
+from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.instance import Instance, Knowledge
@@ -75,7 +76,7 @@ def command(
         reports = _reports(instances, results, runs, against)
         drawn = [table for made in reports for table in frontier.tables_of(made)]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
-        if figures:
+        if figures and can_draw():
             _draw(reports, runs)
     more = {"instances": [frontier.as_json(made) for made in reports]}
     return runs.tell(results, drawn, more, as_json=as_json)

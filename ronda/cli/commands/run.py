@@ -20,7 +20,7 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, facts, note, tell
+from ronda.cli.output import can_draw, display, emit, facts, note, tell
 from ronda.cli.progress import bar
 from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
@@ -99,9 +99,10 @@ def command(
 
 def _measured(instance: Instance, case: Case, out: Path | None, isolated: bool) -> Measured:
     def draw(schedule: Schedule, folder: Path) -> None:
-        from ronda.bench.figures.run import draw_run
+        if can_draw():
+            from ronda.bench.figures.run import draw_run
 
-        draw_run(instance, {case.label: schedule}, folder)
+            draw_run(instance, {case.label: schedule}, folder)
 
     with bar(f"{case.instance} {case.policy}") as progress:
         if out is None:

@@ -112,7 +112,7 @@ def command(
     from ronda.bench.sleeping import as_json as fields_of
     from ronda.bench.sleeping import as_tables, line_of
     from ronda.cli.load import demand
-    from ronda.cli.output import display, emit, refuse_idle_force
+    from ronda.cli.output import can_draw, display, emit, refuse_idle_force
     from ronda.formulations.sleeping import NodeDraw
     from ronda.instances.files.storage import label
     from ronda.solvers.sleeping import controller
@@ -131,7 +131,8 @@ def command(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_tables(tables, out)
-        _draw(series, lines, out)
+        if can_draw():
+            _draw(series, lines, out)
     if not as_json:
         display(*tables)
     elif len(lines) == 1:

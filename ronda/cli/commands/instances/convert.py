@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -27,18 +27,16 @@ from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
 from ronda.instances.errors import printable
+from ronda.instances.extras import need
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, UNITS, columns_of
-from ronda.instances.traces.demand import read_demand
-from ronda.instances.traces.helios import read_helios
-from ronda.instances.traces.itp import read_itp
-from ronda.instances.traces.mapped import Converted, read_mapped
 from ronda.instances.traces.ones import read_ones
-from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
-from ronda.instances.traces.pollux import read_pollux
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
-from ronda.instances.traces.table import ALL, Dropped
+
+if TYPE_CHECKING:
+    from ronda.instances.traces.mapped import Converted
+    from ronda.instances.traces.table import Dropped
 
 
 @click.group(
@@ -98,6 +96,8 @@ def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
     The literature takes September 2020, each virtual cluster for itself.
     """
+    from ronda.instances.traces.helios import read_helios
+
     _convert(lambda f, d: read_helios(source, nodes=nodes, filters=f, dropped=d), out, rest)
 
 
@@ -112,6 +112,8 @@ def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
     and Sia's are used: 60 s or more, less than 1000 GPU-hours.
     """
+    from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
+
     _convert(
         lambda f, d: read_philly(source, nodes=nodes, filters=f, dropped=d),
         *(out, rest, POLLUX_FILTERS),
@@ -129,6 +131,8 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 
     ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
     """
+    from ronda.instances.traces.itp import read_itp
+
     _convert(
         lambda f, d: read_itp(source, cluster=cluster, nodes=nodes, filters=f, dropped=d),
         *(out, rest),
@@ -143,6 +147,8 @@ def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
 @write_option
 def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest: Any) -> None:
     """Read a workload of Pollux's simulator: elastic jobs with measured step times."""
+    from ronda.instances.traces.pollux import read_pollux
+
     _convert(lambda *_: read_pollux(source, seed=seed, workload=workload, nodes=nodes), out, rest)
 
 
@@ -257,9 +263,14 @@ def table(
     Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
     summary says how many, and why. A job that ran several times under one id is one each time.
     """
+    from ronda.instances.traces.mapped import read_mapped
+    from ronda.instances.traces.table import ALL
+
     for path in filter(None, (out, keep_map, picture)):
         refuse_existing(path, force=force)
     packer(out)  # a wrong suffix is told before any work
+    if picture is not None:
+        need("--picture", "matplotlib")
     columns = columns_of(mapping)
     done = read_mapped(
         source,
@@ -284,7 +295,7 @@ def table(
     written(done.instance, out, as_json=as_json, **told)
 
 
-def _show(dropped: Dropped) -> None:
+def _show(dropped: "Dropped") -> None:
     """Print how many rows are no jobs, and why."""
     made = shown("rows dropped", "because of")
     for why, count in dropped.items():
@@ -293,7 +304,7 @@ def _show(dropped: Dropped) -> None:
         display(made)
 
 
-def _tell(done: Converted) -> None:
+def _tell(done: "Converted") -> None:
     """Say on stderr what a summary of rows does not."""
     note(f"rows: {done.rows:,}, of which {len(done.instance.jobs):,} are jobs")
     if done.runs:
@@ -312,11 +323,13 @@ def demand(source: Path, out: Path, **rest: Any) -> None:
     The headers of the Helios artifact (running, pred) are understood as well; forecast and active
     may be missing.
     """
+    from ronda.instances.traces.demand import read_demand
+
     _convert(lambda *_: read_demand(source), out, rest)
 
 
 def _convert(
-    read: Callable[[Any, Dropped], Instance | Demand],
+    read: Callable[[Any, "Dropped"], Instance | Demand],
     out: Path,
     rest: dict[str, Any],
     usual: Any = None,
@@ -326,6 +339,8 @@ def _convert(
     `rest` holds the options of `write_option` and, for some traces, of `filter_options`: these
     replace single ones of the `usual` filters.
     """
+    from ronda.instances.traces.table import ALL, Dropped
+
     refuse_existing(out, force=rest["force"])
     packer(out)  # a wrong suffix is told before any work
     chosen = {name: rest[name] for name in FILTERS if rest.get(name) is not None}

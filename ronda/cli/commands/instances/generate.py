@@ -225,7 +225,7 @@ def ones(
     jobs: int, nodes: int, batch: str, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most."""
-    from ronda.instances.traces.ones import ones_workload  # loads pandas
+    from ronda.instances.traces.ones import ones_workload
 
     refuse_existing(out, force=force)
     made = ones_workload(jobs, seed, nodes=nodes, user_batch=batch)

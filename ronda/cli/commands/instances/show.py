@@ -9,6 +9,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, Source, json_option
 from ronda.instances.errors import InputError, printable
+from ronda.instances.extras import need
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -60,6 +61,8 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
     if out is not None and out.suffix.lower() not in PICTURES:
         raise InputError("--out", str(out), "a name that ends in .png or .svg")
     refuse_existing(out, force=force)
+    if out is not None:
+        need("--out", "matplotlib")
     if topology:
         _topology(_tree(source), out, as_json=as_json)
         return

@@ -14,8 +14,7 @@ from ronda.cli.options import (
     instance_argument,
     json_option,
 )
-from ronda.cli.output import display, emit, facts, refuse_existing, tell
-from ronda.instances.errors import InputError
+from ronda.cli.output import display, emit, facts, figure_files, refuse_existing, tell
 from ronda.instances.learnt.predictor import Calibration
 
 MEANINGS = {
@@ -65,10 +64,7 @@ def command(
     from ronda.instances.files.storage import packer
     from ronda.solvers.fitting.sizes import train
 
-    if figure is not None and figure.suffix != ".png":
-        raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
-    drawn = [] if figure is None else [figure, figure.with_suffix(".csv")]
-    for target in (out, *drawn):
+    for target in (out, *figure_files(figure)):
         refuse_existing(target, force=force)
     packer(out)  # a wrong suffix is told before any work
     predictor = train(load_instance(source), alpha=alpha, seed=seed)

@@ -120,7 +120,7 @@ def command(
     Errors are relative; each row was also left out once and predicted from the others. What the
     rows cannot tell is fixed, with a warning that has a name.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import emit, refuse_existing, tell
+    from ronda.cli.output import emit, figure_files, refuse_existing, tell
     from ronda.instances.files import fits as profiles
     from ronda.instances.files.storage import packer
 
@@ -142,15 +142,6 @@ def command(
     else:
         show(fits.fits)
         tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
-
-
-def figure_files(figure: Path | None) -> list[Path]:
-    """Return the files of a figure; refuse one that is no PNG."""
-    if figure is None:
-        return []
-    if figure.suffix != ".png":
-        raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
-    return [figure, figure.with_suffix(".csv")]
 
 
 def _fit(source: Path, kind: Literal["throughput", "power"] | None, options: Any) -> "Fits":

@@ -84,8 +84,8 @@ def command(
     A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
     relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.commands.profile.fit import figure_files, show
-    from ronda.cli.output import display, emit, refuse_existing, tell
+    from ronda.cli.commands.profile.fit import show
+    from ronda.cli.output import display, emit, figure_files, refuse_existing, tell
     from ronda.instances.files import fits as profiles
     from ronda.instances.files.storage import packer
     from ronda.solvers.fitting.sharing import fit_sharing
