@@ -48,7 +48,7 @@ class Certificate:
 
 def bound_of_prices(problem: Separable, prices: Floats) -> float:
     """Return D(p) of (R,) prices >= 0, added exactly."""
-    left = problem.value - np.einsum("r,rk->k", prices, problem.use)
+    left = problem.value - np.einsum("r,rk->k", prices, problem.use.dense())
     most = np.where(problem.must, -np.inf, 0.0)
     job = np.repeat(np.arange(problem.jobs), np.diff(problem.start))
     np.maximum.at(most, job, left)
@@ -88,8 +88,8 @@ def _broken(problem: Separable, claim: Claim) -> list[str]:
     counts = (blocks >= 0) & (blocks <= problem.block_count)
     if not (counts & (~problem.block_integer | (blocks == np.rint(blocks)))).all():
         faults.append("a block is taken more often than there is, or in part")
-    used = problem.use[:, chosen[chosen >= 0]].sum(axis=1) + problem.block_use @ blocks
-    largest = np.abs(problem.use).max(axis=1, initial=0.0)
+    used = problem.use.dense(chosen[chosen >= 0]).sum(axis=1) + problem.block_use @ blocks
+    largest = np.abs(problem.use.dense()).max(axis=1, initial=0.0)
     room = problem.capacity + EXCESS * np.maximum(np.abs(problem.capacity), largest)
     over = [problem.names[r] for r in np.flatnonzero(used > room).tolist()]
     return [*faults, *(f"more {name} is used than there is" for name in over)]

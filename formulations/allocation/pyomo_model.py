@@ -157,7 +157,7 @@ def resources(model: Any) -> None:
     model.rows = []
     for r, name in enumerate(problem.names):
         family, bracket, index = name.removesuffix("]").partition("[")
-        used = _linear(model, np.concatenate([problem.use[r], problem.block_use[r]]))
+        used = _linear(model, np.concatenate([problem.use.of_resource(r), problem.block_use[r]]))
         row = (None, used, float(problem.capacity[r]))
         if not bracket:
             model.add_component(family, pyo.Constraint(expr=row))

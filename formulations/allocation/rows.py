@@ -41,6 +41,7 @@ import numpy as np
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
@@ -316,11 +317,10 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values()])
-    shape = len(rows), len(case.rows)
     return Separable(
         start=np.searchsorted(case.rows, case.table.start),
         value=case.value,
-        use=np.array([row.use for row, _, _ in rows]).reshape(shape),
+        use=Uses.of([row.use for row, _, _ in rows], len(case.rows)),
         capacity=np.array([capacity for _, capacity, _ in rows], dtype=float),
         names=tuple(row.name for row, _, _ in rows),
         must=case.table.must_run,

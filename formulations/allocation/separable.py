@@ -37,12 +37,12 @@ bounds it.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ronda.formulations.allocation.uses import Uses
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 
@@ -52,7 +52,7 @@ class Separable:
     """The arrays of a separable problem.
 
     ``start`` (J + 1,) are the offsets of each job's options; ``must`` (J,) tells whether the job
-    must get one. ``value`` (K,) and ``use`` (R, K) are of the options, finite; ``capacity`` and
+    must get one. ``value`` (K,) and ``use`` (R by K) are of the options, finite; ``capacity`` and
     ``names`` (R,) of the resources: keys of prices, and constraint names in the model. Blocks have
     ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,), and are taken in whole
     numbers where ``block_integer`` (B,), else in any amount up to their count.
@@ -60,7 +60,7 @@ class Separable:
 
     start: Rows
     value: Floats
-    use: Floats
+    use: Uses
     capacity: Floats
     names: tuple[str, ...]
     must: Mask
@@ -74,7 +74,7 @@ class Separable:
         cls,
         start: Rows,
         value: Floats,
-        use: Floats,
+        use: Uses | Floats,
         capacity: Floats,
         names: tuple[str, ...],
         *,
@@ -83,7 +83,7 @@ class Separable:
         """Return a problem of jobs alone, all of which must run or none."""
         every, none = np.full(len(start) - 1, must), np.zeros(0)
         empty = (none, np.zeros((len(names), 0)), none, none.astype(np.bool_))
-        return cls(start, value, use, capacity, names, every, *empty)
+        return cls(start, value, Uses.of(use), capacity, names, every, *empty)
 
     def named(self, prices: Floats) -> dict[str, float]:
         """Return prices (R,) of one more GPU, node, watt or joule by the resources' names."""
@@ -102,15 +102,16 @@ class Separable:
         """
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):
-            array = getattr(self, name)
+            array = self.use.amount if name == "use" else getattr(self, name)
             if np.count_nonzero(np.isfinite(array)) < array.size:
                 where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
                 raise InputError(
                     f"{place}: {name}{list(where)}", f"{array[where]}", "a finite number"
                 )
         shapes = (len(self.names), len(self.value))
-        if self.use.shape != shapes or self.capacity.shape != shapes[:1]:
-            raise InputError(place, f"use of shape {self.use.shape}", f"shape {shapes}")
+        shape = (self.use.resources, self.use.options)
+        if shape != shapes or self.capacity.shape != shapes[:1]:
+            raise InputError(place, f"use of shape {shape}", f"shape {shapes}")
         counts = self.start[1:] - self.start[:-1]
         covered = self.start[0] == 0 and self.start[-1] == len(self.value)
         if not covered or np.count_nonzero(counts < 0):
@@ -129,7 +130,7 @@ class Separable:
     def excess(self, chosen: Rows, blocks: Floats) -> Floats:
         """Return (R,) by how much an answer exceeds each capacity (negative: what is left)."""
         rows = chosen[chosen >= 0]
-        used: Floats = self.use[:, rows].sum(axis=1) + self.block_use @ blocks - self.capacity
+        used: Floats = self.use.total(rows) + self.block_use @ blocks - self.capacity
         return used
 
 
@@ -171,69 +172,91 @@ class Units:
 
 def normalise(problem: Separable) -> tuple[Separable, Units]:
     """Return a problem in units of its own, and these units."""
-    options = len(problem.value)
-    parts = (problem.use, problem.block_use, problem.capacity[:, None])
-    amounts = _in_range(problem, np.concatenate(parts, axis=1))
+    use, block_use, capacity = _in_range(problem)
     units = Units(
         value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
-        use=np.array([_unit(row) for row in amounts]),
+        use=_units(use, block_use, capacity),
     )
-    for row, unit in zip(amounts, units.use, strict=True):
-        row /= unit
-        exact, row[:] = row.copy(), kept(row)
-        if (np.abs(row - exact) > ULPS * np.abs(exact)).any():
-            row[-1] += SLACK * max(abs(row[-1]), _by_blocks(problem, row))
+    amount = use.amount / use.scaled(units.use)
+    block_use, capacity = block_use / units.use[:, None], capacity / units.use
+    rounded = use.reduced(np.maximum, _rounds(amount).astype(float), 0.0) > 0
+    rounded |= _rounds(block_use).any(axis=1) | _rounds(capacity)
+    use, block_use, capacity = replace(use, amount=kept(amount)), kept(block_use), kept(capacity)
+    by_blocks = np.abs(block_use) @ problem.block_count
+    grown = capacity + SLACK * np.maximum(np.abs(capacity), by_blocks)
     own = Separable(
         start=problem.start,
         value=kept(problem.value / units.value),
-        use=amounts[:, :options],
-        capacity=amounts[:, -1],
+        use=use,
+        capacity=np.where(rounded, grown, capacity),
         names=problem.names,
         must=problem.must,
         block_value=kept(problem.block_value / units.value),
-        block_use=amounts[:, options:-1],
+        block_use=block_use,
         block_count=problem.block_count,
         block_integer=problem.block_integer,
     )
     return own, units
 
 
-def _in_range(problem: Separable, amounts: Floats) -> Floats:
-    """Return the amounts (R, n) of resources, the last ones capacities, in a range for solvers."""
-    for row in amounts:
-        largest = _largest(row[:-1]) or 1.0
-        row[np.abs(row) < LEAST * largest] = 0.0
-        most = problem.jobs * largest + _by_blocks(problem, row)
-        if abs(row[-1]) > MOST * most:
-            row[-1] = np.sign(row[-1]) * 2.0 * most
-    return amounts
+def _in_range(problem: Separable) -> tuple[Uses, Floats, Floats]:
+    """Return the uses, those of blocks, and the capacities, in a range for solvers."""
+    use, largest = problem.use, problem.use.largest()
+    largest = np.maximum(largest, np.abs(problem.block_use).max(axis=1, initial=0.0))
+    largest = np.where(largest > 0, largest, 1.0)
+    least = LEAST * largest
+    use = replace(use, amount=_without(use.amount, use.scaled(least)))
+    blocks = _without(problem.block_use, least[:, None])
+    capacity = _without(problem.capacity, least)
+    most = problem.jobs * largest + np.abs(blocks) @ problem.block_count
+    beyond = np.abs(capacity) > MOST * most
+    return use, blocks, np.where(beyond, np.sign(capacity) * 2.0 * most, capacity)
 
 
-def _by_blocks(problem: Separable, row: Floats) -> float:
-    """Return the most that all blocks together use or give of a resource, by its amounts."""
-    return float(np.abs(row[len(problem.value) : -1]) @ problem.block_count)
+def _without(amounts: Floats, least: Floats) -> Floats:
+    """Return amounts, those below the least as none."""
+    return np.where(np.abs(amounts) < least, 0.0, amounts)
+
+
+def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
+    """Return (R,) the unit of each resource: all amounts are whole in it, or the smallest is 1."""
+    others = np.abs(np.column_stack([block_use, capacity]))
+    sizes = np.where(use.amount == 0, np.inf, np.abs(use.amount))
+    smallest = np.where(others > 0, others, np.inf).min(axis=1)
+    smallest = np.minimum(smallest, use.reduced(np.minimum, sizes, np.inf))
+    smallest = np.where(np.isfinite(smallest), smallest, 1.0)
+    unit, undecided = smallest.copy(), np.ones(len(smallest), dtype=bool)
+    some = use.picked(slice(None, None, max(1, use.options // SAMPLE)))
+    for parts in range(1, MOST_PARTS + 1):
+        factor = parts / smallest
+        whole = np.flatnonzero(undecided & _whole(some, others, factor))
+        if len(whole):
+            whole = whole[_whole(use.only(whole), others[whole], factor[whole])]
+            unit[whole] /= parts
+            undecided[whole] = False
+        if not undecided.any():
+            break
+    return unit
+
+
+def _whole(use: Uses, others: Floats, factor: Floats) -> Mask:
+    """Return (R,) of which resources all amounts, times a factor, are whole but for rounding."""
+    broken = use.reduced(np.maximum, _broken(use.amount * use.scaled(factor)).astype(float), 0.0)
+    return np.asarray((broken == 0) & ~_broken(others * factor[:, None]).any(axis=1))
+
+
+def _broken(numbers: Floats) -> Mask:
+    """Return which numbers are not whole but for rounding."""
+    return np.asarray(np.abs(numbers - np.rint(numbers)) > 1e-12 * np.abs(numbers))
+
+
+def _rounds(amounts: Floats) -> Mask:
+    """Return where numbers lose more than the last bits when they are `kept`."""
+    return np.asarray(np.abs(kept(amounts) - amounts) > ULPS * np.abs(amounts))
 
 
 def _largest(values: Floats) -> float:
     return float(np.abs(values).max()) if len(values) else 0.0
-
-
-def _unit(amounts: Floats) -> float:
-    """Return the unit of a resource: all amounts are whole in it, or the smallest one is 1."""
-    sizes = np.abs(amounts[amounts != 0])
-    if not len(sizes):
-        return 1.0
-    smallest = float(sizes.min())
-    for parts in range(1, MOST_PARTS + 1):
-        factor = parts / smallest
-        if _whole(sizes[:SAMPLE] * factor) and (len(sizes) <= SAMPLE or _whole(sizes * factor)):
-            return smallest / parts
-    return smallest
-
-
-def _whole(numbers: Floats) -> bool:
-    """Tell whether numbers are whole but for rounding."""
-    return not np.count_nonzero(np.abs(numbers - np.rint(numbers)) > 1e-12 * numbers)
 
 
 def kept(values: Numbers) -> Numbers:
@@ -245,7 +268,7 @@ def kept(values: Numbers) -> Numbers:
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
     """Return (K,) value less price of every option; `prices` (R,) are per unit of each resource."""
-    return np.asarray(problem.value - prices @ problem.use)
+    return problem.use.net(problem.value, prices)
 
 
 def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
@@ -295,7 +318,8 @@ def independent(problem: Separable) -> list[Part]:
     filled = np.flatnonzero(np.diff(problem.start))
     at = problem.start[filled]
     binds = _may_bind(problem, at)
-    uses = _linked_by(problem, at)[binds]
+    used = problem.use.most((problem.use.amount != 0).astype(float), at) > 0
+    uses = np.concatenate([used, problem.block_use != 0], axis=1)[binds]
     component = _components(uses)
     owner = np.where(uses.any(axis=0), component[uses.argmax(axis=0)] if len(uses) else FREE, FREE)
     kinds = sorted({*component.tolist(), *owner.tolist()})
@@ -309,20 +333,10 @@ def independent(problem: Separable) -> list[Part]:
 
 
 def _may_bind(problem: Separable, at: Rows) -> Mask:
-    """Tell (R,) of which resources there is less than all jobs and blocks could take at most."""
+    """Return (R,) of which resources there is less than all jobs and blocks could take at most."""
     most = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
-    if len(at):
-        each = np.maximum.reduceat(problem.use, at, axis=1)
-        most += np.maximum(each, 0.0).sum(axis=1)
+    most += problem.use.most(problem.use.amount, at).sum(axis=1)
     return np.asarray(most > problem.capacity)
-
-
-def _linked_by(problem: Separable, at: Rows) -> Mask:
-    """Tell (R, F + B) which resources the jobs that have options, and the blocks, use."""
-    uses: NDArray[np.bool_] = problem.use != 0
-    if len(at):
-        uses = np.logical_or.reduceat(uses, at, axis=1)
-    return np.concatenate([uses, problem.block_use != 0], axis=1)
 
 
 def _components(uses: Mask) -> Rows:
@@ -341,7 +355,7 @@ def _cut(problem: Separable, jobs: Rows, resources: Rows, blocks: Rows) -> Part:
     own = Separable(
         start=start,
         value=problem.value[options],
-        use=problem.use[np.ix_(resources, options)],
+        use=problem.use.picked(options).only(resources),
         capacity=problem.capacity[resources],
         names=tuple(problem.names[r] for r in resources.tolist()),
         must=problem.must[jobs],

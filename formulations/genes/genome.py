@@ -43,7 +43,7 @@ class Genes:
     @cached_property
     def use(self) -> Floats:
         """(R, K + 1) what each row uses of each resource; no row, the last one, nothing."""
-        return np.pad(self.problem.use, ((0, 0), (0, 1)))
+        return np.pad(self.problem.use.dense(), ((0, 0), (0, 1)))
 
     @cached_property
     def scale(self) -> Floats:

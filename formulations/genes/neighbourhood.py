@@ -102,6 +102,6 @@ def _sleep(genes: Genes, case: Case, pool: int, gpus: Rows) -> dict[str, Any]:
     return {
         "awake_w": problem.block_use[np.ix_(limits, own)].max(axis=1, initial=0.0),
         "gpus": gpus.astype(float),
-        "extra": np.pad(problem.use[limits], ((0, 0), (0, 1))),
+        "extra": genes.use[limits],
         "cap": problem.capacity[limits],
     }

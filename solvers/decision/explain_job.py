@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.allocation.rows import seconds_of, separable, times_of
-from ronda.formulations.allocation.separable import Separable, regrets
+from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import OptionTable, option, rows_of
 from ronda.formulations.placement.reasons import lack_of_room
@@ -193,7 +193,7 @@ class _Scales:
         problem = separable(case)
         prices = _in_order(problem, plan)
         of_gpus = np.array([n.startswith(OF_GPUS) for n in problem.names], bool)
-        cost = prices[:, None] * problem.use
+        cost = prices[:, None] * problem.use.dense()
         gpu_cost, power_cost = cost[of_gpus].sum(axis=0), cost[~of_gpus].sum(axis=0)
         return cls(
             plan, round, table, problem, prices, rows, late, unbeaten, chosen, gpu_cost, power_cost
@@ -209,7 +209,7 @@ class _Scales:
         if not must:
             waits = bool(self.chosen[j] < 0)
             shown.append(Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, waits, False, False))
-        used = (self.problem.use[:, own] != 0).any(axis=1)
+        used = (self.problem.use.dense(own) != 0).any(axis=1)
         return Explanation(
             job=job,
             objective=objective,
@@ -315,7 +315,7 @@ class _Scales:
 def _cheapest(case: Case, plan: Plan) -> Case:
     """Return the case with every option once: in the rack, now or later, where it pays most."""
     problem = separable(case)
-    surplus = problem.value - _in_order(problem, plan) @ problem.use
+    surplus = surpluses(problem, _in_order(problem, plan))
     order = np.lexsort((-surplus, case.rows))
     _, first = np.unique(case.rows[order], return_index=True)
     kept = np.zeros(len(case.rows), dtype=bool)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.positions.choices import Ways
 from ronda.formulations.positions.model import pieces_of
 from ronda.instances.arrays import Floats, Rows
@@ -39,7 +40,7 @@ def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
         return problem
     return replace(
         problem,
-        use=np.vstack([problem.use, *(c.use for c in cuts)]),
+        use=Uses.of([*problem.use.dense(), *(c.use for c in cuts)]),
         block_use=np.vstack([problem.block_use, *(c.block_use for c in cuts)]),
         capacity=np.append(problem.capacity, [c.capacity for c in cuts]),
         names=(*problem.names, *(f"placement[{k}]" for k in range(len(cuts)))),

@@ -255,7 +255,7 @@ def best_within(
     stages = [*stages, *_block_stages(problem, prices, shortfall)]
     fixed = losses.best.copy()
     fixed[jobs] = -1
-    room = problem.capacity - problem.use[:, fixed[fixed >= 0]].sum(axis=1)
+    room = problem.capacity - problem.use.total(fixed[fixed >= 0])
     excess = LABEL_ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
     found = _sweep(stages, room, excess, prices, shortfall)
     if found is None:
@@ -281,7 +281,7 @@ def _job_stages(problem: Separable, losses: Losses) -> tuple[Ints, list[_Stage]]
     for i in rank.tolist():
         own = slice(first[i], ends[i])
         what = np.append(losses.best[jobs[i]], rows[own])
-        use = np.where(what >= 0, problem.use[:, what], 0.0)
+        use = np.where(what >= 0, problem.use.dense(what), 0.0)
         stages.append(_Stage(np.append(0.0, loss[own]), use, what))
     return jobs[rank], stages
 
@@ -468,8 +468,8 @@ def _model(
     resources, blocks = len(problem.capacity), len(problem.block_value)
     fixed = np.delete(losses.best, columns.jobs)
     fixed = fixed[fixed >= 0]
-    room = problem.capacity - problem.use[:, fixed].sum(axis=1)
-    use = np.hstack([problem.use[:, columns.row], problem.block_use])
+    room = problem.capacity - problem.use.total(fixed)
+    use = np.hstack([problem.use.dense(columns.row), problem.block_use])
     scale = np.abs(use).max(axis=1, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
     options, jobs = len(columns.row), len(columns.jobs)

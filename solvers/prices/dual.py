@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
@@ -146,7 +147,7 @@ class _Block:
     first_row: int
     start: Ints
     value: Floats
-    use: Floats
+    use: Uses
     must: NDArray[np.bool_]
     counts: Ints
     filled: Ints
@@ -161,7 +162,7 @@ class _Block:
             rows.start,
             problem.start[begin : end + 1] - rows.start,
             problem.value[rows],
-            problem.use[:, rows],
+            problem.use.picked(rows),
             problem.must[begin:end],
             counts,
             counts.nonzero()[0],
@@ -169,11 +170,7 @@ class _Block:
 
     def _reduced(self, prices: Floats) -> Floats:
         """Return (K,) value less price of every option."""
-        reduced = self.value.copy()
-        for price, use in zip(prices.tolist(), self.use, strict=True):
-            if price:
-                reduced -= price * use
-        return reduced
+        return self.use.net(self.value, prices)
 
     def _best(self, reduced: Floats) -> tuple[Ints, Floats]:
         """Return the best option of each job (-1: none) and its surplus."""
@@ -194,7 +191,7 @@ class _Block:
     def reply(self, prices: Floats) -> Reply:
         """Return what the jobs of the block take."""
         best, surplus = self._best(self._reduced(prices))
-        return Reply(float(surplus.sum()), self.use[:, best[best >= 0]].sum(axis=1))
+        return Reply(float(surplus.sum()), self.use.total(best[best >= 0]))
 
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) what each option loses against its job's best one."""
@@ -348,9 +345,7 @@ class Prices:
 
     def __init__(self, problem: Separable, jobs: Jobs) -> None:
         self.problem, self.jobs = problem, jobs
-        use = problem.use
-        most = np.maximum(use.max(axis=1, initial=0.0), -use.min(axis=1, initial=0.0))
-        scale = np.where(problem.capacity != 0, np.abs(problem.capacity), most)
+        scale = np.where(problem.capacity != 0, np.abs(problem.capacity), problem.use.largest())
         self.scale = np.where(scale > 0, scale, 1.0)
         self.replies: list[tuple[Floats, Reply]] = []
 

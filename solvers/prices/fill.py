@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, surpluses
 from ronda.formulations.clock import OutOfTimeError, checkpoint, watched
 from ronda.instances.arrays import Floats, Ints, Rows
 from ronda.solvers.prices.dual import Jobs
@@ -111,11 +111,11 @@ def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
         if not over.any() or not len(movable):
             break
         rows = result[movable]
-        share = (problem.use[np.ix_(over, rows)] / excess[over][:, None]).sum(axis=0)
+        share = (problem.use.dense(rows)[over] / excess[over][:, None]).sum(axis=0)
         helps = share > 0
         movable, rows, share = movable[helps], rows[helps], share[helps]
         order = np.argsort(problem.value[rows] / share, kind="stable")
-        freed = np.cumsum(problem.use[np.ix_(over, rows[order])], axis=1)
+        freed = np.cumsum(problem.use.dense(rows[order])[over], axis=1)
         enough = (freed >= excess[over][:, None]).all(axis=0)
         count = int(np.argmax(enough)) + 1 if enough.any() else len(order)
         result[movable[order[:count]]] = -1
@@ -154,7 +154,7 @@ class _Spending:
         self.owner = np.repeat(np.arange(problem.jobs), counts)
         self.left = -problem.excess(chosen, blocks)
         self.slack = ROUNDING * np.maximum(1.0, np.abs(problem.capacity))
-        self.cost: Floats = (prices + FREE * _earned(problem)) @ problem.use
+        self.cost: Floats = problem.use.cost(prices + FREE * _earned(problem))
 
     def upgrade(self) -> None:
         """Move jobs to better rows, most value per price first, while any fits."""
@@ -194,9 +194,7 @@ class _Spending:
         value_now = np.where(has, problem.value[at], 0.0)
         better = value_now + ROUNDING * np.abs(value_now)  # values may be negative
         rows = np.flatnonzero(problem.value > better[self.owner])
-        for use, left, slack in zip(problem.use, self.left, self.slack, strict=True):
-            room = left + slack + np.where(has, use[at], 0.0)
-            rows = rows[use[rows] <= room[self.owner[rows]]]
+        rows = rows[problem.use.fits(rows, self.now[self.owner[rows]], self.left + self.slack)]
         job = self.owner[rows]
         gain = problem.value[rows] - value_now[job]
         extra = self.cost[rows] - np.where(has, self.cost[at], 0.0)[job]
@@ -209,9 +207,9 @@ class _Spending:
 
     def _take(self, row: int, job: int) -> bool:
         """Move a job to a row if that still fits; tell whether it did."""
-        change = self.problem.use[:, row]
+        change = self.problem.use.column(row)
         if self.now[job] >= 0:
-            change = change - self.problem.use[:, self.now[job]]
+            change -= self.problem.use.column(int(self.now[job]))
         if (change > np.maximum(self.left, 0.0) + self.slack).any():
             return False
         self.left -= change
@@ -221,7 +219,7 @@ class _Spending:
     def _near_steps(self) -> tuple[Rows, Rows]:
         """Return the rows (-1: to wait) and jobs of the steps that lose least, within the gap."""
         problem, runs = self.problem, self.now >= 0
-        profit = problem.value - self.prices @ problem.use
+        profit = surpluses(problem, self.prices)
         best = np.where(problem.must, -np.inf, 0.0)
         np.maximum.at(best, self.owner, profit)
         lost = best - np.where(runs, profit[np.where(runs, self.now, 0)], 0.0)
@@ -244,5 +242,5 @@ class _Spending:
         for rows, sign in ((row, 1.0), (self.now[job], -1.0)):
             some = np.flatnonzero(rows >= 0)
             gain[some] += sign * self.problem.value[rows[some]]
-            use[:, some] += sign * self.problem.use[:, rows[some]]
+            use[:, some] += sign * self.problem.use.dense(rows[some])
         return gain, use

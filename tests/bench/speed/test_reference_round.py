@@ -16,7 +16,7 @@ def test_one_job_by_hand():
     # p0 = 60 + 40 x 0.0409735 = 61.638941          p1 = 100 + 150 x 0.0165276 = 102.479145
     # e  = 0.5 + 0.4 x 0.8132702 = 0.8253081
     problem = reference(1)
-    rate, (gpus, watts) = problem.value, problem.use
+    rate, (gpus, watts) = problem.value, problem.use.dense()
     assert len(rate) == 56
     # row 7, n = 1, s = 1: w; p0 + p1
     assert (gpus[7], rate[7]) == (1.0, pytest.approx(1.1744668, rel=1e-7))
@@ -42,9 +42,9 @@ def test_options_are_every_gpu_count_at_every_clock():
     problem = reference(3, seed=5)
     assert problem.start.tolist() == [0, 56, 112, 168]
     counts = [1, 2, 4, 8, 16, 32, 64]
-    assert problem.use[0].reshape(3, 7, 8).tolist() == [[[n] * 8 for n in counts]] * 3
+    assert problem.use.dense()[0].reshape(3, 7, 8).tolist() == [[[n] * 8 for n in counts]] * 3
     # Power per GPU is linear in s^2.5: its differences are p1 times those of s^2.5.
-    power = (problem.use[1] / problem.use[0]).reshape(3, 7, 8)
+    power = (problem.use.dense()[1] / problem.use.dense()[0]).reshape(3, 7, 8)
     steps = np.diff((0.5 + 0.5 * np.arange(8) / 7) ** 2.5)
     p1 = np.diff(power) / steps
     assert p1 == pytest.approx(np.broadcast_to(p1[:, :1, :1], p1.shape), rel=1e-9)

@@ -12,6 +12,7 @@ from ronda.bench.speed.certificate import Claim, bound_of_prices, certify
 from ronda.bench.speed.growth import read_points
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import bound_at
 from ronda.solvers.prices.engine import solve_separable
@@ -19,7 +20,7 @@ from ronda.solvers.prices.engine import solve_separable
 TINY = Separable(
     start=np.array([0, 2, 3, 3]),
     value=np.array([4.0, 6.0, 1.0]),
-    use=np.array([[1.0, 2.0, 2.0]]),
+    use=Uses.of([np.array([1.0, 2.0, 2.0])]),
     capacity=np.array([3.0]),
     names=("gpus",),
     must=np.array([False, True, False]),

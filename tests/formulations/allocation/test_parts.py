@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.allocation.separable import Separable, independent
+from ronda.formulations.allocation.uses import Uses
 
 
 def problem_of(seed, resources):
@@ -24,7 +25,7 @@ def problem_of(seed, resources):
     return Separable(
         start=np.concatenate([[0], np.cumsum(counts)]),
         value=rng.uniform(1, 2, len(owner)),
-        use=use,
+        use=Uses.of(use),
         capacity=rng.choice([3.0, 40.0], resources),
         names=tuple(f"r{r}" for r in range(resources)),
         must=np.zeros(10, dtype=bool),
@@ -38,7 +39,7 @@ def problem_of(seed, resources):
 def by_graph(problem):
     """Return what hangs together, as sets of resources and jobs, by the graph of both."""
     graph = nx.Graph()
-    for r, (use, capacity) in enumerate(zip(problem.use, problem.capacity, strict=True)):
+    for r, (use, capacity) in enumerate(zip(problem.use.dense(), problem.capacity, strict=True)):
         most = [use[a:b].max(initial=0) for a, b in itertools.pairwise(problem.start)]
         if sum(most) + problem.block_use[r] @ problem.block_count > capacity:
             graph.add_node(("r", r))
@@ -63,8 +64,8 @@ def test_parts_are_the_connected_components(seed, resources):
         free = [p for p in parts if not len(p.resources)]
         assert {int(j) for p in free for j in p.jobs} == has_options - bound_jobs
         for part in parts:
-            same = problem.use[np.ix_(part.resources, part.options)]
-            assert (part.problem.use == same).all()
+            same = problem.use.dense()[np.ix_(part.resources, part.options)]
+            assert (part.problem.use.dense() == same).all()
             assert (part.problem.value == problem.value[part.options]).all()
     else:
         assert len(expected) <= 1
@@ -90,7 +91,11 @@ def test_blocks_join_what_they_provide():
     apart = np.zeros((2, 10))
     apart[0, :5] = apart[1, 5:] = 2.0
     problem = dataclasses.replace(
-        problem, start=np.arange(11), value=np.ones(10), use=apart, capacity=np.array([3.0, 3.0])
+        problem,
+        start=np.arange(11),
+        value=np.ones(10),
+        use=Uses.of(apart),
+        capacity=np.array([3.0, 3.0]),
     )
     assert len(independent(problem)) == 2
     joined = dataclasses.replace(problem, block_use=np.array([[-1.0], [1.0]]))

@@ -5,6 +5,7 @@ import pytest
 
 from ronda.formulations.allocation.pyomo_model import answer, build_separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.exact.highs import solve
 
 
@@ -15,7 +16,7 @@ def problem_of(jobs, capacity, *, must=None, blocks=(), names=None):
     return Separable(
         start=np.cumsum([0] + [len(job) for job in jobs]),
         value=np.array([value for value, _ in options], dtype=float),
-        use=np.array([use for _, use in options], dtype=float).reshape(-1, resources).T.copy(),
+        use=Uses.of(np.array([use for _, use in options], dtype=float).reshape(-1, resources).T),
         capacity=np.array(capacity, dtype=float),
         names=names or tuple(f"r{i}" for i in range(resources)),
         must=np.array(must or [False] * len(jobs)),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.table import option
 from ronda.instances import generate
 from ronda.instances.errors import InputError
@@ -26,7 +27,7 @@ def test_regret_by_hand():
     problem = Separable(
         start=np.array([0, 2, 3, 4]),
         value=np.array([5.0, 6.0, 1.0, 1.0]),
-        use=np.array([[1.0, 2.0, 1.0, 2.0]]),
+        use=Uses.of([np.array([1.0, 2.0, 1.0, 2.0])]),
         capacity=np.array([3.0]),
         names=("gpus",),
         must=np.array([False, False, True]),

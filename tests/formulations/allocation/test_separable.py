@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable, normalise
+from ronda.formulations.allocation.uses import Uses
 
 
 def problem_of(seed):
@@ -19,7 +20,7 @@ def problem_of(seed):
     return Separable(
         start=np.arange(13),
         value=rng.uniform(1, 2, 12),
-        use=use,
+        use=Uses.of(use),
         capacity=use.sum(axis=1) + block_use @ count,
         names=("a", "b"),
         must=np.zeros(12, dtype=bool),
@@ -51,7 +52,7 @@ def test_numbers_that_do_not_matter_are_brought_into_range():
     use = np.array([[1e-300, 3.0, 6.0]])
     problem = Separable.without_blocks(np.arange(4), np.ones(3), use, np.array([1e300]), ("watts",))
     own, _ = normalise(problem)
-    assert own.use.tolist() == [[0.0, 1.0, 2.0]]
+    assert own.use.dense().tolist() == [[0.0, 1.0, 2.0]]
     assert own.capacity.tolist() == [12.0]  # 2 x 3 x 6, by 3
     nothing = normalise(replace(problem, capacity=np.array([1e-300])))[0]
     assert nothing.capacity.tolist() == [0.0]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.instances.plan import closes
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import solve_separable
@@ -20,7 +21,7 @@ def problem_of(seed):
     return Separable(
         start=np.arange(0, options + 1, 3),
         value=rng.uniform(1, 10, options),
-        use=rng.uniform(1, 10, (3, options)),
+        use=Uses.of(rng.uniform(1, 10, (3, options))),
         capacity=np.full(3, rng.uniform(0.3, 0.6) * 2.5 * jobs),
         names=("a", "b", "c"),
         must=np.zeros(jobs, dtype=bool),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices import core
 from ronda.solvers.prices.core import best_within
 from ronda.solvers.prices.dual import Jobs, bound_at
@@ -24,7 +25,7 @@ def problem_of(seed):
     return Separable(
         start=np.concatenate([[0], np.cumsum(counts)]),
         value=rng.uniform(0.1, 5, rows),
-        use=use,
+        use=Uses.of(use),
         capacity=np.floor(use.sum(axis=1) * 0.4) - blocks,
         names=tuple(f"r{i}" for i in range(resources)),
         must=(rng.random(jobs) < 0.2) & (counts > 0),

@@ -5,6 +5,7 @@ import pytest
 
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.highs import solve
@@ -17,7 +18,7 @@ def nodes_of_four(jobs, watts, *, count=4):
     return Separable(
         start=np.arange(jobs + 1),
         value=np.ones(jobs),
-        use=np.array([np.ones(jobs), np.zeros(jobs)]),
+        use=Uses.of([np.ones(jobs), np.zeros(jobs)]),
         capacity=np.array([0.0, watts]),
         names=("gpus", "watts"),
         must=np.zeros(jobs, dtype=bool),
@@ -36,7 +37,7 @@ def random_problem(seed):
     return Separable(
         start=np.arange(0, 3 * jobs + 1, 3),
         value=np.repeat(rng.uniform(1, 4, jobs), 3) * gpus ** np.repeat(rng.uniform(0, 1, jobs), 3),
-        use=np.array([gpus, gpus * rng.uniform(1, 2, 3 * jobs)]),
+        use=Uses.of([gpus, gpus * rng.uniform(1, 2, 3 * jobs)]),
         capacity=np.array([0.0, rng.uniform(10, 60)]),
         names=("gpus", "watts"),
         must=np.zeros(jobs, dtype=bool),

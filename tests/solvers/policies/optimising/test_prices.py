@@ -8,6 +8,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from ronda.bench.speed.reference import reference
 from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
@@ -40,7 +41,7 @@ def random_problem(seed):
     return Separable(
         start=start,
         value=value.astype(float),
-        use=use.astype(float),
+        use=Uses.of(use.astype(float)),
         capacity=capacity.astype(float),
         names=tuple(f"r{i}" for i in range(resources)),
         must=must,
@@ -59,7 +60,7 @@ def monolithic(problem):
     one = np.zeros((problem.jobs, rows + blocks))
     for j in range(problem.jobs):
         one[j, problem.start[j] : problem.start[j + 1]] = 1
-    use = np.hstack([problem.use, problem.block_use])
+    use = np.hstack([problem.use.dense(), problem.block_use])
     least = np.where(problem.must, 1.0, -np.inf)
     found = milp(
         -np.concatenate([problem.value, problem.block_value]),
@@ -81,7 +82,7 @@ def bound_from_prices(problem, prices):
     for j in range(problem.jobs):
         best = -np.inf if problem.must[j] else 0.0
         for k in range(problem.start[j], problem.start[j + 1]):
-            best = max(best, problem.value[k] - float(prices @ problem.use[:, k]))
+            best = max(best, problem.value[k] - float(prices @ problem.use.column(k)))
         total += best
     for b, n in enumerate(problem.block_count):
         total += n * max(0.0, problem.block_value[b] - float(prices @ problem.block_use[:, b]))
@@ -120,14 +121,14 @@ def test_gap_is_certified_by_the_prices(jobs):
 def test_units_do_not_change_the_plan(scale, what):
     """Value, GPUs or watts in other units: the same choice for every job."""
     problem = reference(256)
-    value, use, capacity = problem.value.copy(), problem.use.copy(), problem.capacity.copy()
+    value, use, capacity = problem.value.copy(), problem.use.dense(), problem.capacity.copy()
     if what == "value":
         value *= scale
     else:
         r = {"gpus": 0, "watts": 1}[what]
         use[r] *= scale
         capacity[r] *= scale
-    scaled = dataclasses.replace(problem, value=value, use=use, capacity=capacity)
+    scaled = dataclasses.replace(problem, value=value, use=Uses.of(use), capacity=capacity)
     assert (solve_separable(scaled).chosen == solve_separable(problem).chosen).all()
 
 
@@ -161,7 +162,7 @@ def test_short_deadline_returns_a_feasible_plan_with_a_true_bound():
 def test_numbers_that_are_not_finite_are_refused(field, bad):
     """The error says where."""
     problem = reference(4)
-    array = getattr(problem, field)
+    array = problem.use.amount if field == "use" else getattr(problem, field)
     array.flat[1] = bad
     with pytest.raises(InputError, match=field):
         solve_separable(problem)

@@ -1,0 +1,186 @@
+"""What options use of resources, of which there may be many while each option uses few.
+
+Uses stand in slots: slot w of option k is an amount of one resource. A resource that most options
+use has a slot of its own; the others share the slots that are left. So the memory grows with what
+is used, and not with the number of resources: 456 GPU types with sizes of their own need one slot
+for GPUs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.arrays import Floats, Mask, Rows
+
+DENSE = 0.5
+"""Share of the options that use a resource from which on it has a slot of its own."""
+
+
+@dataclass(frozen=True)
+class Uses:
+    """Amounts of R resources that K options use.
+
+    ``resource`` (W, K) and ``amount`` (W, K) are the resource and the amount of each slot of each
+    option; a slot that is not needed has the amount 0. No option has two slots of one resource.
+    """
+
+    resources: int
+    resource: NDArray[np.int32]
+    amount: Floats
+
+    @classmethod
+    def of(cls, use: "Floats | Sequence[Floats] | Uses", options: int = 0) -> "Uses":
+        """Return the uses of a matrix (R, K), or of its R rows; `options` is K if there are none.
+
+        Resources that most options use come first, in their order.
+        """
+        if isinstance(use, Uses):
+            return use
+        rows = [np.asarray(row, dtype=float) for row in use]
+        options = len(rows[0]) if rows else options
+        used = [np.count_nonzero(row) for row in rows]
+        own = [r for r, count in enumerate(used) if count > DENSE * options]
+        shared = [r for r, count in enumerate(used) if 0 < count <= DENSE * options]
+        filled = np.zeros(options, dtype=np.int64)  # slots that are taken of those shared
+        slots: list[tuple[NDArray[np.int32], Floats]] = []
+        for r in shared:
+            at = np.flatnonzero(rows[r])
+            for w in range(int(filled[at].max()) + 1):
+                if w == len(slots):
+                    slots.append((np.full(options, r, dtype=np.int32), np.zeros(options)))
+                here = at[filled[at] == w]
+                slots[w][0][here], slots[w][1][here] = r, rows[r][here]
+            filled[at] += 1
+        resource = [np.full(options, r, dtype=np.int32) for r in own] + [r for r, _ in slots]
+        amount = [rows[r] for r in own] + [a for _, a in slots]
+        shape = len(amount), options
+        return cls(
+            len(rows),
+            np.array(resource, dtype=np.int32).reshape(shape),
+            np.array(amount, dtype=float).reshape(shape),
+        )
+
+    @property
+    def options(self) -> int:
+        """How many options there are."""
+        return int(self.amount.shape[1])
+
+    @cached_property
+    def single(self) -> tuple[int | None, ...]:
+        """The resource of each slot that belongs to one alone; None if several share it."""
+        if not self.options:
+            return (None,) * len(self.resource)
+        return tuple(int(row[0]) if (row == row[0]).all() else None for row in self.resource)
+
+    def net(self, value: Floats, prices: Floats) -> Floats:
+        """Return (K,) the value of each option less the price (R,) of what it uses."""
+        left = value.copy()
+        for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
+            if r is None:
+                left -= prices[resource] * amount
+            elif prices[r]:
+                left -= prices[r] * amount
+        return left
+
+    def cost(self, prices: Floats) -> Floats:
+        """Return (K,) the price of what each option uses, at prices (R,)."""
+        return -self.net(np.zeros(self.options), prices)
+
+    def column(self, row: int) -> Floats:
+        """Return (R,) what one option uses."""
+        column = np.zeros(self.resources)
+        np.add.at(column, self.resource[:, row], self.amount[:, row])
+        return column
+
+    def total(self, rows: Rows) -> Floats:
+        """Return (R,) what some options use together."""
+        total = np.zeros(self.resources)
+        for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
+            if r is None:
+                total += np.bincount(resource[rows], amount[rows], minlength=self.resources)
+            else:
+                total[r] += amount[rows].sum()
+        return total
+
+    def dense(self, rows: Rows | slice = slice(None)) -> Floats:
+        """Return (R, n) the matrix of some options, of all by default."""
+        resource, amount = self.resource[:, rows], self.amount[:, rows]
+        matrix, column = np.zeros((self.resources, amount.shape[1])), np.arange(amount.shape[1])
+        for r, where, what in zip(self.single, resource, amount, strict=True):
+            matrix[where if r is None else r, column] += what
+        return matrix
+
+    def of_resource(self, r: int) -> Floats:
+        """Return (K,) what each option uses of one resource."""
+        return np.asarray(np.where(self.resource == r, self.amount, 0.0).sum(axis=0))
+
+    def largest(self) -> Floats:
+        """Return (R,) the largest amount, of either sign, that an option uses of each resource."""
+        return self.reduced(np.maximum, np.abs(self.amount), 0.0)
+
+    def reduced(self, by: np.ufunc, numbers: Floats, start: float) -> Floats:
+        """Return (R,) the numbers (W, K) of all slots of each resource, reduced from a start on."""
+        found = np.full(self.resources, start)
+        for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
+            if r is None:
+                by.at(found, resource, what)
+            else:
+                found[r] = by.reduce(what, initial=found[r])
+        return found
+
+    def most(self, numbers: Floats, first: Rows) -> Floats:
+        """Return (R, J) the largest number (W, K) of each resource in each job's slots, from 0 on.
+
+        `first` (J,) are the first options of jobs that have any, ascending.
+        """
+        found = np.zeros((self.resources, len(first)))
+        if not len(first):
+            return found
+        job = np.searchsorted(first, np.arange(self.options), side="right") - 1
+        for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
+            if r is None:
+                np.maximum.at(found, (resource, job), what)
+            else:
+                np.maximum(found[r], np.maximum.reduceat(what, first), out=found[r])
+        return found
+
+    def scaled(self, by: Floats) -> Floats:
+        """Return (W, K) numbers (R,) of the resources, for each slot."""
+        return by[self.resource]
+
+    def picked(self, rows: Rows | slice) -> "Uses":
+        """Return the uses of some options."""
+        return Uses(self.resources, self.resource[:, rows], self.amount[:, rows])
+
+    def only(self, resources: Rows) -> "Uses":
+        """Return the uses of some resources, which get new numbers in this order."""
+        if len(resources) == self.resources and (np.diff(resources) == 1).all():
+            return self
+        number = np.full(self.resources, -1, dtype=np.int32)
+        number[resources] = np.arange(len(resources))
+        new = number[self.resource]
+        kept = new >= 0
+        slots = np.flatnonzero(kept.any(axis=1))
+        return Uses(
+            len(resources),
+            np.where(kept, new, 0)[slots],
+            np.where(kept, self.amount, 0.0)[slots],
+        )
+
+    def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:
+        """Return whether options (n,) find room (R,), each in place of one (n,), -1 for none."""
+        fits, replaces = np.ones(len(rows), dtype=bool), instead >= 0
+        for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
+            where = resource[rows] if r is None else r
+            there = room[where]
+            for s, other, given in zip(self.single, self.resource, self.amount, strict=True):
+                if r is None or s is None:
+                    freed = replaces & (other[instead] == where)
+                    there = there + np.where(freed, given[instead], 0.0)
+                elif r == s:
+                    there = there + np.where(replaces, given[instead], 0.0)
+            fits &= amount[rows] <= there
+        return fits
