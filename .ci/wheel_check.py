@@ -3,7 +3,8 @@
 The checks
 
 1. the wheel, built through the source distribution, holds every module and data file;
-2. it adds no top-level name to site-packages but ``ronda`` and its dist-info;
+2. it adds no top-level name to site-packages but ``ronda`` and its dist-info, so that what
+   serves the repository alone (``lab``, ``tools``, ``tests``) stays out of it;
 3. its declared dependencies, without extras, are enough to solve, run and compare from another
    folder;
 4. what needs an extra says so in one line.

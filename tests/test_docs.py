@@ -77,10 +77,12 @@ def test_links_lead_somewhere(page):
 def commands(page):
     """Return the command lines of ronda on a page, as words."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
-    shown = re.findall(r"^ {4,}((?:[A-Z_]+=\S+ )*(?:python -m )?ronda[ .].*)$", text, re.MULTILINE)
+    shown = re.findall(
+        r"^ {4,}((?:[A-Z_]+=\S+ )*(?:python -m )?(?:ronda|lab)[ .].*)$", text, re.MULTILINE
+    )
     for block in re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL):
-        shown += re.findall(r"^(?:\$ )?((?:python -m )?ronda[ .].*)$", block, re.MULTILINE)
-    shown += re.findall(r"`((?:python -m ronda\.|ronda )[^`]+)`", text)
+        shown += re.findall(r"^(?:\$ )?((?:python -m )?(?:ronda|lab)[ .].*)$", block, re.MULTILINE)
+    shown += re.findall(r"`((?:python -m (?:ronda\.|lab)|ronda )[^`]+)`", text)
     return [words for line in shown if (words := split(line))]
 
 
@@ -117,9 +119,11 @@ def test_commands_exist(page):
 def test_named_modules_exist(page):
     """Every module that a page names, by path or by dots, is there."""
     text = (ROOT / page).read_text()
-    for path in re.findall(r"`((?:instances|formulations|solvers|bench|ronda)/[\w/]+\.py)`", text):
+    for path in re.findall(
+        r"`((?:instances|formulations|solvers|bench|ronda|lab)/[\w/]+\.py)`", text
+    ):
         assert (ROOT / path).exists(), path
-    for dotted in re.findall(r"`(?:python -m )?(ronda(?:\.[a-z_]\w*)+)", text):
+    for dotted in re.findall(r"`(?:python -m )?((?:ronda|lab)(?:\.[a-z_]\w*)+)", text):
         assert named(dotted), dotted
 
 

@@ -14,10 +14,10 @@ KNOWN = {
     "Answer": 5,
     "Supply": 2,
     **dict.fromkeys(("Limits", "Measured", "Outcome"), 4),
-    **dict.fromkeys(("Application", "Case", "Kind", "Line", "Point", "Told", "Ways"), 3),
+    **dict.fromkeys(("Application", "Case", "Kind", "Line", "Told", "Ways"), 3),
     **dict.fromkeys(("Calibration", "Ces", "Curve", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
-    **dict.fromkeys(("Member", "Memory", "Milp", "Prices", "Question", "Saved"), 2),
-    **dict.fromkeys(("Settings", "Setup", "Stages", "Status", "Verdict", "World", "Worth"), 2),
+    **dict.fromkeys(("Member", "Memory", "Milp", "Point", "Prices", "Question", "Saved"), 2),
+    **dict.fromkeys(("Settings", "Setup", "Status", "Verdict", "World", "Worth"), 2),
 }
 """Classes of one name, and how many there are: take out what has got names of its own."""
 

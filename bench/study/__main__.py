@@ -14,7 +14,6 @@ STUDIES = {
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "deadlines": "How late decisions come, and what they keep running, where time is short.",
-    "memory": "Whether memory stays flat while a policy decides on and on.",
     "fuzz": "Whether files that were changed at random are refused in one line, or solved.",
     "interrupts": "Whether commands that are stopped at random moments lose nothing.",
 }

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.bench.speed.partitions import alone
+from partitioned import alone
 from ronda.formulations.allocation.pyomo_model import build
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate

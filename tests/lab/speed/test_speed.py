@@ -3,23 +3,22 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ronda.bench.speed import decision
-from ronda.bench.speed.__main__ import main
-from ronda.bench.speed.cases import CASES, FIELDS
-from ronda.bench.speed.placement import LARGEST, drawn_sizes
+from lab.speed import decisions
+from lab.speed.__main__ import main
+from lab.speed.cases import CASES, FIELDS
+from lab.speed.placement import LARGEST, drawn_sizes
 
 
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("read", ["50,51"]),  # a line for each size, from a process of its own
-        ("engine", ["50", "--here"]),
-        ("driver", ["20", "--here"]),
-        ("placement", ["50", "--here"]),
+        ("placement", ["50,51"]),  # a line for each size, from a process of its own
+        ("embedding", ["14", "--here"]),
     ],
 )
 def test_every_case_prints_all_fields(case, words, capfd):
@@ -53,7 +52,8 @@ def test_drawn_sizes_are_powers_of_two_and_fill_the_cluster(jobs, gpus):
 def test_import_is_measured_in_fresh_processes():
     """The import of ronda is a small part of that of numpy."""
     done = subprocess.run(
-        [sys.executable, "-m", "ronda.bench.speed", "import"],
+        [sys.executable, "-m", "lab.speed", "import"],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=True,
@@ -69,24 +69,38 @@ def test_every_case_teaches_itself(case, capsys):
     assert "--here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("case", ["powerflow", "powerflow-prices", "milp-energy"])
-def test_policies_are_timed_on_what_they_decide(case, capsys, monkeypatch):
+@pytest.mark.parametrize("policy", ["powerflow", "milp-energy"])
+def test_policies_are_timed_on_what_they_decide(policy, capsys, monkeypatch):
     """A small round; the parts are within the whole."""
-    monkeypatch.setattr(decision, "REPEATS", 1)
-    assert main([case, "--jobs", "12", "--here"]) == 0
+    monkeypatch.setattr(decisions, "REPEATS", 1)
+    assert main(["policy", "--policy", policy, "--jobs", "12", "--here"]) == 0
     line = json.loads(capsys.readouterr().out)
     assert set(FIELDS) <= line.keys()
-    assert (line["case"], line["jobs"]) == (case, 12)
+    assert (line["case"], line["policy"], line["jobs"]) == ("policy", policy, 12)
     assert line["placed"] > 0
     assert line["build_s"] <= line["total_s"]
-    if case == "milp-energy":
+    if policy == "milp-energy":
         assert line["gap"] <= 1e-3
 
 
-@pytest.mark.parametrize("words", [["engine", "--jobs", "many"], ["engine", "--trace", "no.csv"]])
-def test_bad_input(words, capfd):
-    """One line, exit code 2."""
-    assert main(words) == 2
-    errors = capfd.readouterr().err.splitlines()
-    assert len(errors) == 1
-    assert errors[0].startswith("error: ")
+def test_stages_are_measured_and_drawn(capfd, tmp_path):
+    """Every stage takes some time; the figure needs at least one line of the case."""
+    assert main(["stages", "--jobs", "24", "--here"]) == 0
+    line = json.loads(capfd.readouterr().out)
+    stages = ("options_s", "values_s", "arrays_s", "engine_s", "placement_s", "check_s")
+    assert all(line[stage] > 0 for stage in (*stages, "total_s", "again_s"))
+    assert 0 <= line["gap"] <= 1e-4
+    results, picture = tmp_path / "stages.jsonl", tmp_path / "stages.png"
+    results.write_text(json.dumps(line) + "\n")
+    assert main(["figure", str(results), "--stages", "--out", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main(["figure", str(results), "--out", str(picture)]) == 2
+
+
+def test_memory_is_measured_at_the_first_and_at_the_end(capfd, monkeypatch):
+    """45 decisions, of which three bring a new job; what runs is what the last one started."""
+    monkeypatch.setattr(decisions, "FIRST", 20)
+    assert main(["memory", "--policy", "optimus", "--decisions", "45", "--here"]) == 0
+    line = json.loads(capfd.readouterr().out)
+    assert line["growth"] == line["rss_end_mib"] / line["rss_mib"] > 0.5
+    assert line["decisions"] == 45

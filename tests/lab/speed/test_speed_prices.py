@@ -1,16 +1,15 @@
 """The measurements of the price engine, its independent certificate, and the figure of growth."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from ronda.bench.speed.__main__ import main
-from ronda.bench.speed.cases import FIELDS
-from ronda.bench.speed.certificate import Claim, bound_of_prices, certify
-from ronda.bench.speed.growth import read_points
-from ronda.bench.speed.reference import reference
+from lab.speed.__main__ import main
+from lab.speed.cases import FIELDS
+from lab.speed.certificate import Claim, bound_of_prices, certify
+from lab.speed.engine import reference
+from lab.speed.figure import read_lines
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices import Search
@@ -87,7 +86,7 @@ def test_true_claim_has_no_faults():
 )
 def test_false_claims_are_found_out(change, words):
     """Each rule broken by itself has its own words."""
-    faults = certify(TINY, dataclasses.replace(BEST, **change), 1e-9).faults
+    faults = certify(TINY, BEST._replace(**change), 1e-9).faults
     assert any(words in fault for fault in faults)
 
 
@@ -99,7 +98,7 @@ def test_engine_is_certified_at_256_jobs():
         answer.chosen, answer.blocks, answer.objective, answer.dual.prices, answer.dual.bound
     )
     assert certify(problem, claim, 1e-4).faults == ()
-    cheaper = dataclasses.replace(claim, prices=claim.prices * 0.99)
+    cheaper = claim._replace(prices=claim.prices * 0.99)
     assert certify(problem, cheaper, 1e-4).faults != ()
 
 
@@ -148,36 +147,6 @@ def test_baseline_stops_at_its_limit(capfd):
     assert line["certificate"] is True
 
 
-def test_build_line(capfd):
-    """The parts make the total; the next round, in which one job in 20 is new, is built, too."""
-    assert main(["build", "--jobs", "40", "--here"]) == 0
-    (line,), _ = lines_of(capfd)
-    assert line["case"] == "build"
-    assert set(FIELDS) <= line.keys()
-    parts = ("options_s", "values_s", "case_s", "separable_s")
-    assert line["total_s"] == pytest.approx(sum(line[name] for name in parts))
-    assert line["options"] >= line["columns"] > line["jobs"]
-    assert line["again_s"] > 0
-
-
-def test_decision_line(capfd):
-    """Both policies decide every round of the same horizon."""
-    words = ["decision", "--instance", "pollux-2", "--jobs", "3", "--gap", "1e-3", "--here"]
-    assert main(words) == 0
-    (line,), _ = lines_of(capfd)
-    assert (line["case"], line["instance"], line["jobs"]) == ("decision", "pollux-2", 3)
-    assert line["gap_asked"] == 1e-3
-    assert line["rounds"] >= 3
-    assert line["ratio"] == pytest.approx(line["baseline_s"] / line["total_s"])
-    assert line["p99_s"] >= line["total_s"]
-
-
-def test_decision_of_a_round_is_refused(capfd):
-    """There is nothing to drive."""
-    assert main(["decision", "--instance", "clock-or-gpus", "--jobs", "3", "--here"]) == 2
-    assert "a horizon" in capfd.readouterr().err
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -188,11 +157,11 @@ def test_decision_of_a_round_is_refused(capfd):
         ["prices", "--jobs", "99999999"],
         ["prices", "--seed", "-1"],
         ["prices", "--baseline", "--limit", "0"],
-        ["prices", "--trace", "log.csv"],
-        ["build", "--baseline"],
+        ["prices", "--jobs", "many"],
+        ["stages", "--baseline"],
         ["import", "--seed", "1"],
-        ["powerflow", "--severity", "awful"],
-        ["milp-energy", "--gpus", "0"],
+        ["policy", "--severity", "awful"],
+        ["policy", "--gpus", "0"],
         ["nothing"],
     ],
 )
@@ -220,12 +189,8 @@ def test_figure_reads_its_own_case_in_order_of_size(tmp_path):
         + result(baseline_s=2.0, baseline_stop="gap")
         + result(jobs=1024)
     )
-    points = read_points(path)
-    assert [(p.jobs, p.baseline_s, p.reached) for p in points] == [
-        (64, 2.0, True),
-        (256, 9.0, False),
-        (1024, None, True),
-    ]
+    points = read_lines(path, "prices")
+    assert [(p["jobs"], p["baseline_s"]) for p in points] == [(64, 2.0), (256, 9.0), (1024, None)]
     out = tmp_path / "new" / "growth.png"
     assert main(["figure", str(path), "--out", str(out)]) == 0
     assert out.read_bytes().startswith(b"\x89PNG")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ronda.bench.speed.reference import reference
+from lab.speed.engine import reference
 from ronda.instances.errors import InputError
 
 # The first five numbers in (0, 1) of numpy's default generator with seed 0.

@@ -14,10 +14,12 @@ import importlib
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
+from lab.speed.cases import case
 from ronda.instances.errors import InputError
 from ronda.solvers.adapters.pollux import Pollux
 from ronda.solvers.adapters.speedups import SumOfSpeedups
@@ -29,14 +31,15 @@ PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)
 Allocations = dict[int, list[int]]
 
 
+@case("32,128")
 def measure_pollux(
-    jobs: int, nodes: int, gpus_per_node: int, rounds: int, seed: int
+    jobs: int, nodes: int = 16, gpus_per_node: int = 4, rounds: int = 3, seed: int = 0
 ) -> dict[str, Any]:
-    """Decide some rounds, each from the last one's allocations, with either policy.
+    """Time the adapter for AdaptDL, and AdaptDL's own policy (the baseline) on the same rounds.
 
-    `total_s` and `baseline_s` are seconds of a decision, means; `value` and `baseline_value` are
-    AdaptDL's objective of the last, if it is kept. `polished_value` is what its search makes of our
-    last one when it starts from that.
+    Each round starts from the last one's allocations. total_s and baseline_s are processor seconds
+    of a decision, means; value and baseline_value are AdaptDL's objective of the last, if it is
+    kept. polished_value is what its search makes of our last one when it starts from that.
     """
     host = _Host(jobs, nodes, gpus_per_node, seed)
     own = cast("Policy", SumOfSpeedups())
@@ -46,15 +49,12 @@ def measure_pollux(
     polished, _ = host.decide(host.policy().optimize, 1, ours)
     return {
         "gpus": nodes * gpus_per_node,
-        "nodes": nodes,
-        "rounds": rounds,
         "total_s": ours_s,
         "baseline_s": theirs_s,
         "value": host.value(ours, ours),
         "baseline_value": host.value(theirs, theirs),
         "polished_value": host.value(polished, ours),
         "valid": host.valid(ours),
-        "seed": seed,
     }
 
 
@@ -67,11 +67,9 @@ class _Host:
                 setattr(np, name, kind)
         try:
             load = importlib.import_module
-            goodput, speedup = load("adaptdl.goodput"), load("adaptdl_sched.policy.speedup")
-            utils, self._pollux = (
-                load("adaptdl_sched.policy.utils"),
-                load("adaptdl_sched.policy.pollux"),
-            )
+            goodput = load("adaptdl.goodput")
+            names = ("speedup", "utils", "pollux")
+            speedup, utils, self._pollux = (load(f"adaptdl_sched.policy.{name}") for name in names)
         except ImportError as error:
             expected = "an environment with adaptdl-sched, pymoo 0.5.0 and numpy 1"
             raise InputError("AdaptDL", str(error), expected) from None
@@ -125,7 +123,8 @@ class _Host:
     def valid(self, given: Allocations) -> bool:
         """Tell whether AdaptDL's repair finds nothing to repair."""
         state = self._state(given)[None]
-        repaired = self._problem({})._repair(_Population(state)).reshape(state.shape)
+        one = SimpleNamespace(get=lambda _: state.copy(), new=lambda _, states: states)
+        repaired = self._problem({})._repair(one).reshape(state.shape)
         return bool((repaired == state).all())
 
     def _problem(self, base: Allocations) -> Any:
@@ -138,18 +137,3 @@ class _Host:
         for job, places in given.items():
             np.add.at(state[job], places, 1)
         return state
-
-
-class _Population:
-    """One individual, as AdaptDL's repair takes it."""
-
-    def __init__(self, states: Any) -> None:
-        self._states = states
-
-    def get(self, _: str) -> Any:
-        """Return the variables."""
-        return self._states.copy()
-
-    def new(self, _: str, states: Any) -> Any:
-        """Return the repaired ones."""
-        return states

@@ -1,33 +1,36 @@
-"""Speed of placement: options on nodes, from scratch and again after a tenth of them changed.
-
-The jobs' GPU counts are powers of two and together take the whole cluster, so that nothing may be
-lost to fragmentation. The second time the first placement runs, but a tenth of the jobs, drawn at
-random, have ended, and new jobs want the GPUs that these have left here and there: as whole nodes.
-So other jobs must move, as few as may be.
-"""
+"""Speed of placement: options on nodes, from scratch and again after a tenth of them changed."""
 
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.bench.speed.cases import tell, timed
+from lab.speed.cases import case, timed
 from ronda.formulations.placement.placer import Placed, place
 from ronda.instances import generate
 from ronda.instances.arrays import Ints, Mask
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Option
 from ronda.instances.round import Round
 
 NODE_GPUS, LARGEST = 8, 64
 """GPUs of a node, and most GPUs of a job."""
 
 
-def measure_placement(jobs: int, seed: int) -> dict[str, Any]:
-    """Time both placements on the smallest power of two of GPUs that gives each job two."""
+@case("1000")
+def measure_placement(jobs: int, seed: int = 0) -> dict[str, Any]:
+    """Time placing given options on the least power of two of GPUs that is 2 a job.
+
+    Median of 7. GPU counts are powers of two and together take the whole cluster, so that nothing
+    may be lost to fragmentation. again_s: the first placement runs, but a tenth of the jobs, drawn
+    at random, have ended, and new jobs want the GPUs that these have left here and there: as whole
+    nodes. So other jobs must move, as few as may be.
+    """
     rng = np.random.default_rng([seed, 5])
     gpus = max(NODE_GPUS, 1 << (2 * jobs - 1).bit_length())
-    tell(f"placement: {jobs:,} jobs on {gpus:,} GPUs ...")
-    round_ = _waiting(generate.round(jobs, gpus, "loose", seed))
+    made = generate.round(jobs, gpus, "loose", seed)
+    states = sorted(made.jobs, key=lambda state: state.job.id)
+    waiting = tuple(replace(state, allocation=None) for state in states)
+    round_ = replace(made, running=(), waiting=waiting)
     sizes = drawn_sizes(jobs, gpus, rng)
     first, total_s, cpu_s = _placed(round_, sizes)
     ended = rng.permutation(jobs)[: jobs // 10]
@@ -36,11 +39,9 @@ def measure_placement(jobs: int, seed: int) -> dict[str, Any]:
     new = ended[: int(sizes[ended].sum()) // NODE_GPUS]
     wanted[new] = NODE_GPUS
     again, again_s, again_cpu_s = _placed(_running(round_, first, sizes == wanted), wanted)
-    tell(f"placement: {jobs:,} jobs: {total_s:.3f} s, again {again_s:.3f} s")
     return {
         "gpus": gpus,
         "total_s": total_s,
-        "seed": seed,
         "cpu_s": cpu_s,
         "unplaced": len(first.unplaced),
         "again_s": again_s,
@@ -67,22 +68,13 @@ def drawn_sizes(jobs: int, gpus: int, rng: np.random.Generator) -> Ints:
     return np.array(sizes, dtype=np.int64)
 
 
-def _waiting(round_: Round) -> Round:
-    """Return a round in which no job runs."""
-    jobs = sorted(round_.jobs, key=lambda state: state.job.id)
-    states = tuple(replace(state, allocation=None) for state in jobs)
-    return replace(round_, running=(), waiting=states)
-
-
 def _running(round_: Round, placed: Placed, stays: Mask) -> Round:
     """Return the round in which the jobs that stay run where they have been placed."""
-    running: list[JobState] = []
-    waiting: list[JobState] = []
-    for state, kept in zip(round_.waiting, stays.tolist(), strict=True):
-        allocation = placed.allocations.get(state.job.id) if kept else None
-        into = waiting if allocation is None else running
-        into.append(replace(state, allocation=allocation))
-    return replace(round_, running=tuple(running), waiting=tuple(waiting))
+    held = [placed.allocations.get(state.job.id) for state in round_.waiting]
+    kept = [a if stay else None for a, stay in zip(held, stays.tolist(), strict=True)]
+    states = [replace(s, allocation=a) for s, a in zip(round_.waiting, kept, strict=True)]
+    running, waiting = (tuple(s for s in states if bool(s.allocation) is b) for b in (True, False))
+    return replace(round_, running=running, waiting=waiting)
 
 
 def _placed(round_: Round, sizes: Ints) -> tuple[Placed, float, float]:
