@@ -48,12 +48,15 @@ POLICIES = {
     "hyperband": "ronda.solvers.policies.sweeps.hyperband:Hyperband",
     "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
     "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
-    "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
+    "race-to-idle": "ronda.solvers.policies.sleeping.race_to_idle:RaceToIdle",
     "hfht": "ronda.solvers.policies.fused.hfht:Hfht",
-    "ces": "ronda.solvers.policies.energy.ces:Ces",
-    "wake-or-wait": "ronda.solvers.policies.energy.wake_or_wait:WakeOrWait",
+    "ces-queue": "ronda.solvers.policies.sleeping.ces:CesQueue",
+    "wake-or-wait": "ronda.solvers.policies.sleeping.wake_or_wait:WakeOrWait",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
+
+RENAMED = {"ces": "ces-queue (ces is a controller of ronda sleep)"}
+"""Former names, and what they are called now."""
 
 ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elasticflow-like")
 """Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
@@ -158,7 +161,8 @@ def policy_class(name: str) -> type:
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
-            raise InputError("--policy", repr(name), one_of([*POLICIES, *own.names()], name))
+            expected = RENAMED.get(name) or one_of([*POLICIES, *own.names()], name)
+            raise InputError("--policy", repr(name), expected)
         return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)

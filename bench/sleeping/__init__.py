@@ -1,6 +1,6 @@
 """Controllers of sleep side by side on one demand series: a table, and pictures.
 
-What they decide is in `ronda.solvers.sleeping`, what comes of it in `ronda.formulations.sleeping`.
+What they decide, and what comes of it, is in `ronda.solvers.policies.sleeping`.
 `figure` loads matplotlib and is imported by its path.
 """
 

@@ -9,10 +9,10 @@ from matplotlib.ticker import MaxNLocator
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
 from ronda.bench.sleeping.lines import KNOWS, Line
-from ronda.formulations.prediction.demand import DemandForecast, steps_of_day
-from ronda.formulations.sleeping import WARM_UP
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
+from ronda.solvers.policies.sleeping.ces import WARM_UP
+from ronda.solvers.policies.sleeping.forecasts import DemandForecast, steps_of_day
 
 NEEDED = "#BBBBBB"
 ORIGINS = 4

@@ -6,10 +6,9 @@ from typing import Any
 
 from ronda.bench.figures import Table
 from ronda.bench.figures.table import percent
-from ronda.formulations.sleeping import NodeDraw, Outcome
-from ronda.formulations.sleeping.outcome import outcome
 from ronda.instances.demand import Demand
-from ronda.solvers.sleeping import Control, controller
+from ronda.solvers.policies.sleeping.controllers import Control, controller
+from ronda.solvers.policies.sleeping.outcome import NodeDraw, SleepOutcome, outcome
 
 KNOWS = {
     "oracle": "the future",
@@ -25,7 +24,7 @@ class Line:
 
     policy: str
     control: Control
-    outcome: Outcome
+    outcome: SleepOutcome
 
 
 def line_of(series: Demand, policy: str, draw: NodeDraw) -> Line:

@@ -16,7 +16,7 @@ from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.nodes import FreeList, most_free
 from ronda.formulations.placement.placer import Placed, place
-from ronda.formulations.sleeping.standby import rest, spare_of
+from ronda.formulations.sleeping import rest, spare_of
 from ronda.formulations.watts import (
     awake_for,
     base_w,

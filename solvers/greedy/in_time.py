@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.placement.rack_power import keeps_limits
-from ronda.formulations.sleeping.standby import woken
+from ronda.formulations.sleeping import woken
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round

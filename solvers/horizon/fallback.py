@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.fusion.sharing import narrowed, together
-from ronda.formulations.sleeping.standby import unused
+from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.sleeping.standby import woken
+from ronda.formulations.sleeping import woken
 from ronda.instances.check.answer import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError

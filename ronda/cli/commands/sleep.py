@@ -29,7 +29,7 @@ TABLE = "table.md"
 @taught(
     "sleep",
     "ronda sleep earth-2020-09 --policy ces",
-    "ronda sleep earth-2020-09 --policy 'milp(history=earth-2020-05)' --out sleep-out",
+    "ronda sleep earth-2020-09 --policy 'lot-sizing(history=earth-2020-05)' --out sleep-out",
     "ronda sleep earth-2020-09 --policy ces --policy vanilla --policy 'oracle(lead=1)'",
     "ronda sleep mine.json --policy 'ces(cluster=venus,forecast=boosted)' --wake-s 600 --json",
 )
@@ -41,7 +41,8 @@ TABLE = "table.md"
     default=("ces",),
     show_default=True,
     metavar="POLICY",
-    help="Who decides: ces, vanilla, milp or oracle, with parameters in brackets; again for more.",
+    help="Who decides: ces, vanilla, lot-sizing or oracle, with parameters in brackets. Repeat for "
+    "more.",
 )
 @click.option(
     "--wake-s",
@@ -94,16 +95,17 @@ def command(
     policies are
 
     \b
-    ces      Helios's controller. cluster=venus|earth|saturn|uranus|philly: whose
-             parameters; forecast=published (of the series; has seen the future),
-             leaking, boosted, seasonal or last
-    vanilla  a node sleeps as soon as it is not needed
-    milp     lot sizing on causal forecasts. price: of a wake-up, in nodes awake
-             for a step; eps, lead: for `lead` steps nothing is missing with
-             probability 1 - eps; keep: steps for which sleep must pay; hours: how
-             far it plans; forecast=boosted, seasonal or last; history: an earlier
-             series to learn from
-    oracle   the bound: it KNOWS THE FUTURE. price; lead: steps that nodes wake early
+    ces         Helios's controller. cluster=venus|earth|saturn|uranus|philly: whose
+                parameters; forecast=published (of the series; has seen the future),
+                leaking, boosted, seasonal or last
+    vanilla     a node sleeps as soon as it is not needed
+    lot-sizing  on causal forecasts. price: of a wake-up, in nodes awake for a
+                step; eps, lead: for `lead` steps nothing is missing with
+                probability 1 - eps; keep: steps for which sleep must pay; hours:
+                how far it plans; forecast=boosted, seasonal or last; history: an
+                earlier series to learn from
+    oracle      the bound: it KNOWS THE FUTURE. price; lead: steps that nodes wake
+                early
 
     Needs are those of the trace whatever is asleep: jobs that wait are counted, not moved. What
     nodes draw is assumed; set what yours draw.
@@ -113,9 +115,9 @@ def command(
     from ronda.bench.sleeping import as_tables, line_of
     from ronda.cli.load import demand
     from ronda.cli.output import can_draw, display, emit, refuse_idle_force
-    from ronda.formulations.sleeping import NodeDraw
     from ronda.instances.files.storage import label
-    from ronda.solvers.sleeping import controller
+    from ronda.solvers.policies.sleeping.controllers import controller
+    from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
     if out is None:
         refuse_idle_force(force=force)

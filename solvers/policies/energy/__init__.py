@@ -1,4 +1,4 @@
-"""Policies that choose clocks or sleep: PowerFlow, milp-energy, Zeus, race-to-idle.
+"""Policies that choose clocks under an energy budget: PowerFlow, milp-energy, Zeus.
 
 A policy is found by its name (`ronda.solvers.registry`). Models of power are in
 `ronda.formulations.models`, the power of nodes in `ronda.formulations.watts`.

@@ -12,7 +12,7 @@ from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.objectives.thrift import worth_of_a_watt
-from ronda.formulations.sleeping.standby import SURPLUS, Standing, stand_by, standing
+from ronda.formulations.sleeping import SURPLUS, Standing, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
@@ -44,7 +44,7 @@ class MilpEnergy(Prices):
     window. Options compete for the nodes that are ready, or wait until others have woken
     (`ronda.formulations.allocation.waking`); a running job goes on until then. Nodes that no longer
     pay for themselves stay awake until they have cost as much as waking them would
-    (`ronda.formulations.sleeping.standby`), if there is power for them. Until then jobs may use
+    (`ronda.formulations.sleeping`), if there is power for them. Until then jobs may use
     them for what their GPUs draw: the options are chosen again with hosts that cost nothing.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.fusion.chunks import first_fit
-from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sleeping import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Mode

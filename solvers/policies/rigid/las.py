@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sleeping import rest
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

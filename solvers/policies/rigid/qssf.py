@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sleeping import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

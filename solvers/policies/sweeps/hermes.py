@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.options.application import requested_options
-from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sleeping import rest
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.time_shares import TimeShares
-from ronda.formulations.sleeping.standby import rest
+from ronda.formulations.sleeping import rest
 from ronda.instances.base import Record
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.ones import IDLE
-from ronda.formulations.sleeping.standby import woken
+from ronda.formulations.sleeping import woken
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation

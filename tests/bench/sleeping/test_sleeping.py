@@ -7,9 +7,9 @@ import pytest
 
 from ronda.bench.sleeping import as_json, as_tables, line_of
 from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
-from ronda.formulations.prediction import seasonal
-from ronda.formulations.sleeping import NodeDraw
 from ronda.instances import generate
+from ronda.solvers.policies.sleeping.forecasts import seasonal
+from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
 DRAW = NodeDraw()

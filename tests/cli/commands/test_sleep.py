@@ -30,7 +30,7 @@ def test_some_policies_side_by_side(tmp_path, ronda):
     """One table, the bound labelled; pictures with their numbers, kept unless forced."""
     write(generate.demand(4, 40, 1, step_s=1800.0), tmp_path / "mine.json")
     words = ["sleep", tmp_path / "mine.json", "--policy", "vanilla", "--policy", "oracle"]
-    words += ["--policy", "milp(forecast=seasonal)", "--out", tmp_path / "out"]
+    words += ["--policy", "lot-sizing(forecast=seasonal)", "--out", tmp_path / "out"]
     done = ronda(*words)
     assert done.exit_code == 0, done.output
     assert "the future" in done.stdout
@@ -42,7 +42,11 @@ def test_some_policies_side_by_side(tmp_path, ronda):
     again = ronda(*words)
     assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
     results = json.loads(ronda(*words[:-2], "--json").stdout)["results"]
-    assert [each["policy"].partition("(")[0] for each in results] == ["vanilla", "oracle", "milp"]
+    assert [each["policy"].partition("(")[0] for each in results] == [
+        "vanilla",
+        "oracle",
+        "lot-sizing",
+    ]
     assert results[1]["knowledge"] == "oracle"
 
 
@@ -63,6 +67,7 @@ def test_slower_wake_ups_leave_jobs_waiting(ronda):
         ("earth-2020-9", "such as earth-2020-09"),
         ("earth-2020-09 --policy fifo", "--policy: found 'fifo'; expected one of"),
         ("earth-2020-09 --policy ces(cluster=moon)", "cluster"),
+        ("earth-2020-09 --policy milp", "found 'milp'; expected lot-sizing"),
         ("earth-2020-05 --policy ces", "no published forecast in earth-2020-05"),
         ("earth-2020-09 --idle-w -3", "--idle-w: found '-3'; expected a number from 0 on"),
     ],

@@ -147,7 +147,7 @@ def test_gpus_of_arrays_are_counted_once():
     """Two arrays and a job fill 3 of 4 GPUs: of two that wait one starts, wherever it came."""
     arrays = [("packed", 0, ["j0", "j1"]), ("fused", 0, ["j2", "j3", "j4"]), ("packed", 1, ["j5"])]
     round_ = round_of([50.0] * 8, arrays, nodes=2)
-    for spec in ("fifo", "sjf", "fifo(backfill=easy)", "tiresias", "optimus", "ces", "hfht"):
+    for spec in ("fifo", "sjf", "fifo(backfill=easy)", "tiresias", "optimus", "ces-queue", "hfht"):
         plan = planned(round_, spec)
         assert set(round_.held) <= set(plan.allocations), spec
         joined = {a.placement for i, a in plan.allocations.items() if i in ("j6", "j7")}

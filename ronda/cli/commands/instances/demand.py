@@ -11,7 +11,7 @@ from ronda.cli.options import TARGET, Source, force_option, json_option
 @taught(
     "demand",
     "ronda instances demand venus-vcvgl results/schedule.json.zst --out before.json",
-    "ronda run venus-vcvgl --policy 'ces(history=before.json)' --period 600",
+    "ronda run venus-vcvgl --policy 'ces-queue(history=before.json)' --period 600",
 )
 @click.argument("source", metavar="INSTANCE", type=Source())
 @click.argument("schedule", metavar="SCHEDULE", type=click.Path(path_type=Path))

@@ -4,13 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.sleeping.standby import (
-    SURPLUS,
-    break_even_s,
-    spare_of,
-    stand_by,
-    standing,
-)
+from ronda.formulations.sleeping import SURPLUS, break_even_s, spare_of, stand_by, standing
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -6,21 +6,38 @@ to it (``peak``): a number of nodes that stays awake is enough until the peak ex
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
+from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import load_demand
 
 Target = Literal["level", "peak"]
 """What is foretold: a step's own need, or the most until then."""
 
+
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
 """Levels of the quantiles."""
 
+
 HOURS = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
 """How far ahead."""
+
+
+STEP_S = 600.0
+"""Length of a step of controllers beside a queue, as in Helios."""
+
+
+HOURS_AHEAD = 18
+"""How far ahead they look."""
+
+
+AHEAD = HOURS_AHEAD * round(3600 / STEP_S)
+"""The same in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,28 +192,63 @@ def ordered(
     return DemandForecast(target, levels, ahead, rise, first)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How often what came was at most the quantile, and the pinball loss, by step ahead and level.
+def causal(series: Demand, target: Target, name: str, history: str) -> DemandForecast:
+    """Return a causal forecast by its name."""
+    if name != "boosted":
+        if history:
+            expected = "forecast=boosted, which learns from one"
+            raise InputError("--policy", f"history={history} with forecast={name}", expected)
+        return {"seasonal": seasonal, "last": last_value}[name](series, target)
+    from ronda.solvers.policies.sleeping.boosted import boosted
 
-    Both are (H, L), NaN where the series is too short. A forecast is calibrated where `share` is
-    the level.
+    past = load_demand(history) if history else None
+    if past is not None and past.step_s != series.step_s:
+        expected = f"steps of {series.step_s:g} s, as {series.name} has"
+        raise InputError(f"history={history}", f"steps of {past.step_s:g} s", expected)
+    return boosted(series, target, history=past)
+
+
+def foretold(history: str, step: int, needed: int, nodes: int) -> Floats:
+    """Return (K,) the need that is expected in the next steps of a pool of `nodes`.
+
+    The series is scaled to the pool's nodes. Without one all stays as it is.
     """
+    learnt = _usual(history)
+    if learnt is None:
+        return np.full(AHEAD, float(needed))
+    known, most = learnt
+    return known.foretell(step, needed * most / nodes) * (nodes / most)
 
-    share: Floats
-    loss: Floats
+
+@lru_cache(maxsize=8)
+def _usual(history: str) -> tuple[Usual, int] | None:
+    series = past(history)
+    return None if series is None else (usual(series, AHEAD), max(series.total))
 
 
-def calibration(series: Demand, forecast: DemandForecast) -> Calibration:
-    """Return how a forecast fared on all steps from its first one on."""
-    share, loss = (np.full(forecast.rise.shape[1:], np.nan) for _ in range(2))
-    levels = np.array(forecast.levels)
-    for k, h in enumerate(forecast.ahead.tolist()):
-        came = rises(series.needed_nodes, h, forecast.target)[forecast.first :]
-        known = np.isfinite(came)
-        if not known.any():
-            continue
-        miss = came[known, None] - forecast.rise[forecast.first :, k][known]
-        share[k] = (miss <= 0).mean(axis=0)
-        loss[k] = np.maximum(levels * miss, (levels - 1) * miss).mean(axis=0)
-    return Calibration(share, loss)
+@lru_cache(maxsize=8)
+def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
+    """Return (L, D, K) quantile paths of the peak by step of the day, likewise; their levels."""
+    series = past(history)
+    if series is None:
+        return np.zeros((1, 1, AHEAD)), (0.5,)
+    forecast = daily(series, "peak")
+    return forecast.paths(AHEAD) * (nodes / max(series.total)), forecast.levels
+
+
+@lru_cache(maxsize=8)
+def past(history: str) -> Demand | None:
+    """Return an earlier series by its name or file; None without one.
+
+    Raises
+    ------
+    InputError
+        If it is shorter than two days, or its steps have another length.
+    """
+    if not history:
+        return None
+    series = load_demand(history)
+    if series.step_s != STEP_S or len(series.needed) < 2 * DAY_S / STEP_S:
+        found = f"{len(series.needed)} steps of {series.step_s:g} s"
+        raise InputError(f"history={history}", found, f"two days or more of {STEP_S:g} s each")
+    return series

@@ -6,7 +6,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.sleeping.standby import unused
+from ronda.formulations.sleeping import unused
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ronda.formulations.prediction.demand import (
+from ronda.instances.arrays import Floats
+from ronda.instances.demand import Demand
+from ronda.solvers.policies.sleeping.forecasts import (
     LEVELS,
     DemandForecast,
     Target,
@@ -18,8 +20,6 @@ from ronda.formulations.prediction.demand import (
     steps_ahead,
     steps_of_day,
 )
-from ronda.instances.arrays import Floats
-from ronda.instances.demand import Demand
 
 if TYPE_CHECKING:
     import pandas as pd

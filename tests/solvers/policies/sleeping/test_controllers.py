@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from ronda.formulations.sleeping import NodeDraw
-from ronda.formulations.sleeping.outcome import outcome
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files import load_demand, write
-from ronda.solvers.sleeping import CONTROLLERS, Milp, controller
+from ronda.solvers.policies.sleeping.controllers import CONTROLLERS, controller
+from ronda.solvers.policies.sleeping.lot_sizing import LotSizing
+from ronda.solvers.policies.sleeping.outcome import NodeDraw, outcome
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
 KEPT = 3 * 48 + 5
@@ -18,9 +18,9 @@ CAUSAL = (
     "ces(forecast=last)",
     "ces(forecast=seasonal)",
     "ces(forecast=boosted)",
-    "milp(forecast=last)",
-    "milp(forecast=seasonal)",
-    "milp",
+    "lot-sizing(forecast=last)",
+    "lot-sizing(forecast=seasonal)",
+    "lot-sizing",
 )
 KNOWING = ("oracle", "ces(forecast=leaking)", "ces(forecast=published)")
 
@@ -73,7 +73,7 @@ def test_no_controller_beats_the_bound():
     for price in (5.0, 40.0):
         bound, own = (
             controller(f"{head}price={price})").control(SERIES).active
-            for head in ("oracle(", "milp(forecast=seasonal, ")
+            for head in ("oracle(", "lot-sizing(forecast=seasonal, ")
         )
         cost = [a.sum() + price * (np.diff(a) > 0).sum() for a in (bound, own)]
         assert cost[0] <= cost[1]
@@ -95,7 +95,9 @@ def test_nodes_that_wake_a_step_ahead_leave_nobody_waiting(earth):
 def test_a_dearer_wake_up_is_rarer():
     """On causal forecasts, too."""
     found = [
-        outcome(SERIES, Milp(price=price, forecast="seasonal").control(SERIES).active, NodeDraw())
+        outcome(
+            SERIES, LotSizing(price=price, forecast="seasonal").control(SERIES).active, NodeDraw()
+        )
         for price in (2.0, 100.0)
     ]
     assert found[0].wakeups_per_day > 2 * found[1].wakeups_per_day
@@ -105,11 +107,12 @@ def test_a_dearer_wake_up_is_rarer():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
+        ("milp", "found 'milp'; expected lot-sizing"),
         ("cse", 'did you mean "ces"'),
         ("ces(buffer=3)", 'expected one of "cluster", "forecast", "history"'),
         ("ces(cluster=mars)", 'cluster: found "mars"; expected one of "venus"'),
-        ("milp(price=-1)", "price"),
-        ("milp(eps=0)", "eps"),
+        ("lot-sizing(price=-1)", "price"),
+        ("lot-sizing(eps=0)", "eps"),
         ("vanilla(x=1)", "no parameter"),
     ],
 )
@@ -124,9 +127,9 @@ def test_unknown_words_are_refused(spec, said):
     ("spec", "said"),
     [
         ("ces", "no published forecast"),
-        ("milp(history=earth-2020-09)", "steps of 600 s; expected steps of 1800 s"),
-        ("milp(history=one-gpu)", "expected a demand series"),
-        ("milp(forecast=last,history=earth-2020-09)", "forecast=boosted, which learns"),
+        ("lot-sizing(history=earth-2020-09)", "steps of 600 s; expected steps of 1800 s"),
+        ("lot-sizing(history=one-gpu)", "expected a demand series"),
+        ("lot-sizing(forecast=last,history=earth-2020-09)", "forecast=boosted, which learns"),
     ],
 )
 def test_what_a_series_lacks_is_told(spec, said):
@@ -138,8 +141,8 @@ def test_what_a_series_lacks_is_told(spec, said):
 def test_history_may_be_a_file(tmp_path):
     """It lets nodes sleep in the first two days."""
     write(generate.demand(5, 40, 2, step_s=1800.0), tmp_path / "past.json")
-    with_it = Milp(history=str(tmp_path / "past.json")).control(SERIES)
-    without = Milp().control(SERIES)
+    with_it = LotSizing(history=str(tmp_path / "past.json")).control(SERIES)
+    without = LotSizing().control(SERIES)
     assert (with_it.forecast.first, without.forecast.first) == (2, 96)
     assert with_it.active[:96].sum() < without.active[:96].sum()
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.sleeping import (
-    build_two_stage,
+from ronda.solvers.exact.highs import solve
+from ronda.solvers.policies.sleeping.lot_sizing import (
     cost,
     costs,
     least_cost,
@@ -14,7 +14,7 @@ from ronda.formulations.sleeping import (
     wanted,
     weights,
 )
-from ronda.solvers.exact.highs import solve
+from sleep_models import build_two_stage
 
 cases = st.integers(1, 4).flatmap(
     lambda steps: st.tuples(

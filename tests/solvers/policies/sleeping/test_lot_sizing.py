@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.sleeping import build, cost, least_cost
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.highs import solve
+from ronda.solvers.policies.sleeping.lot_sizing import cost, least_cost
+from sleep_models import build
 
 cases = st.integers(1, 5).flatmap(
     lambda steps: st.tuples(

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ronda.formulations.sleeping import RULES, NodeDraw, published, vanilla
-from ronda.formulations.sleeping.ces import CesRule, ces
-from ronda.formulations.sleeping.lot_sizing import least_cost
-from ronda.formulations.sleeping.outcome import outcome
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files import load_demand
+from ronda.solvers.policies.sleeping.ces import RULES, CesRule, ces, published
+from ronda.solvers.policies.sleeping.controllers import Vanilla
+from ronda.solvers.policies.sleeping.lot_sizing import least_cost
+from ronda.solvers.policies.sleeping.outcome import NodeDraw, outcome
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_the_published_figures(earth):
 
 def test_sleeping_at_once_wakes_all_the_time(earth):
     """29.2 wake-ups a day; 29.3 (615) if the first hour and its start from nothing count."""
-    made = outcome(earth, vanilla(earth.needed_nodes), NodeDraw())
+    made = outcome(earth, Vanilla().control(earth).active, NodeDraw())
     assert made.wakeups_per_day == pytest.approx(613 / 21)
     steps = np.diff(earth.needed_nodes, prepend=0)
     assert (steps > 0).sum() / 21 == pytest.approx(29.3, abs=0.02)

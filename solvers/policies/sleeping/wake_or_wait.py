@@ -1,6 +1,6 @@
 """Wake or wait: how many nodes are awake, with what the queue loses by waiting in the same sum."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf
@@ -10,22 +10,27 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
-from ronda.formulations.sleeping.standby import used_by_pool, with_awake
-from ronda.formulations.sleeping.two_stage import costs, weights, whole
+from ronda.formulations.options.application import Requested, requested_options
+from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import future_of
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
-from ronda.solvers.greedy.waiting import Waiting, widening
-from ronda.solvers.sleeping.history import HOURS, STEP_S, daily_paths, past
+from ronda.solvers.policies.sleeping.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
+from ronda.solvers.policies.sleeping.lot_sizing import costs, weights, whole
 
 MEMORY = "wake_or_wait"
 """Key, in a plan's details: how many nodes were wanted in the steps before, by pool."""
+
+
+FORESEEN = 20
+"""Jobs of a pool's queue whose waiting is foreseen."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +44,23 @@ class WakeOrWait:
     The queue's waiting follows from when running jobs are believed to end: each job in its turn
     gets the earliest start that leaves those before it theirs. A job that would go on waiting is
     expected to wait at least as long as it has. C is the two-stage lot sizing of
-    `ronda.formulations.sleeping.two_stage` over quantile paths of the peak, by the hour of the day
-    in an earlier series: nodes awake for a step, and later wake-ups. Nodes go to sleep once that
-    has cost less for `keep` steps of ten minutes.
+    `ronda.solvers.policies.sleeping.lot_sizing` over quantile paths of the peak, by the hour of the
+    day in an earlier series: nodes awake for a step, and later wake-ups. Nodes go to sleep once
+    that has cost less for `keep` steps of ten minutes.
 
     Parameters
     ----------
     queue
         The order of waiting jobs; the first that finds no room blocks.
     price
-        What a wake-up costs, in nodes awake for ten minutes, as of ``ronda sleep --policy milp``.
+        What a wake-up costs, in nodes awake for ten minutes, as of ``ronda sleep --policy
+        lot-sizing``.
     delay
         What a job's waiting costs, in nodes awake for as long.
     keep
         Steps for which a node stays awake at least, and for which it must pay that it sleeps.
     history
-        As of `ces`.
+        As of `ces-queue`.
     """
 
     queue: Queue = "qssf"
@@ -111,7 +117,7 @@ class WakeOrWait:
             best_s, best = inf, 0
             for count in widening(most):
                 checkpoint()
-                lost_s = queue.lost_s(pool, jobs, sleepers[:count], HOURS * 3600.0)
+                lost_s = queue.lost_s(pool, jobs, sleepers[:count], HOURS_AHEAD * 3600.0)
                 sum_s = self.delay * lost_s + count * self.keep * STEP_S
                 sum_s += self.price * STEP_S * (count > 0)
                 if sum_s < best_s:
@@ -148,6 +154,59 @@ class WakeOrWait:
             memory[pool] = {"first": known["first"], "wants": kept}
         plan = replace(plan, details={MEMORY: memory})
         return with_awake(round, plan, awake)
+
+
+class Waiting:
+    """The waiting of jobs that found no room, beside what runs and what has been `started`."""
+
+    def __init__(self, room: Room, started: Sequence[tuple[JobState, Allocation]]) -> None:
+        self._room, self._started = room, started
+        self._requested = Requested(room.round)
+
+    def by_pool(self, jobs: Sequence[JobState]) -> dict[int, list[JobState]]:
+        """Return the first jobs of each pool, each with the pool that it would rather have."""
+        found: dict[int, list[JobState]] = {}
+        for state in jobs:
+            for option in requested_options(self._room.round, state)[:1]:
+                found.setdefault(option.pool, []).append(state)
+        return {pool: states[:FORESEEN] for pool, states in found.items()}
+
+    def lost_s(
+        self, pool: int, jobs: Sequence[JobState], woken: Sequence[int], most_s: float
+    ) -> float:
+        """Return the seconds that jobs wait in all, each at most `most_s`, if nodes wake now.
+
+        Each job gets the earliest start that leaves those before it theirs. One that starts on
+        nothing that wakes waits at least as long again as it has: ends are believed, not known.
+        """
+        now_s = self._room.round.now_s
+        wake_s = max((float(self._room.round.cluster.topology.wake_s[n]) for n in woken), default=0)
+        future = future_of(self._room, pool, self._started, self._requested, woken)
+        total_s = 0.0
+        for state in jobs:
+            lasts_s = self._requested.remaining_s(state)
+            found = future.earliest(state.job.gpus, lasts_s)
+            waits_s = most_s
+            if found is not None:
+                waits_s = found[0]
+                future.take(waits_s, lasts_s, found[1])
+            if waits_s > wake_s:
+                waits_s = max(waits_s, now_s - state.job.submit_s)
+            total_s += min(waits_s, most_s)
+        return total_s
+
+
+def widening(most: int) -> Iterator[int]:
+    """Return 0, 1, 2, 3, 4, 6, 8, 12, ... and `most`: numbers to try of which few are enough."""
+    yield 0
+    count, step = 1, 1
+    while count < most:
+        yield count
+        if count >= 4 * step:
+            step *= 2
+        count += step
+    if most:
+        yield most
 
 
 def _asleep(round: Round) -> list[int]:

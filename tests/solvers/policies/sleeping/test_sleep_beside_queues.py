@@ -10,6 +10,7 @@ from ronda.instances.files.json import write
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Estimate
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.registry import policy
 
 TICKS = Cadence(period_s=600.0)
 HOUR_S = 3600.0
@@ -47,7 +48,7 @@ def test_ces_sleeps_when_the_need_falls_and_wakes_with_a_buffer(make_instance, m
     jobs += [(f"j{k}", 0.0, 4, 12 * HOUR_S) for k in range(10)]
     jobs += [(f"late{k}", 13.5 * HOUR_S, 4, HOUR_S) for k in range(8)]
     instance = make_instance(jobs, nodes=14)
-    schedule = run(instance, f"ces(history={mornings})", cadence=TICKS)
+    schedule = run(instance, f"ces-queue(history={mornings})", cadence=TICKS)
     slept = sorted(span for span in schedule.sleeps if span[1] < 13 * HOUR_S)
     assert len(slept) == 6
     assert {(start, end) for _, start, end in slept} == {(12 * HOUR_S + 600, 13.5 * HOUR_S)}
@@ -59,7 +60,7 @@ def test_ces_sleeps_when_the_need_falls_and_wakes_with_a_buffer(make_instance, m
 def test_ces_stays_awake_without_a_forecast(make_instance):
     """If all is believed to stay as it is the need is not believed to fall."""
     jobs = [("long", 0.0, 4, 20 * HOUR_S), ("short", 0.0, 4, 8 * HOUR_S)]
-    assert run(make_instance(jobs, nodes=9), "ces", cadence=TICKS).sleeps == ()
+    assert run(make_instance(jobs, nodes=9), "ces-queue", cadence=TICKS).sleeps == ()
 
 
 def queue_of(make_instance, believed_s=6000.0):
@@ -123,7 +124,13 @@ def test_histories_that_tell_nothing_are_refused(make_instance, tmp_path):
     )
     instance = make_instance([("a", 0.0, 4, 10.0)], nodes=2)
     with pytest.raises(InputError, match="two days"):
-        run(instance, f"ces(history={path})")
+        run(instance, f"ces-queue(history={path})")
+
+
+def test_the_controller_ces_is_no_policy():
+    """With a queue its name is another, which the error tells."""
+    with pytest.raises(InputError, match="found 'ces'; expected ces-queue"):
+        policy("ces")
 
 
 def test_the_need_of_a_schedule_is_what_it_used(make_instance):

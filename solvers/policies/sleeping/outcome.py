@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.sleeping.ces import WARM_UP
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
+from ronda.solvers.policies.sleeping.ces import WARM_UP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class NodeDraw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SleepOutcome:
     """The figures of a controller, those of the artifact first.
 
     Attributes
@@ -81,7 +81,7 @@ class Outcome:
     saved_j: float
 
 
-def outcome(series: Demand, active: Ints, draw: NodeDraw) -> Outcome:
+def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
     """Return what (T,) nodes awake mean for a series.
 
     As in the artifact, changes of the first `WARM_UP` steps are not counted, and nodes wake at
@@ -96,7 +96,7 @@ def outcome(series: Demand, active: Ints, draw: NodeDraw) -> Outcome:
     asleep_j = draw.sleep_w * series.step_s * float((total - active).sum())
     wake_j = draw.wake_w * draw.wake_s * float(wakes.sum())
     never_j = draw.idle_w * series.step_s * float((total - needed).sum())
-    return Outcome(
+    return SleepOutcome(
         mean_sleeping_nodes=float((total - active).mean()),
         wakeups_per_day=len(wakes) / series.days,
         nodes_per_wakeup=_mean(wakes),
