@@ -27,7 +27,7 @@ POLICIES = {
     "cp-sat": "ronda.solvers.policies.optimising.cp_sat:CpSat",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
-    "ones": "ronda.solvers.policies.systems.ones:Ones",
+    "ones": "ronda.solvers.ones.policy:Ones",
     "evolve": "ronda.solvers.policies.optimising.evolve:Evolve",
     "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
     "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",

@@ -14,11 +14,11 @@ KNOWN = {
     "Answer": 5,
     **dict.fromkeys(("Limits", "Measured"), 4),
     **dict.fromkeys(("Application", "Case", "Kind", "Line", "Outcome", "Told"), 3),
-    "Ways": 3,
-    **dict.fromkeys(("Curve", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
-    **dict.fromkeys(("Member", "Memory", "Point", "Prices", "Question", "Saved"), 2),
-    **dict.fromkeys(("Settings", "Setup", "Status", "Supply", "Verdict", "World"), 2),
-    "Worth": 2,
+    **dict.fromkeys(("Curve", "Curves", "Cut", "Group", "Ladder", "Live", "Point", "Prices"), 2),
+    **dict.fromkeys(
+        ("Question", "Saved", "Settings", "Setup", "Status", "Supply", "Verdict", "Ways"), 2
+    ),
+    **dict.fromkeys(("World", "Worth"), 2),
 }
 """Classes of one name, and how many there are: take out what has got names of its own."""
 

@@ -1,6 +1,6 @@
 """Plans as genomes: a row of the round's separable problem for each job, and what moves cost.
 
-The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.formulations.ones`.
+The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.solvers.ones`.
 """
 
 from ronda.formulations.genes.genome import Genes, genes, genes_of, genome_of, table_rows

@@ -1,20 +1,4 @@
-"""What is believed of work and progress before it is known, and how it is learnt.
+"""What is believed of sizes and speeds before they are known, and how it is learnt.
 
 What really happens (`truth`) is known to the driver alone.
 """
-
-from ronda.formulations.prediction.progress import (
-    EPOCHS,
-    BetaProgress,
-    ProgressPredictor,
-    finished_rows,
-)
-from ronda.formulations.prediction.training import Network
-
-__all__ = [
-    "EPOCHS",
-    "BetaProgress",
-    "Network",
-    "ProgressPredictor",
-    "finished_rows",
-]

@@ -1,8 +1,9 @@
-"""ONES between its ticks, one idea a module: from a round to what is deployed.
+"""ONES: online evolutionary orchestration of batch sizes (Bian, Li, Wang, You, SC 2021).
 
-The genome is in `ronda.formulations.ones`, the policy in `ronda.solvers.policies.systems`.
+Its parts as the paper has them: `genome`, a schedule and the operators on it; `reorder`, which
+packs a schedule with few moves; `limits`, the rules of batch-size limits; `progress`, the Beta
+posterior of training progress, and `learn`, its training online; `tick`, scores and one generation;
+`deploy`, when the best schedule is carried out; `policy`, one tick from round to plan. `board` has
+the jobs of a round and `memory` what is carried between ticks. `artifact` has the slips of the
+authors' prototype (kurisusnowdeng/ones_sc21), from which all rules were read. See docs/ones.md.
 """
-
-from ronda.solvers.ones.tick import Tick, generation
-
-__all__ = ["Tick", "generation"]

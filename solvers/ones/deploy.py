@@ -1,4 +1,4 @@
-"""When ONES deploys a genome, and what a deployment does to limits (Bian et al., SC'21, artifact).
+"""When ONES deploys a genome, and what a deployment does to limits (artifact).
 
 A job whose GPUs are all free starts immediately. All else waits until every running job that would
 be changed has completed an epoch since it was last placed; then the whole genome is deployed. GPUs
@@ -11,16 +11,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.ones.genome import IDLE
-from ronda.formulations.ones.limits import halved
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round
-from ronda.solvers.ones.board import Board, allocation, held
-from ronda.solvers.ones.memory import Memory
-from ronda.solvers.ones.state import Seat
+from ronda.solvers.ones.board import Board
+from ronda.solvers.ones.genome import IDLE
+from ronda.solvers.ones.limits import Seat, halved
+from ronda.solvers.ones.memory import OnesMemory
 
 EPOCHS = 1
 """Epochs that a job completes before it is changed again (update_interval)."""
@@ -30,22 +29,24 @@ Allocations = dict[str, Allocation]
 
 def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
     """Return the genome to run from now on, and whether it is the whole of the new (best) one."""
-    target, since = board.placements(genome), [seat.member.placed for seat in found]
+    target = board.placements(genome)
     if all(
-        seat.epochs - since[j] >= EPOCHS
+        seat.epochs - seat.known.placed >= EPOCHS
         for j, seat in enumerate(found)
-        if seat.gpus and not same_nodes(held(board.states[j]), target.get(j, ()))
+        if seat.job.gpus and not same_nodes(seat.job.held, target.get(j, ()))
     ):
         return genome, True
     deployed = board.deployed.copy()
     for j in target:
         genes = genome == j
-        if not found[j].gpus and (deployed[genes] == IDLE).all():
+        if not found[j].job.gpus and (deployed[genes] == IDLE).all():
             deployed[genes] = j
     return deployed, False
 
 
-def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, whole: bool) -> None:
+def account(
+    board: Board, genome: Ints, found: list[Seat], memory: OnesMemory, *, whole: bool
+) -> None:
     """Enter what a deployment does into the memory.
 
     A change of a running job ends its epoch early: its speed is noted. At every deployment of a
@@ -53,31 +54,27 @@ def account(board: Board, genome: Ints, found: list[Seat], memory: Memory, *, wh
     out are halved.
     """
     target = board.placements(genome)
-    changes = False
-    for j, (state, seat) in enumerate(zip(board.states, found, strict=True)):
-        new = target.get(j, ())
-        if same_nodes(held(state), new):
-            continue
-        changes, job_id = True, state.job.id
-        if state.allocation is not None:
-            speed = board.ways[j].speed(state.allocation)
-            memory.measure(job_id, state.allocation.option.gpus, speed)
-        gpus = sum(count for _, count in new)
-        if new:
-            memory.change(job_id, placed=seat.epochs, limit=max(seat.member.limit, gpus))
-        if new and seat.gpus and gpus != seat.gpus:
-            memory.change(job_id, scaled=seat.epochs)
-    if not (whole and changes):
+    changed = [j for j, job in enumerate(board.jobs) if not same_nodes(job.held, target.get(j, ()))]
+    for j in changed:
+        job, seat = board.jobs[j], found[j]
+        gpus = sum(count for _, count in target.get(j, ()))
+        if job.state.allocation is not None:
+            memory.measure(job.id, job.gpus, job.speed(job.state.allocation))
+        if gpus:
+            memory.change(job.id, placed=seat.epochs, limit=max(seat.known.limit, gpus))
+        if gpus and job.gpus and gpus != job.gpus:
+            memory.change(job.id, scaled=seat.epochs)
+    if not (whole and changed):
         return
-    for j, (state, seat) in enumerate(zip(board.states, found, strict=True)):
-        if j not in target and not seat.gpus and seat.started:
-            memory.change(state.job.id, limit=halved(seat.member.limit, seat.start))
+    for j, (job, seat) in enumerate(zip(board.jobs, found, strict=True)):
+        if j not in target and not job.gpus and job.state.started:
+            memory.change(job.id, limit=halved(seat.known.limit, seat.start))
 
 
 def affordable(
     round: Round, board: Board, genome: Ints, others: Allocations
 ) -> tuple[Ints, Allocations]:
-    """Return the (C,) genome to run, and what its jobs run on, beside `others`.
+    """Return the (C,) genome to run, and what its jobs run on, next to `others`.
 
     If the genome's power is more than the round allows, what runs goes on and only such jobs start
     of which there is power enough, in the genome's order. Jobs that are not worth a start on their
@@ -90,7 +87,7 @@ def affordable(
     for j in dict.fromkeys(genome[genome != IDLE].tolist()):
         checkpoint()
         genes = genome == j
-        name = board.states[j].job.id
+        name = board.jobs[j].id
         if name in given or (kept[genes] != IDLE).any():
             continue
         if keeps_limits(round, others | given | {name: wanted[name]}):
@@ -100,36 +97,30 @@ def affordable(
 
 
 def _possible(round: Round, board: Board, genome: Ints) -> tuple[Ints, Allocations]:
-    """Return a genome's allocations, and the genome as it can run.
+    """Return the genome as it can run, and its allocations.
 
-    ONES lays jobs side by side, wherever nodes and racks end: a job that is not worth a start there
+    ONES packs jobs regardless of where nodes and racks end: a job that is not worth a start there
     goes to idle GPUs of one rack, or waits.
     """
-    found, left = {}, genome.copy()
+    found, left = Allocations(), genome.copy()
     again = dict[int, int]()
     for j, placement in board.placements(genome).items():
         checkpoint()
-        given = _on(round, board, j, placement)
+        given = board.jobs[j].on(round, placement)
         if given is None:
             left[left == j] = IDLE
             again[j] = sum(count for _, count in placement)
         else:
-            found[board.states[j].job.id] = given
+            found[board.jobs[j].id] = given
     for j, gpus in again.items():
         checkpoint()
         placements = _in_one_rack(round, board, left, gpus)
-        given = next(filter(None, (_on(round, board, j, placed) for placed in placements)), None)
+        given = next(filter(None, (board.jobs[j].on(round, p) for p in placements)), None)
         if given is not None:
-            found[board.states[j].job.id] = given
+            found[board.jobs[j].id] = given
             for node, count in given.placement:
                 left[np.flatnonzero((board.node == node) & (left == IDLE))[:count]] = j
     return left, found
-
-
-def _on(round: Round, board: Board, j: int, placement: Placement) -> Allocation | None:
-    """Return what a job runs on at a placement; None where it is not worth a start."""
-    racks = round.cluster.topology.racks_of(node for node, _ in placement)
-    return allocation(board.states[j], board.ways[j], placement, racks)
 
 
 def _in_one_rack(round: Round, board: Board, genome: Ints, gpus: int) -> Iterator[Placement]:

@@ -6,31 +6,26 @@ that changed.
 
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from math import log
 from typing import Any
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.learning import epochs_over
-from ronda.formulations.ones.limits import MEASUREMENTS
-from ronda.formulations.prediction.progress import MAX_INITIAL_LOSS
-from ronda.instances.job import Allocation, JobState
-from ronda.solvers.ones.board import Ways
+from ronda.instances.job import Allocation
+from ronda.solvers.ones.board import OnesJob
+from ronda.solvers.ones.progress import features
 
-EPOCHS = 30
-"""Epochs that a job is taken to have whose data set is not known (their mean in the workload)."""
-
-EPOCH_S = 60.0
-"""Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
-
-LEAST_DECREASE = -1e6
-"""Least fall of a loss, relative to the first one, that is told: one that explodes stays finite."""
+MEASUREMENTS = 5
+"""The last measurements at a size that count (the artifact's num_monitored_throughputs)."""
 
 PAST = 256
 """Finished jobs that are remembered, the last ones: a process may run for months."""
 
+BY_JOB = ("speeds", "rows", "past")
+"""Fields of the memory whose records are entries of their own."""
+
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JobMemory:
     """A live job as ONES knows it.
 
     `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
@@ -51,34 +46,38 @@ class Member:
 
 
 @dataclass(slots=True)
-class Memory:
+class OnesMemory:
     """What is carried from tick to tick, written at `now_s`.
 
-    `ended` counts the jobs that ended with a log. By job id: live `members`; `speeds`, samples per
+    `ended` counts the jobs that ended with a log. By job id: live `jobs`; `speeds`, samples per
     second of the last epochs by number of GPUs (text, for JSON); `rows`, features of the predictor
-    after each epoch; `past`, of the jobs that ended, in this order: number, features, and progress.
+    after each epoch, and samples; `past`, of the jobs that ended, in this order: number, features,
+    and progress. By pool (text): the last `population`, and what was `deployed` of it. `predictor`
+    is what is kept of the training.
     """
 
     now_s: float = 0.0
     ended: int = 0
-    members: dict[str, Member] = field(default_factory=dict)
+    jobs: dict[str, JobMemory] = field(default_factory=dict)
     speeds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     rows: dict[str, list[list[float]]] = field(default_factory=dict)
     past: dict[str, dict[str, Any]] = field(default_factory=dict)
+    predictor: dict[str, Any] = field(default_factory=dict)
+    population: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deployed: dict[str, list[list[str]]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, details: Mapping[str, Any]) -> "Memory":
+    def read(cls, details: Mapping[str, Any]) -> "OnesMemory":
         """Read a plan's details; nothing of them is changed later."""
         made = cls(*details.get("ones.clock", (0.0, 0)))
-        made.members = {i: Member(*fields) for i, fields in details.get("ones.jobs", {}).items()}
+        made.jobs = {i: JobMemory(*known) for i, known in details.get("ones.jobs", {}).items()}
+        made.predictor = details.get("ones.predictor", {})
+        made.population = dict(details.get("ones.population", {}))
+        made.deployed = dict(details.get("ones.deployed", {}))
         for key, value in details.items():
             kind, _, job_id = key.partition(" ")
-            if kind == "ones.speeds":
-                made.speeds[job_id] = value
-            elif kind == "ones.rows":
-                made.rows[job_id] = value
-            elif kind == "ones.past":
-                made.past[job_id] = value
+            if kind.removeprefix("ones.") in BY_JOB:
+                getattr(made, kind.removeprefix("ones."))[job_id] = value
         made.past = dict(sorted(made.past.items(), key=lambda item: item[1]["number"]))
         return made
 
@@ -86,10 +85,14 @@ class Memory:
         """Return details."""
         details: dict[str, Any] = {
             "ones.clock": [self.now_s, self.ended],
-            "ones.jobs": {i: list(astuple(m)) for i, m in self.members.items()},
+            "ones.jobs": {i: list(astuple(known)) for i, known in self.jobs.items()},
+            "ones.predictor": self.predictor,
+            "ones.population": self.population,
+            "ones.deployed": self.deployed,
         }
-        for kind, records in (("speeds", self.speeds), ("rows", self.rows), ("past", self.past)):
-            details |= {f"ones.{kind} {job_id}": value for job_id, value in records.items()}
+        for kind in BY_JOB:
+            records = getattr(self, kind).items()
+            details |= {f"ones.{kind} {job_id}": value for job_id, value in records}
         return details
 
     def measure(self, job_id: str, gpus: int, samples_per_s: float) -> None:
@@ -100,89 +103,66 @@ class Memory:
             self.speeds[job_id] = known | {str(gpus): last}
 
     def change(self, job_id: str, **fields: Any) -> None:
-        """Change fields of a member."""
-        self.members[job_id] = replace(self.members[job_id], **fields)
+        """Change fields of a job."""
+        self.jobs[job_id] = replace(self.jobs[job_id], **fields)
+
+    def look(self, live: Mapping[str, OnesJob], now_s: float) -> None:
+        """Bring the memory up to date with the live jobs."""
+        self._bury(live.keys())
+        passed_s, self.now_s = now_s - self.now_s, now_s
+        for job_id, job in live.items():
+            checkpoint()
+            allocation = job.state.allocation
+            if job_id not in self.jobs:
+                least = int(job.sizes[job.sizes > 0].min(initial=1))
+                done = _done(job, now_s)
+                self.jobs[job_id] = JobMemory(max(least, job.gpus), samples=done, done=done)
+            elif allocation is not None:
+                self._progress(job, allocation, passed_s)
+
+    def _bury(self, live: Collection[str]) -> None:
+        """Turn the logs of jobs that are gone into history."""
+        for job_id in [i for i in self.jobs if i not in live]:
+            total = self.jobs.pop(job_id).samples
+            self.speeds.pop(job_id, None)
+            rows = self.rows.pop(job_id, [])
+            shares = [samples / total for *_, samples in rows if samples < total]
+            if shares:
+                self.ended += 1
+                kept = [row[:-1] for row in rows[: len(shares)]]
+                self.past[job_id] = {"number": self.ended, "rows": kept, "done": shares}
+        for job_id in list(self.past)[:-PAST]:
+            del self.past[job_id]
+
+    def _progress(self, job: OnesJob, held: Allocation, passed_s: float) -> None:
+        """Count the samples of a running job, and log the epoch that it may have completed."""
+        known = self.jobs[job.id]
+        done = max(known.done, _done(job, self.now_s))
+        samples = known.samples + (done - known.done) / job.worth(held.option.batch)
+        now = replace(known, samples=samples, done=done, ran_s=known.ran_s + passed_s)
+        self.jobs[job.id] = now
+        if now.epochs(job.epoch) > known.epochs(job.epoch):
+            self.measure(job.id, held.option.gpus, job.speed(held))
+            row = [*seen(job, samples), samples]
+            self.rows[job.id] = [*self.rows.get(job.id, []), row]
 
 
-def epoch_of(ways: Ways) -> float:
-    """Return D, the samples of an epoch; an assumption (see `EPOCHS`) where the job tells none."""
-    job = ways.state.job
-    if job.epoch is not None:
-        return job.epoch
-    if job.estimate is not None:
-        return job.estimate.work / EPOCHS
-    size = int(ways.sizes()[-1])
-    speed = ways.samples_per_s(size, ways.of.shape.nodes(size)) if size else 1.0
-    return EPOCH_S * speed
-
-
-def look(memory: Memory, ways: dict[str, Ways], epochs: dict[str, float], now_s: float) -> None:
-    """Bring the memory up to date with live jobs; `epochs` are the samples of an epoch."""
-    _bury(memory, ways.keys())
-    passed_s = now_s - memory.now_s
-    for job_id, way in ways.items():
-        checkpoint()
-        allocation = way.state.allocation
-        if job_id not in memory.members:
-            size = way.sizes()
-            least = int(size[size > 0].min(initial=1))
-            held = allocation.option.gpus if allocation is not None else 0
-            done = _done(way, now_s)
-            memory.members[job_id] = Member(limit=max(least, held), samples=done, done=done)
-        elif allocation is not None:
-            _progress(memory, way, allocation, epochs[job_id], now_s, passed_s)
-    memory.now_s = now_s
-
-
-def _bury(memory: Memory, live: Collection[str]) -> None:
-    """Turn the logs of jobs that are gone into history."""
-    for job_id in [i for i in memory.members if i not in live]:
-        member = memory.members.pop(job_id)
-        memory.speeds.pop(job_id, None)
-        rows = memory.rows.pop(job_id, [])
-        total = member.samples
-        shares = [samples / total for *_, samples in rows if samples < total]
-        if shares:
-            memory.ended += 1
-            kept = [row[:-1] for row in rows[: len(shares)]]
-            memory.past[job_id] = {"number": memory.ended, "rows": kept, "done": shares}
-    for job_id in list(memory.past)[:-PAST]:
-        del memory.past[job_id]
-
-
-def _done(ways: Ways, now_s: float) -> float:
+def _done(job: OnesJob, now_s: float) -> float:
     """Return the work done by now, at the speed on the nodes that the job really has."""
-    state = ways.state
+    state = job.state
     if state.allocation is None:
         return state.done
-    rate = ways.speed(state.allocation) * ways.worth(state.allocation.option.batch)
+    rate = job.speed(state.allocation) * job.worth(state.allocation.option.batch)
     return state.done + rate * max(0.0, now_s - state.since_s)
 
 
-def _progress(
-    memory: Memory, ways: Ways, held: Allocation, epoch: float, now_s: float, passed_s: float
-) -> None:
-    """Count the samples of a running job, and log the epoch that it may have completed."""
-    job_id, option = ways.state.job.id, held.option
-    member = memory.members[job_id]
-    done = max(member.done, _done(ways, now_s))
-    before = member.epochs(epoch)
-    samples = member.samples + (done - member.done) / ways.worth(option.batch)
-    memory.change(job_id, samples=samples, done=done, ran_s=member.ran_s + passed_s)
-    if memory.members[job_id].epochs(epoch) > before:
-        memory.measure(job_id, option.gpus, ways.speed(held))
-        row = [*features(ways.state, epoch, samples), samples]
-        memory.rows[job_id] = [*memory.rows.get(job_id, []), row]
-
-
-def features(state: JobState, epoch: float, samples: float) -> list[float]:
-    """Return a job's features, see `ronda.formulations.prediction.progress.FEATURES`.
+def seen(job: OnesJob, samples: float) -> list[float]:
+    """Return a live job's features.
 
     A job whose losses are not observed has the same constants for them as all such jobs.
     """
-    seen = state.log
-    initial = 1.0 if seen is None else min(seen.initial_loss, MAX_INITIAL_LOSS)
-    loss = initial if seen is None or seen.loss is None else seen.loss
-    decrease = max(LEAST_DECREASE, 1.0 - loss / initial)
-    accuracy = 0.0 if seen is None else min(1.0, seen.accuracy)  # some are logged in percent
-    return [log(epoch), initial, samples / epoch, decrease, accuracy]
+    log = job.state.log
+    if log is None:
+        return features(job.epoch, 1.0, samples / job.epoch, 1.0, 0.0)
+    loss = log.initial_loss if log.loss is None else log.loss
+    return features(job.epoch, log.initial_loss, samples / job.epoch, loss, log.accuracy)

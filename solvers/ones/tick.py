@@ -1,22 +1,27 @@
-"""One generation of ONES: what the operators need to know, and how they follow one another."""
+"""A tick of ONES: what is expected of every job, and one generation of the search.
 
+Speed is known only for the numbers of GPUs that a job has run on. Others are read off straight
+lines through these points and ``X(0) = 0``: a job that has run on one size is expected to scale
+linearly. The score of a schedule, SRUF, sums the GPU-seconds to come of the jobs that it runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.ones.genome import (
-    IDLE,
-    counts,
-    crossover,
-    mutate,
-    pad,
-    refresh,
-    scores,
-)
-from ronda.formulations.ones.reorder import reorder
 from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.solvers.ones.board import Board
+from ronda.solvers.ones.genome import IDLE, counts, crossover, mutate, pad, refresh, scores
+from ronda.solvers.ones.limits import Seat
+from ronda.solvers.ones.memory import OnesMemory, seen
+from ronda.solvers.ones.progress import ProgressPredictor
+from ronda.solvers.ones.reorder import reorder
+
+SLOWEST = 1e-3
+"""Lines that fall are not followed below this share of the slowest measurement."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +47,70 @@ class Tick:
     weights: Floats
 
 
+def tick_of(
+    board: Board,
+    found: list[Seat],
+    memory: OnesMemory,
+    predictor: ProgressPredictor,
+    rng: Generator,
+) -> Tick:
+    """Return what a generation needs; the progress of each executed job is sampled once."""
+    capacity, gpus = len(board.node), np.arange(len(board.node) + 1)
+    executed = [j for j, seat in enumerate(found) if seat.executed]
+    weights = np.zeros((len(found), capacity + 1))
+    remaining_s = np.zeros(len(executed))
+    if executed:
+        rows = [seen(found[j].job, found[j].known.samples) for j in executed]
+        to_come = predictor.predict(rows).work_left(rng)
+        for k, j in enumerate(executed):
+            checkpoint()
+            speed = _speeds(found[j], memory, capacity)
+            samples = found[j].known.samples * to_come[k]
+            weights[j, 1:] = samples * gpus[1:] / speed[1:]
+            remaining_s[k] = samples / speed[1]
+    start = _integers(seat.start for seat in found)
+    return Tick(
+        deployed=board.deployed,
+        ones_max=_integers(min(seat.target, seat.most) for seat in found),
+        train_max=np.maximum(_integers(min(seat.known.limit, seat.most) for seat in found), start),
+        start=start,
+        sizes=np.array([job.sizes[np.minimum(gpus, len(job.sizes) - 1)] for job in board.jobs]),
+        new=_integers(j for j, s in enumerate(found) if s.new and s.start <= capacity),
+        executed=_integers(executed)[np.argsort(remaining_s, kind="stable")],
+        protected=np.array([not seat.executed for seat in found]),
+        weights=weights,
+    )
+
+
+def _integers(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, dtype=np.int64)
+
+
+def _speeds(seat: Seat, memory: OnesMemory, most: int) -> Floats:
+    """Return (most + 1,) the speeds that are expected of a job."""
+    known = memory.speeds.get(seat.job.id)
+    if known:
+        return speeds({int(gpus): values for gpus, values in known.items()}, most)
+    # It was executed before ONES took over: what it runs on, or would start on, is measured.
+    gpus = seat.job.gpus or seat.start
+    return speeds({gpus: (seat.job.samples_per_s(gpus),)}, most)
+
+
+def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
+    """Return (most + 1,) the samples per second expected on 0, 1, ... `most` GPUs.
+
+    `measured` has those of the epochs on each number of GPUs; at least one.
+    """
+    size = np.array([0, *sorted(measured)], dtype=float)
+    mean = np.array([0.0, *(np.mean(measured[c]) for c in sorted(measured))])
+    gpus = np.arange(most + 1, dtype=float)
+    found: Floats = np.interp(gpus, size, mean)
+    slope = (mean[-1] - mean[-2]) / (size[-1] - size[-2])
+    found = np.where(gpus > size[-1], mean[-1] + slope * (gpus - size[-1]), found)
+    found[1:] = np.maximum(found[1:], SLOWEST * mean[1:].min())
+    return found
+
+
 def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
     """Return the first population: what runs, and new jobs in random order on the GPUs left.
 
@@ -52,8 +121,8 @@ def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
     for genome in population:
         checkpoint()
         order = rng.permutation(tick.new)
-        taken = np.cumsum(tick.start[order])
-        packed = np.repeat(order[taken <= len(idle)], tick.start[order[taken <= len(idle)]])
+        order = order[np.cumsum(tick.start[order]) <= len(idle)]
+        packed = np.repeat(order, tick.start[order])
         genome[idle[: len(packed)]] = packed
     return population
 
@@ -75,15 +144,8 @@ def generation(
     removed = (rng.random((size, jobs)) < mutated) & ~tick.protected
     candidates = np.concatenate((kept, children, mutate(kept, removed)))
     allocations = _possible(counts(candidates, jobs), tick)
-    allocations = pad(
-        allocations,
-        population.shape[1],
-        tick.new,
-        tick.executed,
-        tick.ones_max,
-        tick.train_max,
-        tick.start,
-    )
+    limits = (tick.ones_max, tick.train_max, tick.start)
+    allocations = pad(allocations, population.shape[1], tick.new, tick.executed, *limits)
     allocations = _possible(allocations, tick)
     score = scores(allocations, tick.weights)
     chosen = np.argsort(score, kind="stable")[:size]

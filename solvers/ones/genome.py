@@ -1,9 +1,8 @@
 """Genomes of ONES and its operators on them, for a whole population.
 
-Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node: genes
-side by side are packed placements. An allocation is how many GPUs each job has. The operators are
-those of the artifact (kurisusnowdeng/ones_sc21, src/scheduler.py) of Bian et al., SC'21; nothing is
-changed in place. Shapes: P genomes, C genes, J jobs.
+Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node, so
+neighbouring genes are packed placements. An allocation is the number of GPUs of each job. The
+operators (artifact, src/scheduler.py) change nothing in place. Shapes: P genomes, C genes, J jobs.
 """
 
 import numpy as np
@@ -27,13 +26,13 @@ def ranks(genomes: Ints) -> Ints:
     place = np.broadcast_to(np.arange(genomes.shape[1]), genomes.shape)
     first = np.ones(genomes.shape, dtype=bool)
     first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    found = np.empty_like(genomes)
     begin = np.maximum.accumulate(np.where(first, place, 0), axis=1)
+    found = np.empty_like(genomes)
     np.put_along_axis(found, order, place - begin, axis=1)
     return found
 
 
-def within(genomes: Ints, limit: Ints) -> Ints:
+def _limited(genomes: Ints, limit: Ints) -> Ints:
     """Return genomes with at most ``limit`` (J,) genes of each job: the leftmost ones are kept."""
     most = np.append(limit, 0)  # the last entry is that of IDLE, which is -1
     return np.where(ranks(genomes) < most[genomes], genomes, IDLE)
@@ -41,7 +40,7 @@ def within(genomes: Ints, limit: Ints) -> Ints:
 
 def refresh(genomes: Ints, ones_max: Ints) -> Ints:
     """Return genomes in which each job keeps at most max(1, ones_max) genes."""
-    return within(genomes, np.maximum(ones_max, 1))
+    return _limited(genomes, np.maximum(ones_max, 1))
 
 
 def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
@@ -51,7 +50,7 @@ def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
     job that never ran has 0: it comes back when the child is padded.
     """
     children = (np.where(swap, second, first), np.where(swap, first, second))
-    return within(np.concatenate(children), ones_max)
+    return _limited(np.concatenate(children), ones_max)
 
 
 def mutate(genomes: Ints, removed: Mask) -> Ints:
@@ -76,19 +75,17 @@ def pad(
     to ``train_max`` (J,).
     """
     padded = allocations.copy()
+
+    def free() -> Ints:
+        return np.asarray(np.maximum(capacity - padded.sum(axis=1, keepdims=True), 0))
+
     wanted = np.where(padded[:, new] == 0, start[new], 0)
-    begun = wanted.cumsum(axis=1) <= _free(padded, capacity)
-    padded[:, new] += np.where(begun, wanted, 0)
+    padded[:, new] += np.where(wanted.cumsum(axis=1) <= free(), wanted, 0)
     for limit in (ones_max, train_max):
         wanted = np.maximum(limit[executed] - padded[:, executed], 0)
         before = wanted.cumsum(axis=1) - wanted
-        padded[:, executed] += np.clip(_free(padded, capacity) - before, 0, wanted)
+        padded[:, executed] += np.clip(free() - before, 0, wanted)
     return padded
-
-
-def _free(allocations: Ints, capacity: int) -> Ints:
-    """Return (P, 1) the idle GPUs."""
-    return np.asarray(np.maximum(capacity - allocations.sum(axis=1, keepdims=True), 0))
 
 
 def scores(allocations: Ints, weights: Floats) -> Floats:

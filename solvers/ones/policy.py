@@ -1,4 +1,4 @@
-"""ONES: online evolutionary orchestration of batch sizes (Bian, Li, Wang, You, SC 2021)."""
+"""ONES as a policy: one tick, from a round to a plan."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -7,7 +7,6 @@ import numpy as np
 from numpy.random import Generator
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.ones import IDLE
 from ronda.formulations.sleeping import woken
 from ronda.instances.arrays import Ints
 from ronda.instances.errors import InputError
@@ -16,14 +15,17 @@ from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.ones.board import Board, boards, remember
+from ronda.solvers.ones.artifact import ArtifactPredictor, forget_scaling
+from ronda.solvers.ones.board import Board, boards
 from ronda.solvers.ones.deploy import account, affordable, update
+from ronda.solvers.ones.genome import IDLE
 from ronda.solvers.ones.learn import predictor
-from ronda.solvers.ones.memory import Memory, epoch_of, look
-from ronda.solvers.ones.state import seats, tick_of
-from ronda.solvers.ones.tick import Tick, first_population, generation
+from ronda.solvers.ones.limits import seats
+from ronda.solvers.ones.memory import OnesMemory
+from ronda.solvers.ones.progress import ProgressPredictor
+from ronda.solvers.ones.tick import first_population, generation, tick_of
 
-VARIANTS = ("intended", "artifact")
+VARIANTS = {"intended": ProgressPredictor, "artifact": ArtifactPredictor}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +44,8 @@ class Ones:
     mutation
         Probability that a genome loses a job.
     variant
-        "artifact" reproduces three slips of the artifact: jobs may be scaled again without two
-        epochs in between; the predictor reads the raw size of the data set though its logarithm
-        was learnt; its likelihood pairs every row with every other. "intended": without them.
+        "artifact" brings back three slips of the artifact (`ronda.solvers.ones.artifact`);
+        "intended": without them.
     refit
         The predictor is retrained once this share of jobs has been added to those that it was
         trained on; 0: whenever a job ends, as in the artifact.
@@ -76,64 +77,50 @@ class Ones:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Evolve by one generation and deploy the best genome if the rule allows it."""
-        running = round.held
         details = dict(initial.details) if initial is not None else {}
         if any(s.since_s > round.now_s for s in round.running):
             # ONES waits until all workers of a deployment run.
-            return Plan(policy=self.name, allocations=running, details=details)
-        rng = np.random.default_rng(seed)
-        allocations, carried = self._decide(round, details, deadline, rng)
+            return Plan(policy=self.name, allocations=round.held, details=details)
+        memory = OnesMemory.read(details)
+        allocations = self._decide(round, memory, deadline, np.random.default_rng(seed))
         plan = Plan(
             policy=self.name,
             allocations=allocations,
-            details=carried,
+            details=memory.write(),
             record=SolveRecord(seed=seed, total_s=deadline.elapsed(), solver="ones"),
         )
         return woken(round, plan)
 
     def _decide(
-        self, round: Round, details: dict[str, Any], deadline: Deadline, rng: Generator
-    ) -> tuple[dict[str, Allocation], dict[str, Any]]:
-        """Decide every pool; returns what runs from now on and the details to carry."""
-        memory, artifact = Memory.read(details), self.variant == "artifact"
-        found = list(boards(round, details.get("ones.deployed", {})))
-        ways = {way.state.job.id: way for board in found for way in board.ways}
-        epochs = {i: epoch_of(way) for i, way in ways.items()}
-        look(memory, ways, epochs, round.now_s)
-        learnt, kept = predictor(
-            memory, details.get("ones.predictor", {}), self.refit, deadline, artifact=artifact
-        )
+        self, round: Round, memory: OnesMemory, deadline: Deadline, rng: Generator
+    ) -> dict[str, Allocation]:
+        """Return what runs from now on, pool by pool; the memory is brought up to date."""
+        found = list(boards(round, memory.deployed))
+        memory.look({job.id: job for board in found for job in board.jobs}, round.now_s)
+        if self.variant == "artifact":
+            forget_scaling(memory)
+        learnt = predictor(memory, self.refit, deadline, VARIANTS[self.variant])
+        last, memory.population, memory.deployed = memory.population, {}, {}
         allocations = round.held  # until its pool is decided, what runs may have to go on
-        last = details.get("ones.population", {})
-        population, deployed = {}, {}
         for board in found:
-            taken = seats(board, memory, epochs, artifact=artifact)
-            known = last.get(str(board.index), {})
-            tick = tick_of(board, taken, memory, epochs, learnt, rng)
-            genomes = self._evolve(board, tick, known, rng)
-            genome, whole = update(board, genomes[0], taken)
-            own = {state.job.id for state in board.states}
-            others = {i: held for i, held in allocations.items() if i not in own}
+            pool = str(board.index)
+            known = seats(board, memory)
+            tick = tick_of(board, known, memory, learnt, rng)
+            genomes = _renumbered(board, last.get(pool, {}))
+            if genomes is None or len(genomes) != self.population:
+                genomes = first_population(tick, self.population, rng)
+            else:
+                crossed, mutated = self.crossover, self.mutation
+                genomes, _ = generation(genomes, tick, rng, crossed=crossed, mutated=mutated)
+            genome, whole = update(board, genomes[0], known)
+            ids = [job.id for job in board.jobs]
+            others = {i: held for i, held in allocations.items() if i not in ids}
             run, given = affordable(round, board, genome, others)
             allocations = others | given
-            whole = whole and bool((run == genome).all())
-            account(board, run, taken, memory, whole=whole)
-            ids = [state.job.id for state in board.states]
-            population[str(board.index)] = {"ids": ids, "genomes": genomes.tolist()}
-            deployed[str(board.index)] = remember(board, run)
-        carried = memory.write() | {
-            "ones.predictor": kept,
-            "ones.population": population,
-            "ones.deployed": deployed,
-        }
-        return allocations, carried
-
-    def _evolve(self, board: Board, tick: Tick, known: dict[str, Any], rng: Generator) -> Ints:
-        """Return the next population of a board, best first."""
-        last = _renumbered(board, known)
-        if last is None or len(last) != self.population:
-            return first_population(tick, self.population, rng)
-        return generation(last, tick, rng, crossed=self.crossover, mutated=self.mutation)[0]
+            account(board, run, known, memory, whole=whole and bool((run == genome).all()))
+            memory.population[pool] = {"ids": ids, "genomes": genomes.tolist()}
+            memory.deployed[pool] = board.written(run)
+        return allocations
 
 
 def _renumbered(board: Board, known: dict[str, Any]) -> Ints | None:
@@ -143,6 +130,6 @@ def _renumbered(board: Board, known: dict[str, Any]) -> Ints | None:
     """
     if not known or len(known["genomes"][0]) != len(board.node):
         return None
-    number = {state.job.id: j for j, state in enumerate(board.states)}
+    number = {job.id: j for j, job in enumerate(board.jobs)}
     names = [number.get(job_id, IDLE) for job_id in known["ids"]]
     return np.array([*names, IDLE])[np.array(known["genomes"], dtype=np.int64)]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.ones.genome import IDLE, counts, ranks
-from ronda.formulations.ones.reorder import in_order, moves, reorder
+from ronda.solvers.ones.genome import IDLE, counts, ranks
+from ronda.solvers.ones.reorder import in_order, moves, reorder
 
 o = IDLE
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ronda.formulations.ones.limits import grown, halved, shrunk, speeds
+from ronda.solvers.ones.limits import grown, halved, shrunk
+from ronda.solvers.ones.tick import speeds
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from ronda.bench.runs.single import measure
 from ronda.formulations.clock import Deadline
-from ronda.formulations.ones.genome import IDLE
 from ronda.formulations.options.application import Application, pool_shapes
 from ronda.instances import generate
 from ronda.instances.check.answer import check
@@ -22,10 +21,12 @@ from ronda.instances.traces.ones_models import LONGHORN_NODE
 from ronda.instances.traces.rigid import make_cluster
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.ones.board import Board, Ways, allocation, boards
+from ronda.solvers.ones.artifact import forget_scaling
+from ronda.solvers.ones.board import Board, OnesJob, boards
 from ronda.solvers.ones.deploy import account, update
-from ronda.solvers.ones.memory import Member, Memory
-from ronda.solvers.ones.state import Seat, seats
+from ronda.solvers.ones.genome import IDLE
+from ronda.solvers.ones.limits import Seat, seats
+from ronda.solvers.ones.memory import JobMemory, OnesMemory
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 
@@ -196,28 +197,30 @@ def _board(genome):
     round_ = _round()
     (empty,) = boards(round_, {})
     running = empty.placements(np.array(genome))
-    states = [
-        msgspec.structs.replace(
-            state,
-            allocation=allocation(state, ways, running[j], 1) if j in running else None,
-            started=j in running,
+    jobs = [
+        OnesJob(
+            msgspec.structs.replace(
+                job.state,
+                allocation=job.on(round_, running[j]) if j in running else None,
+                started=j in running,
+            ),
+            job.of,
         )
-        for j, (state, ways) in enumerate(zip(empty.states, empty.ways, strict=True))
+        for j, job in enumerate(empty.jobs)
     ]
-    return Board(0, empty.node, tuple(states), empty.ways, np.array(genome))
+    return Board(0, empty.node, tuple(jobs), np.array(genome))
 
 
 def _memory(**samples):
     """Return a memory of jobs by samples, R, epochs when placed and when scaled."""
-    return Memory(
-        members={
-            name: Member(limit=limit, samples=y, ran_s=ran_s, placed=placed, scaled=scaled)
+    return OnesMemory(
+        jobs={
+            name: JobMemory(limit=limit, samples=y, ran_s=ran_s, placed=placed, scaled=scaled)
             for name, (y, limit, ran_s, placed, scaled) in samples.items()
         }
     )
 
 
-EPOCHS = dict.fromkeys(("j0", "j1", "j2", "j3"), 10.0)
 o = IDLE
 
 
@@ -237,8 +240,10 @@ def test_doubling_needs_two_epochs(epochs, scaled, artifact, limit, target):
         j0=(10.0 * epochs, 2, 50.0, 0, scaled),
         **dict.fromkeys(("j1", "j2", "j3"), (0.0, 1, 0.0, 0, 0)),
     )
-    found = seats(board, memory, EPOCHS, artifact=artifact)
-    assert (memory.members["j0"].limit, found[0].target) == (limit, target)
+    if artifact:
+        forget_scaling(memory)
+    found = seats(board, memory)
+    assert (memory.jobs["j0"].limit, found[0].target) == (limit, target)
     assert [seat.target for seat in found[1:]] == [0, 0, 0]
     assert [seat.new for seat in found] == [False, True, True, True]
 
@@ -252,22 +257,15 @@ def test_the_dominant_job_is_scaled_down():
         j2=(50.0, 1, 50.0, 0, 0),
         j3=(0.0, 1, 0.0, 0, 0),
     )
-    found = seats(board, memory, EPOCHS, artifact=False)
+    found = seats(board, memory)
     assert [seat.target for seat in found] == [4, 2, 2, 0]
 
 
 def _seats(board, epochs, placed):
     """Return seats by epochs now and when last placed."""
     return [
-        Seat(
-            Member(limit=4, samples=10.0 * e, placed=p),
-            e,
-            state.allocation.option.gpus if state.allocation else 0,
-            8,
-            1,
-            state.started,
-        )
-        for state, e, p in zip(board.states, epochs, placed, strict=True)
+        Seat(job, JobMemory(limit=4, samples=10.0 * e, placed=p), e, most=8, start=1)
+        for job, e, p in zip(board.jobs, epochs, placed, strict=True)
     ]
 
 
@@ -288,15 +286,15 @@ def test_the_whole_genome_waits_for_an_epoch_of_every_job_that_changes():
 def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
     """Job 1 waits with R = 4; job 0 moves from 2 to 1 GPU; job 2, never started, keeps R."""
     board = _board([0, 0, o, o, o, o, o, o])
-    states = list(board.states)
-    states[1] = msgspec.structs.replace(states[1], started=True)
-    board = Board(0, board.node, tuple(states), board.ways, board.deployed)
+    jobs = list(board.jobs)
+    jobs[1] = OnesJob(msgspec.structs.replace(jobs[1].state, started=True), jobs[1].of)
+    board = Board(0, board.node, tuple(jobs), board.deployed)
     found = _seats(board, [5, 4, 0, 0], [1, 1, 0, 0])
-    memory = Memory(members={f"j{k}": seat.member for k, seat in enumerate(found)})
+    memory = OnesMemory(jobs={f"j{k}": seat.known for k, seat in enumerate(found)})
     account(board, np.array([0, o, o, o, 3, o, o, o]), found, memory, whole=True)
-    limits = [memory.members[f"j{k}"].limit for k in range(4)]
+    limits = [memory.jobs[f"j{k}"].limit for k in range(4)]
     assert limits == [4, 2, 4, 4]
-    assert (memory.members["j0"].scaled, memory.members["j0"].placed) == (5, 5)
+    assert (memory.jobs["j0"].scaled, memory.jobs["j0"].placed) == (5, 5)
     # The part of an epoch that the change ended: 2 samples in 1 s on 2 GPUs, batch 2.
     assert memory.speeds["j0"] == {"2": [2.0]}
 
@@ -305,10 +303,10 @@ def test_batches_beyond_what_is_offered_are_frozen():
     """Base batch 1, offered up to 4: on 3 GPUs 2 (3 is not offered), from 4 on 4."""
     state = _round().waiting[0]
     (shape,) = pool_shapes(_instance().cluster)
-    ways = Ways(state, Application(_instance().profiles["p"], shape))
-    assert [ways.batch(c) for c in (1, 2, 3, 4, 8)] == [1, 2, 2, 4, 4]
+    job = OnesJob(state, Application(_instance().profiles["p"], shape))
+    assert [job.batch(c) for c in (1, 2, 3, 4, 8)] == [1, 2, 2, 4, 4]
     # At most 4 x 2 requested GPUs; the pool has 8.
-    assert ways.sizes().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert job.sizes.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_scaling_in_place_costs_less_than_a_restart():

@@ -1,15 +1,18 @@
 """From an allocation back to a genome: each job packed, as few GPUs changing hands as possible.
 
-The dynamic programme of ONES's artifact (src/scheduler.py at its HEAD, "approximate Levenshtein
-distance")::
+The dynamic programme of the artifact (src/scheduler.py, "approximate Levenshtein distance")::
 
     f[i, k] = least number of occupied genes that change owner if k jobs fill the first i genes
             = min(f[i - 1, k],  min over j of f[i - c_j, k - 1] + changed(j, i - c_j, i))
 
-where j must not be on the path that is kept for (i - c_j, k - 1). Only one path is kept for each
-(i, k), so this is a heuristic: it may miss the least number, and may even find no complete path.
-The artifact's earlier rule (jobs in the order of the deployed genome, then the others) stands in
-where the programme does worse, so that the result never does.
+where c_j are the GPUs of job j, changed(j, h, i) counts the genes from h to i - 1 that another job
+holds now, and j must not be on the path that is kept for (i - c_j, k - 1). Only one path is kept
+for each (i, k), so this is a heuristic: it may miss the least number, and may even find no complete
+path. The artifact's earlier rule (jobs in the order of the deployed genome, then the others) stands
+in where the programme does worse, so that the result never does.
+
+P genomes are made together. The K jobs with GPUs of each are numbered 0 .. K - 1 (`slots`): `job`
+(P, K) is their number on the board and `size` (P, K) their GPUs, 0 where a genome has fewer jobs.
 """
 
 from functools import lru_cache
@@ -17,21 +20,21 @@ from functools import lru_cache
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.ones.genome import IDLE
 from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.solvers.ones.genome import IDLE
 
 WORD = 64
-"""Jobs whose use is kept in one word."""
+"""Bits of a word: each says whether a job is on the path."""
 
 REMEMBERED = 512
-"""Genomes that are remembered beside one deployed genome; more are forgotten."""
+"""Genomes that are remembered for a deployed genome; more are forgotten."""
 
 CELLS = 3_000_000
 """Entries of the largest array of the programme; more genomes are worked on in parts."""
 
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes of (P, J) allocations, packed, near the (C,) deployed genome."""
+    """Return (P, C) genomes of (P, J) allocations, packed, close to the (C,) deployed genome."""
     known = _remembered(deployed.tobytes())
     if len(known) > REMEMBERED:
         known.clear()
@@ -52,7 +55,7 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
 
 @lru_cache(maxsize=4)
 def _remembered(deployed: bytes) -> dict[bytes, Ints]:
-    """Return the genomes made so far beside a deployed one; most of a population stays the same."""
+    """Return the genomes made so far for a deployed one; most of a population stays the same."""
     return {}
 
 
@@ -76,7 +79,7 @@ def in_order(allocations: Ints, deployed: Ints) -> Ints:
 
 
 def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
-    """Run the dynamic programme; also tells which genomes have all their jobs."""
+    """Return (P, C) genomes by the dynamic programme, and (P,) whether a path is complete."""
     capacity, rows = len(deployed), np.arange(len(allocations))
     number = (allocations > 0).sum(axis=1)
     slots = int(number.max(initial=0))
@@ -117,7 +120,10 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
 
 
 def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
-    """Return (C + 1,) how many jobs the first i genes hold at least and at most."""
+    """Return (2, C + 1) the fewest and the most jobs that the first i genes of any genome hold.
+
+    At most as many as fit, the smallest first; at least those that do not fit into the other genes.
+    """
     genes = np.arange(capacity + 1)
     ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
     fit = (ordered[:, None, :] <= genes[:, None]).sum(axis=2)
@@ -126,7 +132,10 @@ def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
 
 
 def _changed(job: Ints, size: Ints, deployed: Ints) -> Floats:
-    """Return (P, slots, C + 1) the genes in [i - c_j, i) that another job holds now."""
+    """Return (P, K, C + 1) changed(j, i - c_j, i) for every genome, its jobs j and i = 0 .. C.
+
+    That is the GPUs that job j would take from other jobs if its last gene were i - 1.
+    """
     capacity = len(deployed)
     occupied = np.concatenate(([0], (deployed != IDLE).cumsum()))
     own = (deployed == job[:, :, None]).cumsum(axis=2)
@@ -136,7 +145,7 @@ def _changed(job: Ints, size: Ints, deployed: Ints) -> Floats:
 
 
 def _read(taken: Ints, job: Ints, size: Ints, number: Ints, complete: Mask) -> Ints:
-    """Return the genomes that the kept paths make, read from the right."""
+    """Return the genomes of the kept paths, read from the right; `taken` is the last job."""
     capacity = taken.shape[1] - 1
     genomes = np.full((len(taken), capacity), IDLE)
     for row in np.flatnonzero(complete).tolist():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.ones.genome import (
+from ronda.solvers.ones.genome import (
     IDLE,
     counts,
     crossover,
