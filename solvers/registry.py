@@ -6,7 +6,9 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -18,13 +20,13 @@ from ronda.solvers import own
 from ronda.solvers.contract import Capability, Policy
 
 POLICIES = {
-    "fifo": "ronda.solvers.policies.rigid.fifo:Fifo",
-    "sjf": "ronda.solvers.policies.rigid.shortest:Sjf",
-    "srtf": "ronda.solvers.policies.rigid.shortest:Srtf",
-    "qssf": "ronda.solvers.policies.rigid.qssf:Qssf",
-    "gittins": "ronda.solvers.policies.rigid.gittins:Gittins",
+    "fifo": "ronda.solvers.policies.rigid.queues:Fifo",
+    "sjf": "ronda.solvers.policies.rigid.queues:Sjf",
+    "srtf": "ronda.solvers.policies.rigid.preemptive:Srtf",
+    "qssf": "ronda.solvers.policies.rigid.queues:Qssf",
+    "gittins": "ronda.solvers.policies.rigid.preemptive:Gittins",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
-    "cp-sat": "ronda.solvers.policies.optimising.cp_sat:CpSat",
+    "cp-sat": "ronda.solvers.policies.optimising.milp:CpSat",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
     "ones": "ronda.solvers.ones.policy:Ones",
@@ -33,11 +35,11 @@ POLICIES = {
     "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
     "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
-    "las": "ronda.solvers.policies.rigid.las:Las",
+    "las": "ronda.solvers.policies.rigid.preemptive:Las",
     "gavel-like": "ronda.solvers.policies.systems.gavel_like:GavelLike",
     "gavel-ftf-like": "ronda.solvers.policies.systems.gavel_like:GavelFtfLike",
     "shockwave-like": "ronda.solvers.policies.systems.shockwave_like:ShockwaveLike",
-    "sia-like": "ronda.solvers.policies.optimising.sia_like:SiaLike",
+    "sia-like": "ronda.solvers.policies.optimising.milp:SiaLike",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
@@ -167,6 +169,34 @@ def policy_class(name: str) -> type:
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)
     return found
+
+
+def composed(
+    bases: Collection[str], face: type, name: str, about: str, adds: Capability
+) -> Callable[[str], type]:
+    """Return what makes the class of a base that `face` stands before, by the base's name.
+
+    The class has the base's parameters, then those of `face`, and the capabilities that `face`
+    `adds`; `about` says in its description what that does.
+
+    AttributeError for other bases: it is the ``__getattr__`` of the module of `face`.
+    """
+
+    @cache
+    def class_of(base: str) -> type:
+        if base not in bases:
+            raise AttributeError(base)
+        plain = policy_class(base)
+        members = {
+            "name": f"{base}+{name}",
+            "capabilities": plain.capabilities | adds,  # type: ignore[attr-defined]
+            "__doc__": f"`{base}`, {about}.\n\n{face.__doc__}",
+            "__module__": face.__module__,
+            "__qualname__": base,
+        }
+        return dataclass(frozen=True)(type(base, (face, plain), members))
+
+    return class_of
 
 
 def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:

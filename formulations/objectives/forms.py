@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.objectives.gittins import gittins_rank
 from ronda.formulations.objectives.outlook import (
     Outlook,
     horizon_s,
@@ -35,18 +34,28 @@ from ronda.formulations.objectives.outlook import (
     outlook,
     stop_s,
 )
-from ronda.formulations.objectives.rank import ALONE_S, PATIENCE, aged_weight, rank_values
-from ronda.formulations.objectives.restarts import restart_factor
+from ronda.formulations.objectives.rank import (
+    ALONE_S,
+    PATIENCE,
+    aged_weight,
+    gittins_rank,
+    rank_values,
+)
 from ronda.formulations.objectives.thrift import thrifty_rank
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
+from ronda.instances.job import JobState
 from ronda.instances.round import Round
+
+LEAST_FACTOR = 1e-9
+"""Instead of a penalty that leaves nothing: such a job takes GPUs that nobody else wants."""
 
 Range = tuple[float | None, float, float]
 """Of a parameter: its default, and the least and the greatest value that it may take."""
 
 MOST = 1e18
+
 
 HORIZON_S: Range = (None, np.finfo(float).tiny, MOST)
 """For how many seconds at most an allocation is expected to last: of all forms."""
@@ -344,6 +353,7 @@ def energy(o: Outlook, eta: float) -> Floats:
 
 AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None, 0.0, MOST)}
 
+
 OBJECTIVES: Mapping[str, Form] = {
     "rank": Form(rank_values, AGEING),
     "gittins": Form(gittins_rank, AGEING),
@@ -368,3 +378,16 @@ OBJECTIVES: Mapping[str, Form] = {
     ),
 }
 """All objectives by name."""
+
+
+def restart_factor(round: Round, state: JobState, delay_s: float) -> float:
+    """Return by what the speedup of anything but what a job runs on is multiplied.
+
+    ``max(age - delay n, 0) / (age + delay)`` after n restarts; 1 before the first start.
+    """
+    if not state.started:
+        return 1.0
+    age_s = max(0.0, round.now_s - state.job.submit_s)
+    if age_s + delay_s <= 0:
+        return 1.0
+    return max((age_s - delay_s * state.restarts) / (age_s + delay_s), LEAST_FACTOR)

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.clock import Deadline, checkpoint
-from ronda.formulations.objectives.restarts import restart_factor
+from ronda.formulations.objectives.forms import restart_factor
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.build import build
 from ronda.formulations.options.ladders import Homes, Ladder

@@ -3,20 +3,33 @@
 The augmentation that a comparison under an energy budget needs (our reading of "a scheduler with
 Zeus": base policy for GPUs, then for each job the power setting of least cost). Classes are made
 when they are asked for: ``getattr(zeus, "fifo")`` is the class of ``fifo+zeus``.
+
+Zeus (You et al., NSDI 2023) runs a training job at the power limit that minimises ::
+
+    eta ETA + (1 - eta) MAXPOWER TTA
+
+with ETA the energy and TTA the time to accuracy. For a job of n GPUs whose batch is fixed both are
+proportional to its remaining work, so what counts is the cost of a unit of work,
+``(eta P(s) + (1 - eta) n MAXPOWER) / rate(s)`` with P(s) the watts of its n GPUs at clock s.
+
+Zeus sets power limits and takes the GPU's highest one as MAXPOWER. Here GPUs have clocks, and
+MAXPOWER is the most that any application of the round draws per GPU of that type at full clock
+(our reading: a round does not hold the GPU's rated power).
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated
 
 import msgspec
 
-from ronda.formulations.options.zeus_clock import at_least_cost, most_gpu_w
+from ronda.formulations.models.power import gpu_power_w
+from ronda.formulations.options.application import Application, application_of
+from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
-from ronda.solvers.composed import composed
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.room import Clocked, Clocks
-from ronda.solvers.registry import ZEUS_BASES
+from ronda.solvers.registry import ZEUS_BASES, composed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +51,47 @@ class Zeus(Clocked):
     def clocks(self, round: Round) -> Clocks:
         """Return the setting for a round."""
         return partial(at_least_cost, round, eta=self.eta, most_w=most_gpu_w(round))
+
+
+def most_gpu_w(round: Round) -> dict[str, float]:
+    """Return MAXPOWER in watts by GPU type."""
+    most: dict[str, float] = {}
+    for gpu_type in round.cluster.gpu_types:
+        curves = [
+            p.power[gpu_type.name] for p in round.profiles.values() if gpu_type.name in p.power
+        ]
+        drawn = (float(gpu_power_w(curve, 1.0)) for curve in curves)
+        most[gpu_type.name] = max(drawn, default=gpu_type.idle_w)
+    return most
+
+
+def at_least_cost(
+    round: Round, state: JobState, option: Option, *, eta: float, most_w: dict[str, float]
+) -> Option:
+    """Return an option at the clock of least Zeus cost; of equally cheap ones at the highest.
+
+    `eta` is the weight of energy, 0 to 1; the rest is the weight of time. `most_w` is MAXPOWER by
+    GPU type.
+    """
+    of = application_of(round, state, option.pool)
+    if of is None or of.rigid:
+        return option
+    full_w = most_w[of.shape.pool.gpu_type.name]
+    clock = _clock(of, option.gpus, option.batch, eta, full_w)
+    return of.option(option.gpus, option.batch, state.noise, clock=clock) or option
+
+
+@lru_cache(maxsize=512)
+def _clock(of: Application, gpus: int, batch: float, eta: float, full_w: float) -> float:
+    """Return the clock of least cost."""
+
+    def cost(clock: float) -> float:
+        at = of.option(gpus, batch, None, clock=clock)
+        if at is None:
+            return float("inf")
+        return (eta * at.power_w + (1.0 - eta) * gpus * full_w) / at.rate
+
+    return min(reversed(of.shape.pool.gpu_type.clocks), key=cost)
 
 
 __getattr__ = composed(

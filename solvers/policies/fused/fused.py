@@ -11,10 +11,9 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.base import NonNegative
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.composed import composed
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.policies.fused.jointly import Jointly
-from ronda.solvers.registry import FUSED_BASES
+from ronda.solvers.registry import FUSED_BASES, composed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The exact policy: options, values, MILP, placement."""
+"""The exact policies: `milp`, `cp-sat` on the same model, and `sia-like` with its objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,10 +9,11 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_milp import decide, search_of
 from ronda.solvers.decision.by_positions import allocate_on_nodes
 from ronda.solvers.decision.plan import Choice, Optimising, Question
-from ronda.solvers.exact.catalogue import MIP, find
+from ronda.solvers.exact.catalogue import CP_SAT, MIP, find
 
 PLACEMENTS = ("aggregate", "exact")
 """How much of the nodes the model sees."""
@@ -75,3 +76,57 @@ class Milp(Optimising):
             search = search_of(question, self.gap, deadline, self.solver)
             return allocate_on_nodes(question.round, question.table, question.values, search)
         return decide(question, self.gap, deadline, initial, self.solver)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpSat(Optimising):
+    """Give every job the option that the round's best plan gives it, by constraint programming.
+
+    The same model as `milp`, in whole numbers (`ronda.solvers.exact.cp_sat`), solved by OR-Tools'
+    CP-SAT to a proven gap, or as far as the time limit allows.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.forms.values`).
+    gap
+        Relative gap to the bound at which the search stops.
+    elastic
+        Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    parameters
+        The objective's, by name.
+    """
+
+    name: ClassVar[str] = CP_SAT
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy", "ortools")
+
+    def __post_init__(self) -> None:
+        """Refuse to be made without OR-Tools."""
+        super().__post_init__()
+        find(CP_SAT, "cp-sat", (CP_SAT,))
+
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose by CP-SAT, from what runs and what was planned last."""
+        return decide(question, self.gap, deadline, initial, CP_SAT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiaLike(Milp):
+    """Give every job the GPU type and count for which the sum of goodputs^power is best.
+
+    After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least
+    of the job's options, to the power of -0.5, 1.1 for a job that waits, a restart factor, and a
+    MILP over jobs and options (`ronda.formulations.objectives.forms.sia_goodput`). It is `milp`
+    with that objective, and looks at no sizes.
+
+    Parameters
+    ----------
+    objective, gap, elastic, parameters, placement, solver
+        As of `milp`. The objective's are ``power``, ``waiting`` and ``delay_s``, the seconds of a
+        restart that its factor counts with.
+    """
+
+    name: ClassVar[str] = "sia-like"
+    capabilities: ClassVar[Capability] = OPTIMISING & ~(Capability.SIZES | Capability.HISTORY)
+
+    objective: str = "sia-goodput"

@@ -1,5 +1,5 @@
-"""Policies that give each job what it asked for: FIFO, SJF, SRTF, Tiresias.
+"""Policies that give jobs the GPUs that they asked for, at full clock.
 
-A policy is found by its name (`ronda.solvers.registry`). How jobs fill a cluster in an order is in
-`ronda.solvers.greedy`.
+`queues` holds those that stop nothing (fifo, sjf, qssf), `preemptive` those that do (srtf, las,
+gittins), and `tiresias` has two queues of its own. Engines and placement are in other rooms.
 """

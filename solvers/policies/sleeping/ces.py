@@ -22,18 +22,16 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
+from ronda.solvers.policies.rigid.queues import Queue, queued
 from ronda.solvers.policies.sleeping.controllers import Control
 from ronda.solvers.policies.sleeping.forecasts import STEP_S, DemandForecast, causal, foretold, past
 
 Forecast = Callable[[int, int], Floats]
 """From a step t and a number n: what is believed at t of steps t to t + n - 1, (n,) or fewer."""
 
-
 WARM_UP = 6
 """Steps at the start that the rule only follows, and whose changes it does not count."""
-
 
 MEMORY = "ces"
 """Key, in a plan's details: what the controller knows of each pool."""

@@ -11,8 +11,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
+from ronda.solvers.policies.rigid.queues import Queue, queued
 
 
 @dataclass(frozen=True)

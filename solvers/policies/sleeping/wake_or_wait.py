@@ -20,14 +20,13 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import future_of
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.order import Queue, queued
 from ronda.solvers.greedy.room import Room, start_in_order
+from ronda.solvers.policies.rigid.queues import Queue, queued
 from ronda.solvers.policies.sleeping.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
 from ronda.solvers.policies.sleeping.lot_sizing import costs, weights, whole
 
 MEMORY = "wake_or_wait"
 """Key, in a plan's details: how many nodes were wanted in the steps before, by pool."""
-
 
 FORESEEN = 20
 """Jobs of a pool's queue whose waiting is foreseen."""

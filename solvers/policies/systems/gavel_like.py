@@ -8,12 +8,11 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.clock import Deadline, checkpoint
-from ronda.formulations.objectives.time_shares import TimeShares
 from ronda.instances.arrays import Floats
 from ronda.instances.job import JobState
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.systems.leases import Book, Leasing
-from ronda.solvers.policies.systems.program import least
+from ronda.solvers.policies.systems.time_shares import TimeShares, least
 
 SPEED = 1e-3
 """What the mean of all jobs counts beside the least: GPUs that the least cannot use are used."""

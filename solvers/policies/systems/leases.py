@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.time_shares import TimeShares
 from ronda.formulations.sleeping import rest
 from ronda.instances.base import Record
 from ronda.instances.job import Allocation, JobState
@@ -22,6 +21,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, Clocks, preempt_in_order
+from ronda.solvers.policies.systems.time_shares import TimeShares
 
 BOOK = "leases"
 """Key of the book in a plan's details."""

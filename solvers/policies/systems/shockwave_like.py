@@ -7,12 +7,11 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.time_shares import TimeShares
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.job import JobState
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.systems.leases import Book, Leasing
-from ronda.solvers.policies.systems.program import least
+from ronda.solvers.policies.systems.time_shares import TimeShares, least
 
 POINTS = 6
 """Of the logarithm between which it is taken as linear."""

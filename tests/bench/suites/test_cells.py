@@ -31,7 +31,7 @@ def nothing():
 """
 
 MINE = """
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 class Mine(Fifo):
     name = "mine"

@@ -202,7 +202,7 @@ def test_compare_runs_only_what_is_missing(folder, ronda, runs_here):
 SLEEPY = """
 import time
 
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 
 class Sleepy:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from ronda.formulations.objectives.gittins import index_over_mean
+from ronda.formulations.objectives.rank import index_over_mean
 from ronda.instances.job import Estimate
-from ronda.solvers.policies.rigid.gittins import index
+from ronda.solvers.policies.rigid.preemptive import gittins_index
 from valued_rounds import cluster, rigid, snapshot, value_of
 
 
@@ -23,7 +23,7 @@ def test_the_index_of_lognormal_work_is_that_of_its_quantiles(spread):
     """Of 100,000 of them, as the policy `gittins` computes it."""
     middles = (np.arange(100_000) + 0.5) / 100_000
     quantiles = np.exp(spread * ndtri(middles) - 0.5 * spread**2)
-    assert index_over_mean(np.array([spread])) == pytest.approx(index(quantiles), rel=2e-3)
+    assert index_over_mean(np.array([spread])) == pytest.approx(gittins_index(quantiles), rel=2e-3)
 
 
 def test_the_index_of_sure_work_is_the_work():

@@ -20,7 +20,7 @@ from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import AffineTime, NoiseScale, Parametric, Sharing
 from ronda.solvers.contract import Capability
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 CLUSTER = uniform_cluster(GpuType(name="A100", memory_gib=40), 3, 8)
 NET = ronda.Profile(

@@ -14,7 +14,7 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.job import Job, Truth
 from ronda.solvers.fitting.sizes import train
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 EVERY = Cadence(period_s=60.0, on_event=False)
 

@@ -22,7 +22,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.fallback import fallback
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 JOBS = [("a", 0, 2, 100), ("b", 10, 2, 100)]
 

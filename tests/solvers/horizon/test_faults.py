@@ -24,7 +24,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.journal import Change
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 from ronda.solvers.registry import POLICIES, policy
 
 GPU = GpuType(name="G", memory_gib=16, idle_w=10)

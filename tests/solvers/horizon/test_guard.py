@@ -20,7 +20,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.horizon import guard
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.guard import guarded
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 from ronda.solvers.registry import POLICIES, policy
 from ronda.solvers.solve import solve
 

@@ -198,7 +198,7 @@ class Killed:
 
     def plan(self, round, *, deadline, seed, initial=None):
         """Decide, or die."""
-        from ronda.solvers.policies.rigid.fifo import Fifo
+        from ronda.solvers.policies.rigid.queues import Fifo
 
         self.calls.append(1)
         if len(self.calls) > self.rounds:

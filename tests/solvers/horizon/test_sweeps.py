@@ -20,7 +20,7 @@ from ronda.instances.outcome.metrics import summarise
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.rigid.fifo import Fifo
+from ronda.solvers.policies.rigid.queues import Fifo
 
 
 def instance(trials=4, gpus=2, seed=0, **like):

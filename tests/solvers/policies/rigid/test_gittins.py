@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.instances.job import Estimate
-from ronda.solvers.policies.rigid.gittins import index
+from ronda.solvers.policies.rigid.preemptive import gittins_index
 from ronda.solvers.solve import solve
 
 
@@ -21,7 +21,7 @@ from ronda.solvers.solve import solve
 )
 def test_the_index_is_the_least_time_for_a_completion(left, expected):
     """Worked out by hand."""
-    assert index(np.array(left)) == pytest.approx(expected)
+    assert gittins_index(np.array(left)) == pytest.approx(expected)
 
 
 def believed(state, *quantiles):

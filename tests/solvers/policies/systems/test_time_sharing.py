@@ -7,11 +7,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from ronda.formulations.clock import Deadline
-from ronda.formulations.objectives.time_shares import TimeShares
 from ronda.instances.check.answer import check
 from ronda.solvers.policies.systems.gavel_like import GavelFtfLike, fair_shares
-from ronda.solvers.policies.systems.program import MOST_ROWS, least
 from ronda.solvers.policies.systems.shockwave_like import ShockwaveLike, won_rounds
+from ronda.solvers.policies.systems.time_shares import MOST_ROWS, TimeShares, least
 from ronda.solvers.solve import solve
 
 

@@ -1,0 +1,152 @@
+"""Queues that stop nothing: first in, first out; shortest job first; least service first.
+
+What fits starts in the order of the queue of its partition, and its first job that finds no room
+blocks; who may pass it says `ronda.solvers.greedy.backfill`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from ronda.formulations.clock import Deadline
+from ronda.formulations.options.application import Requested
+from ronda.formulations.sleeping import rest
+from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, beside
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+
+Queue = Literal["fifo", "sjf", "qssf"]
+"""By submission, by expected time, or by expected GPU time, as the policies of these names do."""
+
+Service = Literal["gpu-time", "time", "gpus"]
+"""What a job's service is: expected GPU time, expected time, or just GPUs."""
+
+
+@dataclass(frozen=True)
+class Fifo(Clocked):
+    """Start jobs in order of submission as they were requested.
+
+    The baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each partition has
+    a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room (`ronda.solvers.greedy.backfill`): nobody (none), who
+        fits (free), who delays not the first (easy) or nobody before it (conservative).
+    """
+
+    backfill: Backfill = "none"
+
+    name: ClassVar[str] = "fifo"
+    capabilities: ClassVar[Capability] = Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, oldest first."""
+        held = beside(round, round.waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
+        return rest(round, plan, initial)
+
+
+@dataclass(frozen=True)
+class Sjf(Clocked):
+    """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
+
+    With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
+    size come last. Each partition has a queue of its own.
+
+    Parameters
+    ----------
+    backfill
+        Who passes a job that finds no room, as of `fifo`.
+    """
+
+    backfill: Backfill = "none"
+
+    name: ClassVar[str] = "sjf"
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, shortest first."""
+        held = beside(round, queued(round, "sjf"), self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
+        return rest(round, plan, initial)
+
+
+@dataclass(frozen=True)
+class Qssf(Clocked):
+    """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
+
+    Hu et al. (SC'21): what is believed of a job's run time, times the GPUs that it asked for, ranks
+    the queue of its partition; the first that finds no room blocks. Ties go to fewer GPUs, then to
+    who came first. Jobs of unknown size come last. Whose beliefs these are says the run
+    (``--knowledge``, ``--predictor``).
+
+    Parameters
+    ----------
+    by
+        What ranks jobs: expected GPU time, expected time, or just GPUs.
+    backfill
+        Who passes a job that finds no room, as of `fifo`.
+    ageing_s
+        Seconds of waiting after which a job ranks as if it were half as large, after twice as many
+        as a third, and so on: nobody starves. None: never, as published.
+    """
+
+    by: Service = "gpu-time"
+    backfill: Backfill = "none"
+    ageing_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+    name: ClassVar[str] = "qssf"
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, least service first."""
+        waiting = sorted(round.waiting, key=service(round, self.by, self.ageing_s))
+        held = beside(round, waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
+        return rest(round, plan, initial)
+
+
+def queued(round: Round, queue: Queue) -> list[JobState]:
+    """Return the waiting jobs in the order of a queue."""
+    match queue:
+        case "fifo":
+            return list(round.waiting)
+        case "sjf":
+            return sorted(round.waiting, key=Requested(round).remaining_s)
+        case "qssf":
+            return sorted(round.waiting, key=service(round, "gpu-time"))
+
+
+def service(
+    round: Round, by: Service, ageing_s: float | None = None
+) -> Callable[[JobState], tuple[float, int]]:
+    """Return what jobs are ranked by: least service first, then fewer GPUs."""
+    requested = Requested(round)
+
+    def rank(state: JobState) -> tuple[float, int]:
+        gpus = state.job.gpus
+        size = 1.0 if by == "gpus" else requested.remaining_s(state)
+        if by != "time":
+            size *= gpus
+        if ageing_s is not None:
+            size /= 1.0 + (round.now_s - state.job.submit_s) / ageing_s
+        return size, gpus
+
+    return rank
