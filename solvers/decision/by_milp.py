@@ -195,14 +195,14 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
 def _affordable(options: int, search: Search) -> int:
     """Return how many of the options a MILP may have to be ready in time."""
     left_s = search.deadline.left() - search.reserve_s - _import_s(search)
-    linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2
+    linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2 + SOLVERS[search.solver].square_s
     most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)
     return int(min(most, options))
 
 
 def _import_s(search: Search) -> float:
     """Return the seconds that it takes to import what a MILP needs and is not there yet."""
-    needs = ("pyomo.environ", SOLVERS[search.solver].needs)
+    needs = filter(None, ("pyomo.environ", SOLVERS[search.solver].needs))
     return IMPORT_S * sum(module not in sys.modules for module in needs)
 
 
@@ -220,11 +220,11 @@ def solved(
 ) -> tuple["Outcome", Choice]:
     """Solve a model of some options; return what came of it, and what that took since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
-    reserve_s = search.reserve_s + blind_s(options)
+    reserve_s = search.reserve_s + blind_s(options) + solver.square_s * options**2
     outcome = solver.solve(
         model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s
     )
-    untold = {UNTOLD: solver.lacks} if solver.lacks else {}
+    untold = {UNTOLD: list(solver.lacks)} if solver.lacks else {}
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,

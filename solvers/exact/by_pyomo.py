@@ -1,12 +1,14 @@
-"""Any Pyomo model through Pyomo's own interface to a solver.
+"""Any bounded Pyomo model through Pyomo's own interface to a solver.
 
 It tells neither when solutions were found nor the size of the search tree, and is given no start.
-Pyomo translates the model after the limit was set, so a large one comes late.
+Pyomo translates the model after the limit was set, so a large one comes late, and it stops a
+program that does not stop by itself a second after that.
 """
 
 import logging
 from dataclasses import dataclass
 from math import floor, isfinite
+from subprocess import TimeoutExpired
 from typing import Any
 
 import numpy as np
@@ -28,19 +30,23 @@ from ronda.solvers.exact.form import (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a solver calls its limit in seconds, its relative gap, its seed and its threads."""
+    """How a solver calls its relative gap, its seed and its threads, and what is odd about it."""
 
-    limit: str
     gap: str
     seed: str
     threads: str = ""
-    whole: bool = False  # seconds
+    whole: bool = False  # its limit is in whole seconds
+    early: float = 0.0  # it looks at its clock late by up to this share of the limit
+    bounds: bool = True  # it tells a bound before the search is over
 
 
 OPTIONS = {
-    "gurobi_direct": Options("TimeLimit", "MIPGap", "Seed", "Threads"),
-    "cplex_direct": Options("timelimit", "mip_tolerances_mipgap", "randomseed", "threads"),
-    "glpk": Options("tmlim", "mipgap", "seed", whole=True),
+    "scip_direct": Options("limits/gap", "randomization/randomseedshift", "lp/threads"),
+    # Stopped by the clock, Pyomo 6.10 gives the bound of a maximum the wrong sign.
+    "cbc": Options("ratioGap", "randomCbcSeed", "threads", early=0.2, bounds=False),
+    "gurobi_direct": Options("MIPGap", "Seed", "Threads"),
+    "cplex_direct": Options("mip_tolerances_mipgap", "randomseed", "threads"),
+    "glpk": Options("mipgap", "seed", whole=True),
 }
 """By Pyomo's name of the interface."""
 
@@ -49,19 +55,20 @@ _STOP = {
     TerminationCondition.maxTimeLimit: StopReason.TIME_LIMIT,
     TerminationCondition.feasible: StopReason.TIME_LIMIT,
     TerminationCondition.infeasible: StopReason.INFEASIBLE,
+    TerminationCondition.infeasibleOrUnbounded: StopReason.INFEASIBLE,
 }
 
 
-def solve(model: Any, *, through: str, **effort: Any) -> Outcome:
+def solve(model: Any, *, through: str, program: str | None = None, **effort: Any) -> Outcome:
     """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`.
 
-    `through` is Pyomo's name of the interface.
+    `through` is Pyomo's name of the interface, `program` what that calls if it does not know.
     """
     asked = Effort(**effort)
     deadline, began = asked.deadline, asked.deadline.elapsed()
-    form = linear_form(model)
-    named, solver = OPTIONS[through], pyo.SolverFactory(through)
-    left_s = asked.left_s
+    form, named = linear_form(model), OPTIONS[through]
+    solver = pyo.SolverFactory(through, **({"executable": program} if program else {}))
+    left_s = asked.left_s * (1.0 - named.early)
     if named.whole and isfinite(left_s):
         left_s = floor(left_s)
     if left_s <= 0:
@@ -69,16 +76,25 @@ def solve(model: Any, *, through: str, **effort: Any) -> Outcome:
     solver.options[named.gap], solver.options[named.seed] = asked.gap, asked.seed % 2**31
     if named.threads:
         solver.options[named.threads] = 1
-    if isfinite(left_s):
-        solver.options[named.limit] = left_s
-    told = solver.solve(model, load_solutions=False)
-    message = f"{told.solver.termination_condition} (Pyomo's {through})"
-    stop = _STOP.get(told.solver.termination_condition, StopReason.ERROR)
+    limit = {"timelimit": left_s} if isfinite(left_s) else {}
+    try:
+        told = solver.solve(model, load_solutions=False, **limit)
+    except TimeoutExpired:
+        message = f"did not stop in time (Pyomo's {through})"
+        return nothing(form, StopReason.TIME_LIMIT, message, deadline.elapsed() - began)
+    ended = told.solver.termination_condition
+    if ended in (TerminationCondition.userInterrupt, TerminationCondition.resourceInterrupt):
+        raise KeyboardInterrupt  # the solver has taken the signal
+    message, stop = f"{ended} (Pyomo's {through})", _STOP.get(ended, StopReason.ERROR)
     if stop in (StopReason.INFEASIBLE, StopReason.ERROR):
         return nothing(form, stop, message, deadline.elapsed() - began)
-    x, bound = _loaded(model, form, told), _bound(form, told)
-    if stop is StopReason.COMPLETE and x is not None and bound is not None:
-        bound, stop = proof(form, form.objective(x), bound)
+    x, bound = _loaded(model, form, told), _bound(form, told) if named.bounds else None
+    if stop is StopReason.COMPLETE and x is not None:
+        worth = form.objective(x)
+        if not named.bounds:
+            bound = worth + (1 if form.maximize else -1) * asked.gap / (1 - asked.gap) * abs(worth)
+        if bound is not None:
+            bound, stop = proof(form, worth, bound)
     return found(form, stop, x, bound, message=message, solve_s=deadline.elapsed() - began)
 
 

@@ -13,7 +13,7 @@ from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
-from ronda.solvers.exact import cbc
+from ronda.solvers.exact.catalogue import cbc_program
 from ronda.testing import sharing
 
 
@@ -216,7 +216,7 @@ def test_other_solvers_read_both_files_and_are_read(solver, folder, ronda):
 def by_cbc(model, solution):
     """Let the program CBC solve a file."""
     words = [model, "solve", "solution", solution]
-    subprocess.run([cbc.executable(), *words], check=True, capture_output=True)
+    subprocess.run([cbc_program(), *words], check=True, capture_output=True)
 
 
 def by_scip(model, solution):
