@@ -162,14 +162,18 @@ def make_case(
     """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
-    run, and those that another one of the same job beats (`unbeaten`). Only options of jobs
-    that must run stay in any case. By their rates, options of a table hardly ever beat each other:
-    they are compared only where values mind watts, or where spans no longer count. With `joint`,
-    racks are chosen with the options: those of span ``rack`` get a variable for each rack
-    (`ronda.formulations.allocation.racks`), and are compared only with their like. So they are with
-    `positions`, where what runs is compared with nothing: it needs no other nodes
+    run, those that a limit does not bear all alone (`unbearable`; what they would be worth is no
+    measure of anything), and those that another one of the same job beats (`unbeaten`). Only
+    options of jobs that must run stay in any case. By their rates, options of a table hardly ever
+    beat each other: they are compared only where values mind watts, or where spans no longer
+    count. With `joint`, racks are chosen with the options: those of span ``rack`` get a variable
+    for each rack (`ronda.formulations.allocation.racks`), and are compared only with their like. So
+    they are with `positions`, where what runs is compared with nothing: it needs no other nodes
     (`ronda.formulations.positions`). `awake` is as in `Case`.
     """
+    # Rows are made of cases.
+    from ronda.formulations.allocation.rows import unbearable
+
     rigid = bool(table.must_run.any())
     good = np.isfinite(values) & (values > 0)
     if rigid:
@@ -179,6 +183,8 @@ def make_case(
     racks = rack_caps(round.cluster)
     if racks:
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
+    if round.watts is not None:
+        rows = rows[~unbearable(case_of(round, table, rows))]
     by_span = joint or positions or not (table.span == RACK).any()
     if table.minds_power or not by_span:
         costs = [table.gpus[rows].astype(float)]

@@ -54,7 +54,7 @@ from ronda.formulations.watts import (
     most_awake,
     tightest_s,
 )
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Floats, Mask, Rows
 
 PowerAt = tuple[str, str]
 """Names of a pool and of a rack."""
@@ -331,6 +331,28 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     )
 
 
+def unbearable(case: Case) -> Mask:
+    """Return (n,) which options break a limit on power or energy beside jobs that must run alone.
+
+    With no more nodes awake than their GPUs fill. No plan can have them.
+    """
+    table, found = case.table, np.zeros(len(case.rows), dtype=bool)
+    must = replace(case, rows=np.flatnonzero(table.must_run[table.job]))
+    firm = gpus_by_pool(table, must.rows)
+    sizes, which = np.unique(np.array([case.pool, case.gpus]), axis=1, return_inverse=True)
+    asleep_w = sum(c.count * c.sleep_w for c in case.classes)
+    for row, other in zip(
+        (*power(case), *energy(case)), (*power(must), *energy(must)), strict=True
+    ):
+        limit = row.capacity + asleep_w * seconds_of(row.name, case.round.window_s)
+        left = np.empty(sizes.shape[1])
+        for i, (pool, gpus) in enumerate(sizes.T.tolist()):
+            more = [n + gpus * (p == pool) for p, n in enumerate(firm)]
+            left[i] = TOLERANCE * limit - _excess(must, other, more)
+        found |= row.use > left[which]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Constraints, by name in the model, that no plan can meet together, and why in words."""
@@ -443,7 +465,7 @@ def _over_rack(must: Case) -> Iterator[Conflict]:
             yield Conflict((*names, f"rack_power[{cap.name}]"), message)
 
 
-def _excess(case: Case, row: Row, gpus: list[int]) -> float:
+def _excess(case: Case, row: Row, gpus: Sequence[int]) -> float:
     """Return by how much all options, and the nodes that GPUs of each pool need, exceed a row."""
     counts = [c.count for c in case.classes]
     awake = least_awake(case.classes, gpus, row.nodes) if case.sleeps else counts

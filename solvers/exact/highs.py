@@ -26,6 +26,11 @@ from ronda.solvers.exact.form import (
     too_late,
 )
 
+PRECISE = ("mip", "primal", "dual")
+PRECISION = 1e-9
+"""HiGHS takes solutions this close for equal, and what is worth less for nothing, whatever the gap:
+by default 1e-6, beside which a bound does not hold where values are of very different size."""
+
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
     """Solve a model given as arrays."""
@@ -36,9 +41,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     began = deadline.elapsed()
     highs = highs_of(form)
     _set(highs, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=effort.seed % 2**31)
-    if gap < 1e-6:
-        # HiGHS takes solutions this close for equal, whatever the gap.
-        _set(highs, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9)
+    _set(highs, **{f"{what}_feasibility_tolerance": PRECISION for what in PRECISE})
     if np.isfinite(left_s):
         _set(highs, time_limit=left_s)
     known = known_start(form, start)
