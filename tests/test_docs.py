@@ -78,11 +78,13 @@ def commands(page):
     """Return the command lines of ronda on a page, as words."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
     shown = re.findall(
-        r"^ {4,}((?:[A-Z_]+=\S+ )*(?:python -m )?(?:ronda|lab)[ .].*)$", text, re.MULTILINE
+        r"^ {4,}((?:[A-Z_]+=\S+ )*(?:python -m )?(?:ronda|lab|tools)[ .].*)$", text, re.MULTILINE
     )
     for block in re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL):
-        shown += re.findall(r"^(?:\$ )?((?:python -m )?(?:ronda|lab)[ .].*)$", block, re.MULTILINE)
-    shown += re.findall(r"`((?:python -m (?:ronda\.|lab)|ronda )[^`]+)`", text)
+        shown += re.findall(
+            r"^(?:\$ )?((?:python -m )?(?:ronda|lab|tools)[ .].*)$", block, re.MULTILINE
+        )
+    shown += re.findall(r"`((?:python -m (?:ronda\.|lab|tools)|ronda )[^`]+)`", text)
     return [words for line in shown if (words := split(line))]
 
 
@@ -120,10 +122,10 @@ def test_named_modules_exist(page):
     """Every module that a page names, by path or by dots, is there."""
     text = (ROOT / page).read_text()
     for path in re.findall(
-        r"`((?:instances|formulations|solvers|bench|ronda|lab)/[\w/]+\.py)`", text
+        r"`((?:instances|formulations|solvers|bench|ronda|lab|tools)/[\w/]+\.py)`", text
     ):
         assert (ROOT / path).exists(), path
-    for dotted in re.findall(r"`(?:python -m )?((?:ronda|lab)(?:\.[a-z_]\w*)+)", text):
+    for dotted in re.findall(r"`(?:python -m )?((?:ronda|lab|tools)(?:\.[a-z_]\w*)+)", text):
         assert named(dotted), dotted
 
 

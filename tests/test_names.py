@@ -13,12 +13,10 @@ FOLDERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
 KNOWN = {
     "Answer": 5,
     **dict.fromkeys(("Limits", "Measured"), 4),
-    **dict.fromkeys(("Application", "Case", "Kind", "Line", "Outcome", "Told"), 3),
-    **dict.fromkeys(("Curve", "Curves", "Cut", "Group", "Ladder", "Live", "Point", "Prices"), 2),
-    **dict.fromkeys(
-        ("Question", "Saved", "Settings", "Setup", "Status", "Supply", "Verdict", "Ways"), 2
-    ),
-    **dict.fromkeys(("World", "Worth"), 2),
+    **dict.fromkeys(("Case", "Kind", "Line", "Outcome", "Told"), 3),
+    **dict.fromkeys(("Application", "Curve", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
+    **dict.fromkeys(("Point", "Prices", "Question", "Saved", "Settings", "Status", "Supply"), 2),
+    **dict.fromkeys(("Verdict", "Ways", "World", "Worth"), 2),
 }
 """Classes of one name, and how many there are: take out what has got names of its own."""
 

@@ -1,7 +1,7 @@
 """Fitted profiles: parameters of speed and power, how well they fit, what they do not know.
 
 ``fitted()`` gives those that are packaged, made from public measurements by
-``python -m ronda.solvers.fitting.packaged``. The same records are what ``ronda profile fit``
+``python -m tools.profiles``. The same records are what ``ronda profile fit``
 writes.
 """
 

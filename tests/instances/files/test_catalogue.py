@@ -19,14 +19,12 @@ from ronda.instances.files import json as files
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Rigid
-from ronda.instances.recipes import __main__ as recipes
-from ronda.instances.recipes.item import Item
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import problems
+from tools.recipes.item import Item
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "instances" / "data"
-SOURCE = ROOT / "tests" / "data"
 
 # name: (kind, jobs, nodes, GPUs), as the README and the issue document them.
 DOCUMENTED = {
@@ -131,7 +129,7 @@ def test_licence_texts_are_packaged():
 
 
 def test_listing_opens_no_instance_and_loads_nothing_heavy():
-    """`entries` reads the index alone: neither pandas nor a recipe is imported."""
+    """`entries` reads the index alone: pandas is not imported."""
     code = (
         "import json, sys; from ronda.instances.files import catalogue; catalogue.entries(); "
         "print(json.dumps(sorted(sys.modules)))"
@@ -140,7 +138,7 @@ def test_listing_opens_no_instance_and_loads_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True
     )
     loaded = set(json.loads(done.stdout))
-    assert not loaded & {"pandas", "scipy", "pyomo", "ronda.instances.recipes"}
+    assert not loaded & {"pandas", "scipy", "pyomo"}
 
 
 def test_unknown_names_are_answered_with_near_ones():
@@ -182,34 +180,6 @@ def test_a_demand_series_is_no_question_of_jobs(tmp_path):
     earth = catalogue.load_demand("earth-2020-09")
     files.write(earth, tmp_path / "mine.json.gz")
     assert catalogue.load_demand(tmp_path / "mine.json.gz") == earth
-
-
-def test_recipes_rebuild_the_packaged_files(tmp_path):
-    """The command makes the very objects that are packaged, and the same index and licences."""
-    command = [sys.executable, "-m", "ronda.instances.recipes"]
-    command += ["--source", str(SOURCE), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=True)
-    made = {path.name for path in (tmp_path / "out").iterdir()}
-    assert made == set(done.stdout.split())
-    # The fitted profiles are made by a recipe of their own, ronda.solvers.fitting.packaged.
-    assert made == {path.name for path in FOLDER.iterdir()} - {"README.md", "profiles.json"}
-    for name in made:
-        new, old = tmp_path / "out" / name, FOLDER / name
-        if name.endswith(".zst"):  # another zstandard may compress otherwise
-            assert files.read(new) == files.read(old)
-        else:
-            assert new.read_bytes() == old.read_bytes()
-
-
-def test_recipes_without_data_fail_in_one_line_and_write_nothing(tmp_path, monkeypatch, capsys):
-    """Exit code 2, the missing file named, no output folder."""
-    words = ["recipes", "--source", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
-    monkeypatch.setattr(sys, "argv", words)
-    assert recipes.main() == 2
-    errors = capsys.readouterr().err
-    assert errors.count("\n") == 1
-    assert "earth_16vc_may2020_5min.csv.gz: found no such file" in errors
-    assert not (tmp_path / "out").exists()
 
 
 # --- hand-made instances -------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
 from ronda.instances.profile import MeasuredTime
 from ronda.solvers.fitting.maxima import Maximum, memory_of, read_maxima
-from ronda.solvers.fitting.packaged import hfta, hydro, packed
 from ronda.solvers.fitting.sharing import best_speed_up, fit_sharing
+from tools.profiles import hfta, hydro, packed
 
 SOURCE = Path(__file__).resolve().parents[2] / "data"
 GIB = {"V100-16GB": 16.0, "RTX6000-24GB": 24.0, "A100-40GB": 40.0, "RTX3090-24GB": 24.0}

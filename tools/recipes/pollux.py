@@ -5,8 +5,8 @@ from pathlib import Path
 from msgspec import structs
 
 from ronda.instances.instance import Instance
-from ronda.instances.recipes.made_power import ZEUS_CITATION, with_clocks_and_power
 from ronda.instances.traces.pollux import read_pollux
+from tools.recipes.made_power import ZEUS_CITATION, with_clocks_and_power
 
 # Mean JCT in seconds by seed, from results-*/summary.json of the OSDI'21 artifact.
 _PUBLISHED = {

@@ -14,16 +14,17 @@ from jsonschema import Draft202012Validator
 from ronda.instances import generate
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files import canonical, formats_page
-from ronda.instances.files import schema as schemas
+from ronda.instances.files import canonical
 from ronda.instances.files.json import KINDS, decode, read, write
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import normal
 from ronda.instances.schedule import Schedule
+from tools import formats_page
+from tools import schema as schemas
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 VALIDATORS = {name: Draft202012Validator(schemas.schema(name)) for name in KINDS}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),
@@ -129,7 +130,7 @@ def test_generated_objects_can_be_written_and_read(seed, jobs, severity, tmp_pat
 
 @pytest.mark.parametrize("name", KINDS)
 def test_schema_file_is_that_of_the_code(name):
-    """Run ``python -m ronda.instances.files.schema`` if this fails."""
+    """Run ``python -m tools.schema`` if this fails."""
     path = DOCS / "schemas" / schemas.file_name(name)
     assert path.read_text(encoding="utf-8") == schemas.text(name)
 
@@ -141,7 +142,7 @@ def test_no_schema_file_is_left_over():
 
 
 def test_the_tables_of_the_page_are_those_of_the_code():
-    """Run ``python -m ronda.instances.files.schema`` if this fails."""
+    """Run ``python -m tools.schema`` if this fails."""
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
     assert formats_page.fill(page, [schemas.schema(name) for name in KINDS]) == page
 

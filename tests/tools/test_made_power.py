@@ -6,7 +6,7 @@ from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.fits import find
 from ronda.instances.profile import PowerCurve
-from ronda.instances.recipes.made_power import CLOCKS, CURVES, power_curve, stretch
+from tools.recipes.made_power import CLOCKS, CURVES, power_curve, stretch
 
 
 def test_stretching_by_hand():

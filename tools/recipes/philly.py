@@ -23,7 +23,7 @@ from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job, Truth
 from ronda.instances.profile import NoiseCurve, NoiseScale, Profile, Tabular
-from ronda.instances.recipes.energy import HALF_DAY, energy
+from tools.recipes.energy import HALF_DAY, energy
 
 _ERROR, _SEED = 0.5, 1
 _SETUP = replace(HALF_DAY, name="philly-batches", restart_s=120.0)

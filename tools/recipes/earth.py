@@ -6,9 +6,9 @@ import numpy as np
 from msgspec import structs
 
 from ronda.instances.demand import Demand
-from ronda.instances.recipes.item import Item
 from ronda.instances.traces.demand import read_demand
 from ronda.instances.traces.table import read_columns, to_number
+from tools.recipes.item import Item
 
 _WORDS = (
     "Helios Earth, 1-21 September 2020: nodes in use, every 10 minutes, with the forecast and the "

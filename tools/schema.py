@@ -1,6 +1,6 @@
 """JSON Schemas of the file formats, made from the types that read the files.
 
-``python -m ronda.instances.files.schema [DOCS]`` writes ``DOCS/schemas/*.schema.json`` and brings
+``python -m tools.schema [DOCS]`` writes ``DOCS/schemas/*.schema.json`` and brings
 the tables in ``DOCS/formats.md`` up to date (DOCS: ``docs``).
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ronda.instances.files import formats_page
 from ronda.instances.files.json import KINDS
+from tools import formats_page
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -12,7 +12,7 @@ from ronda.instances.cluster import (
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid
-from ronda.instances.recipes.hand import LICENCE, SOURCE, rigid
+from tools.recipes.hand import LICENCE, SOURCE, rigid
 
 CAPS = {
     "probe-cap": ((0.0,), (400.0,)),

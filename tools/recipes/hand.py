@@ -5,8 +5,8 @@ from ronda.instances.generate.mixtures import SWEPT, swept_profile
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid, Tabular
-from ronda.instances.recipes.item import Item
 from ronda.instances.round import Round
+from tools.recipes.item import Item
 
 SOURCE = "made for ronda, by hand"
 LICENCE = "Apache-2.0"

@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 
 from ronda.instances.errors import RondaError
-from ronda.instances.recipes.build import build
+from tools.recipes.build import build
 
 
 def main() -> int:
     """Rebuild the packaged instances and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m ronda.instances.recipes",
+        prog="python -m tools.recipes",
         description="Rebuild the packaged instances from public data; same data, same files.",
-        epilog="example: python -m ronda.instances.recipes --source data --out instances/data",
+        epilog="example: python -m tools.recipes --source data --out instances/data",
     )
     parser.add_argument("--source", type=Path, required=True, help="folder of the public data")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")

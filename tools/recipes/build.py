@@ -11,16 +11,16 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import Listing
 from ronda.instances.instance import Instance
-from ronda.instances.recipes import hand, probes
-from ronda.instances.recipes.earth import earth, earth_may
-from ronda.instances.recipes.energy import HALF_DAY, WEEK, energy
-from ronda.instances.recipes.item import Item
-from ronda.instances.recipes.ones import history, ones
-from ronda.instances.recipes.philly import philly_batches, philly_faults
-from ronda.instances.recipes.pollux import pollux
-from ronda.instances.recipes.structured import cluster_mixed, structured
-from ronda.instances.recipes.sweeps import taskset, titan
-from ronda.instances.recipes.venus import venus
+from tools.recipes import hand, probes
+from tools.recipes.earth import earth, earth_may
+from tools.recipes.energy import HALF_DAY, WEEK, energy
+from tools.recipes.item import Item
+from tools.recipes.ones import history, ones
+from tools.recipes.philly import philly_batches, philly_faults
+from tools.recipes.pollux import pollux
+from tools.recipes.structured import cluster_mixed, structured
+from tools.recipes.sweeps import taskset, titan
+from tools.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "clock-or-gpus": lambda _: hand.clock_or_gpus(),

@@ -1,4 +1,4 @@
-"""Make the packaged profiles: ``python -m ronda.solvers.fitting.packaged --source DATA --out F``.
+"""Make the packaged profiles: ``python -m tools.profiles --source DATA --out F``.
 
 Nothing is fitted that was not measured; what a table cannot tell is taken from a larger table of
 the same GPU, or fixed, and said so in the fit's remarks and source. The same data give the same
@@ -183,10 +183,9 @@ def _short(value: Any) -> Any:
 def main() -> int:
     """Make the file and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m ronda.solvers.fitting.packaged",
+        prog="python -m tools.profiles",
         description="Fit the packaged profiles to public data; same data, same file.",
-        epilog="example: python -m ronda.solvers.fitting.packaged --source data "
-        "--out instances/data/profiles.json",
+        epilog="example: python -m tools.profiles --source data --out instances/data/profiles.json",
     )
     parser.add_argument("--source", type=Path, required=True, help="folder of the public data")
     parser.add_argument("--out", type=Path, required=True, help="file to write")

@@ -12,11 +12,11 @@ from ronda.cli.commands.profile.list import families
 from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.files.fits import fitted
 from ronda.solvers.fitting.data import Reading, read
-from ronda.solvers.fitting.packaged import ZEUS_NAMES, elasticflow_a100, main, packed, zeus
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput
+from tools.profiles import ZEUS_NAMES, elasticflow_a100, main, packed, zeus
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "tests" / "data"
 
 A100 = ("bert", "deepspeech2", "gpt2", "inception3", "resnet50", "resnet50_cifar10", "vgg16")

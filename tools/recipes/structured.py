@@ -6,8 +6,8 @@ from msgspec import structs
 
 from ronda.instances.generate import Structure, horizon, mixed
 from ronda.instances.instance import Instance
-from ronda.instances.recipes.made_power import ZEUS_CITATION
 from ronda.instances.traces.itp import CITATION as ELASTICFLOW_CITATION
+from tools.recipes.made_power import ZEUS_CITATION
 
 
 @dataclass(frozen=True, kw_only=True)

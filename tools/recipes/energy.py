@@ -18,11 +18,11 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
-from ronda.instances.recipes.made_power import ZEUS_CITATION
 from ronda.instances.traces import itp, philly
 from ronda.instances.traces.philly import DAY_S
 from ronda.instances.traces.table import Filters, clean_jobs, read_jobs, rows
+from tools.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
+from tools.recipes.made_power import ZEUS_CITATION
 
 # GPU-hours below which a job is of the class -> its models (Pollux: cifar10 and ncf, bert and
 # deepspeech2, yolov3, imagenet).
