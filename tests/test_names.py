@@ -14,9 +14,10 @@ KNOWN = {
     "Answer": 5,
     **dict.fromkeys(("Limits", "Measured"), 4),
     **dict.fromkeys(("Case", "Kind", "Line", "Outcome", "Told"), 3),
-    **dict.fromkeys(("Application", "Curve", "Curves", "Cut", "Group", "Ladder", "Live"), 2),
-    **dict.fromkeys(("Point", "Prices", "Question", "Saved", "Settings", "Status", "Supply"), 2),
-    **dict.fromkeys(("Verdict", "Ways", "World", "Worth"), 2),
+    **dict.fromkeys(
+        ("Application", "Curves", "Ladder", "Live", "Point", "Prices", "Question", "Saved"), 2
+    ),
+    **dict.fromkeys(("Settings", "Status", "Supply", "Verdict", "Ways", "World", "Worth"), 2),
 }
 """Classes of one name, and how many there are: take out what has got names of its own."""
 

@@ -4,7 +4,6 @@ b is what a process needs whatever it runs, p what each model adds (HFTA, MLSys 
 side by side need b each.
 """
 
-from ronda.instances.errors import InputError
 from ronda.instances.profile import Memory, Mode
 
 SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
@@ -47,21 +46,6 @@ def most_models(
             break
         best = models
     return best
-
-
-def two_point(one_gib: float, two_gib: float) -> Memory:
-    """Return b and p from what one and two fused models need: p = m(2) - m(1), b = m(1) - p.
-
-    Hydro's planner (OSDI 2023) profiles these two. It takes ``floor((M - m(1)) / p)`` models, one
-    fewer than fit.
-    """
-    if not 0.0 < two_gib - one_gib <= one_gib:
-        raise InputError(
-            "memory",
-            f"{one_gib:g} GiB of one model and {two_gib:g} of two",
-            "between 1 and 2 times",
-        )
-    return Memory(base_gib=2 * one_gib - two_gib, model_gib=two_gib - one_gib)
 
 
 def dry_runs(most: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ Models of an array progress in lock-step: a step of the array is one of every me
 from bisect import bisect_left
 
 from ronda.instances.errors import InputError
-from ronda.instances.profile import AffineTime, MeasuredTime, Sharing
+from ronda.instances.profile import AffineTime, MeasuredTime
 
 
 def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
@@ -24,11 +24,6 @@ def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
         return seconds[k]
     share = (models - known[k - 1]) / (known[k] - known[k - 1])
     return seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
-
-
-def turns(alone_s: float, overhead: float = 0.0) -> Sharing:
-    """Return time-sharing: ``T(k) = k T(1) (1 + overhead)``; nothing is gained, only response."""
-    return Sharing(mode="turns", time=AffineTime(alpha_s=0.0, beta_s=alone_s * (1.0 + overhead)))
 
 
 def speed_up(time: AffineTime | MeasuredTime, models: int, alone_s: float) -> float:

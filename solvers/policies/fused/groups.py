@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from ronda.formulations.fusion.sharing import member, pace, widths
+from ronda.formulations.fusion.sharing import fastest_mode, member, pace, widths
 from ronda.formulations.models.throughput import fastest_step
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.job import Allocation, Estimate, JobState, Option
@@ -43,14 +43,9 @@ class Home:
     def ways(self) -> tuple[tuple[Mode, float], ...]:
         """The fastest mode and the pace of 1, 2, … jobs on a GPU."""
         profile, gpu_type = self.of.profile, self.of.shape.pool.gpu_type
-        modes = {
-            sharing.mode: widths(profile, gpu_type, sharing.mode, self.local_batch)
-            for sharing in profile.sharing[gpu_type.name]
-        }
-        found: list[tuple[Mode, float]] = [("exclusive", 1.0)]
-        while able := [mode for mode, fits in modes.items() if len(found) + 1 in fits]:
-            paces = ((mode, self.pace(mode, len(found) + 1)) for mode in able)
-            found.append(max(paces, key=lambda way: way[1]))
+        found: list[tuple[Mode, float]] = []
+        while way := fastest_mode(profile, gpu_type, len(found) + 1, self.local_batch):
+            found.append(way)
         return tuple(found)
 
     @cached_property
@@ -97,7 +92,7 @@ def home(of: Application, batch: float, clock: float = 1.0) -> Home:
 
 
 @dataclass(frozen=True)
-class Group:
+class FusionClass:
     """Live jobs of a round that may share a GPU, in order of submission; by pool where."""
 
     key: str
@@ -122,7 +117,7 @@ class Group:
         return tuple(state for state in self.members if state.allocation is None)
 
     @property
-    def pliant(self) -> "Group":
+    def pliant(self) -> "FusionClass":
         """The members that wait, and those of the arrays that may be changed together.
 
         These are in the pool and at the clock of most of them; all jobs of each are members, and
@@ -143,7 +138,7 @@ class Group:
         return with_fields(self, members=tuple(own))
 
 
-def groups(round: Round) -> Iterator[Group]:
+def groups(round: Round) -> Iterator[FusionClass]:
     """Yield the classes of a round: jobs of one GPU, of equal class, profile, batch and pools."""
     found: dict[tuple[object, ...], list[JobState]] = {}
     for state in sorted(round.jobs, key=lambda state: state.job.submit_s):
@@ -159,7 +154,7 @@ def groups(round: Round) -> Iterator[Group]:
             if of.shape.pool.gpus  # or else all of it is out of service
         }
         if homes:
-            yield Group(" ".join(map(str, ("class", *same))), tuple(members), homes)
+            yield FusionClass(" ".join(map(str, ("class", *same))), tuple(members), homes)
 
 
 def named(ids: list[str], taken: set[str]) -> str:

@@ -18,7 +18,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room
-from ronda.solvers.policies.fused.groups import Group, Home, groups, longest, together
+from ronda.solvers.policies.fused.groups import FusionClass, Home, groups, longest, together
 
 FUSED: Mode = "fused"
 
@@ -74,5 +74,5 @@ def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
     return sorted(found, key=lambda pair: place[pair[0][0].job.id])
 
 
-def _home(group: Group) -> Home | None:
+def _home(group: FusionClass) -> Home | None:
     return next((home for home in group.homes.values() if home.most(FUSED) > 1), None)

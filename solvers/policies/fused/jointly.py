@@ -9,20 +9,20 @@ than most, at another clock, or may not be stopped, is no part of it, but a job 
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import sqrt
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import narrowed
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
-from ronda.instances.profile import Profile
+from ronda.instances.profile import Profile, Rated
 from ronda.instances.round import Round
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.policies.fused.application import ClassWay, Curve, application
-from ronda.solvers.policies.fused.groups import Group, Home, groups, named
-from ronda.solvers.policies.fused.regroup import Cut, regroup
+from ronda.solvers.policies.fused.groups import FusionClass, Home, groups, named
+from ronda.solvers.policies.fused.regroup import OnGpu, regroup
 
 Array = tuple[Allocation, tuple[JobState, ...]]
 
@@ -71,10 +71,53 @@ class Jointly:
         return replace(plan, allocations=allocations)
 
 
+class ClassWay(NamedTuple):
+    """A class on some GPUs at a clock: its work per second, and watts of all of them.
+
+    At another clock other passes may be the fastest, so no formula has what its members have.
+    """
+
+    gpus: int
+    clock: float
+    rate: float
+    power_w: float
+
+
+class ClassCurve(NamedTuple):
+    """A class in a pool: all its ways."""
+
+    gpu_type: str
+    node_gpus: int
+    nodes: int
+    ways: tuple[ClassWay, ...]
+
+
+@lru_cache(maxsize=512)
+def _application(name: str, curves: tuple[ClassCurve, ...]) -> Profile:
+    """Return an application with these curves, wherever its GPUs are."""
+    throughput: dict[str, Rated] = {}
+    for own in curves:
+        rows = [
+            (way, nodes)
+            for way in own.ways
+            for nodes in range(-(-way.gpus // own.node_gpus), min(way.gpus, own.nodes) + 1)
+        ]
+        if rows:
+            throughput[own.gpu_type] = Rated(
+                gpus=tuple(way.gpus for way, _ in rows),
+                nodes=tuple(nodes for _, nodes in rows),
+                batch=(1.0,) * len(rows),
+                clock=tuple(way.clock for way, _ in rows),
+                rate=tuple(way.rate for way, _ in rows),
+                power_w=tuple(way.power_w for way, _ in rows),
+            )
+    return Profile(name=name, throughput=dict(throughput))
+
+
 class _Class:
     """One class of a round."""
 
-    def __init__(self, round: Round, group: Group, gather: float) -> None:
+    def __init__(self, round: Round, group: FusionClass, gather: float) -> None:
         self.round, self.group, self.gather = round, group, gather
         pools = [held.option.pool for held, _ in group.arrays]
         self.home = group.homes[next(iter([*pools, *group.homes]))]
@@ -82,7 +125,7 @@ class _Class:
         self.members = group.members
         self.pause_s = (self.members[0].job.costs or round.costs).pause(1, running=True)
 
-    def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[Cut[JobState]]:
+    def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[OnGpu[JobState]]:
         """Return the members on each of some GPUs, on the first of which `kept` arrays are.
 
         Jobs that wait join an array only if they have waited long enough for its pause.
@@ -107,9 +150,9 @@ class _Class:
     def profile(self) -> Profile:
         """The class as an application: its speed and watts on n GPUs, in each of its pools."""
         curves = (self._curve(home) for home in self.group.homes.values())
-        return application(self.group.key, tuple(curves))
+        return _application(self.group.key, tuple(curves))
 
-    def _curve(self, home: Home) -> Curve:
+    def _curve(self, home: Home) -> ClassCurve:
         """Return how fast it is, and what it draws, at each clock of a pool."""
         pool, ways = home.of.shape.pool, list[ClassWay]()
         known = dict[Home, list[tuple[int, float]]]()
@@ -120,7 +163,7 @@ class _Class:
             if own not in known:
                 known[own] = self._speeds(own)
             ways += [ClassWay(n, clock, x * alone.rate, n * alone.power_w) for n, x in known[own]]
-        return Curve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
+        return ClassCurve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
 
     def _speeds(self, home: Home) -> list[tuple[int, float]]:
         """Return the numbers of GPUs that are offered in a pool, and the speed over one alone."""

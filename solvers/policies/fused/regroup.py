@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Cut(Generic[T]):
+class OnGpu(Generic[T]):
     """The jobs of one GPU: those that stay on it, and those that join them.
 
     An array that jobs only leave goes on as it is; one that somebody joins starts again.
@@ -28,7 +28,7 @@ class Cut(Generic[T]):
 
 def regroup(
     kept: Sequence[Sequence[T]], free: Sequence[T], sizes: Sequence[int], most: int
-) -> tuple[list[Cut[T]], list[T]]:
+) -> tuple[list[OnGpu[T]], list[T]]:
     """Return the jobs of each GPU, those `kept` first, and who is left.
 
     `sizes` are the widths that arrays should have, one for each GPU, the widest first. `free` jobs
@@ -36,7 +36,7 @@ def regroup(
     wider than they should be. Where there are more, they join the narrowest arrays, up to `most`
     on a GPU, as few arrays as can be.
     """
-    cuts, loose = [Cut(list(members)) for members in kept], list(free)
+    cuts, loose = [OnGpu(list(members)) for members in kept], list(free)
     empty = [size for size in sizes[len(cuts) :] if size]
     for _ in range(sum(empty) - len(loose)):
         spare = [cut.width - size for cut, size in zip(cuts, sizes, strict=False)]
@@ -45,7 +45,7 @@ def regroup(
         loose.append(cuts[spare.index(max(spare))].stay.pop())
     new = []
     for size in empty:
-        new.append(Cut([], loose[:size]))
+        new.append(OnGpu([], loose[:size]))
         del loose[:size]
     while loose:
         room = [cut for cut in cuts if cut.width < most]

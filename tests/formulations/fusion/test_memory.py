@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.fusion.memory import dry_runs, most_models, need_gib, two_point
-from ronda.instances.errors import InputError
+from ronda.formulations.fusion.memory import dry_runs, most_models, need_gib
 from ronda.instances.profile import Memory
 
 TEN = Memory(base_gib=1.5, model_gib=1.0)
@@ -44,15 +43,6 @@ def test_fusing_holds_more_than_packing_and_more_memory_never_less(base, own, ro
     assert most_models(memory, "fused", room + more) >= fused
     assert fused == 0 or need_gib(memory, "fused", fused) <= room * (1 + 1e-9)
     assert need_gib(memory, "fused", fused + 1) > room
-
-
-def test_two_point_rule():
-    """3 GiB and 4 GiB: b = 2, p = 1; 10 GiB hold 8, where Hydro takes floor((10 - 3) / 1) = 7."""
-    memory = two_point(3.0, 4.0)
-    assert (memory.base_gib, memory.model_gib) == (2.0, 1.0)
-    assert most_models(memory, "fused", 10.0) == 8
-    with pytest.raises(InputError, match="between 1 and 2 times"):
-        two_point(3.0, 7.0)
 
 
 def test_dry_runs_double_and_bisect():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.fusion.time import speed_up, step_s, turns
+from ronda.formulations.fusion.time import speed_up, step_s
 from ronda.instances.errors import InputError
 from ronda.instances.profile import AffineTime, MeasuredTime
 
@@ -22,13 +22,6 @@ def test_measured_times_are_interpolated_and_nothing_else():
     for outside in (0, 6):
         with pytest.raises(InputError, match="1 to 5"):
             step_s(time, outside)
-
-
-@given(alone=st.floats(0.1, 10), models=st.integers(1, 50), overhead=st.floats(0, 0.5))
-def test_turns_gain_nothing(alone, models, overhead):
-    """K models by turns are 1 / (1 + overhead) as fast as one after another."""
-    gain = speed_up(turns(alone, overhead).time, models, alone)
-    assert gain == pytest.approx(1 / (1 + overhead))
 
 
 @given(alpha=st.floats(0, 5), beta=st.floats(0.01, 5), models=st.integers(1, 100))
