@@ -178,7 +178,7 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
 def rivals(
     speed: Floats, batch: Rows, batches: int, level: Rows, below: Mask, power_w: Floats
 ) -> Floats:
-    """Return (2, X, B, R) how fast rows of each batch are that cost no more than each row.
+    """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
 
     An option is dominated if one of them is worth as much; they are known without the job, which
     only says what a sample of each batch is worth. Of options that are equal in all, the first is
@@ -187,42 +187,36 @@ def rivals(
     Parameters
     ----------
     speed, power_w
-        (X, R) samples per second of the rows of some applications, and watts: all 0 where they do
-        not matter.
+        (R,) samples per second of rows, and watts: all 0 where they do not matter.
     batch, batches
         (R,) which batch, of how many, each row has.
     level, below
         (R,) number of what each row takes but for watts, ascending, and (L, L) whether a level
         (second) takes no more of anything than another one.
     """
-    found = np.zeros((2, len(speed), batches, speed.shape[1]))
-    x, rows = np.arange(len(speed))[:, None], np.arange(speed.shape[1])
-    order = np.argsort(power_w, axis=1, kind="stable")
-    own = (batch == np.arange(batches)[:, None])[:, order]  # (B, X, R)
-    counts = below[:, level[order]][:, None] & own  # (L, B, X, R)
-    most = np.maximum.accumulate(np.where(counts, speed[x, order], 0.0), axis=3)
-    found[0][x, :, order[:, 1:]] = most[level[order[:, 1:]], :, x, rows[:-1]]
-    alike = np.lexsort(np.broadcast_arrays(-rows, power_w, level))  # later ones first
-    key = (np.diff(level[alike]) != 0) | (np.diff(power_w[x, alike]) != 0)
-    key, step = np.cumsum(np.insert(key, 0, True, axis=1), axis=1), 1
-    while (same := key[:, step:] == key[:, :-step]).any():
-        which, at = same.nonzero()
-        other, row = alike[which, at], alike[which, at + step]
-        place = 1, which, batch[other], row
-        found[place] = np.maximum(found[place], speed[which, other])
-        step += 1
+    dear = below[level[:, None], level] & (power_w <= power_w[:, None])  # [r, i] i costs no more
+    later = (
+        (level == level[:, None]) & (power_w == power_w[:, None]) & ~np.tri(len(speed), dtype=bool)
+    )
+    np.fill_diagonal(dear, False)
+    found = np.zeros((2, batches, len(speed)))
+    for b in range(batches):
+        own = np.flatnonzero(batch == b)
+        for kind, counts in zip(found, (dear & ~later, later), strict=True):
+            kind[b] = np.where(counts[:, own], speed[own], 0.0).max(axis=1, initial=0.0)
     return found
 
 
-TOGETHER = 32_768
-"""Options compared together, about: their arrays stay in the cache."""
+PAIRS, BLOCK = 2**18, 256
+"""Pairs of options compared at once, about, and rows of one group: arrays stay in the cache."""
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     """Tell (K,) which options no other option of the same group beats.
 
     An option is beaten by one of its group that is worth at least as much and costs no more of
-    anything; of equal ones the first is kept.
+    anything; of equal ones the first is kept. In the order of all these, what beats an option comes
+    before it.
 
     Parameters
     ----------
@@ -233,77 +227,20 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     costs
         (R, K) what each uses of every resource.
     """
-    order = np.argsort(group, kind="stable")
-    key = group[order]
-    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)) + 1 if len(key) else order
-    kept, begin = np.zeros(len(group), dtype=bool), 0
-    while begin < len(group):
-        checkpoint()
-        at = int(np.searchsorted(ends, begin + TOGETHER))
-        end = int(ends[min(at, len(ends) - 1)])
-        own = order[begin:end]
-        own = own[np.lexsort((costs[0, own], group[own]))]
-        goods = np.concatenate([costs[:, own], -value[None, own]])
-        kept[own] = (_unbeaten if len(costs) > 1 else _worth_more)(group[own], goods)
-        begin = end
-    return kept
-
-
-def _levels(key: Rows, cost: Floats) -> Rows:
-    """Return (K,) the number of the run of options of the same group and cost."""
-    return np.cumsum(np.append(True, (key[1:] != key[:-1]) | (np.diff(cost) != 0)))
-
-
-def _worth_more(key: Rows, goods: Floats) -> Mask:
-    """Tell (K,) which options are worth more than all that cost no more.
-
-    As `_unbeaten` of a cost and a value: of options before, and of later ones at the same cost.
-    """
-    cost, value = goods[0], -goods[1]
-    later = _most_before(_levels(key, cost)[::-1], value[::-1])[::-1]
-    return np.asarray((value > _most_before(key, value)) & (value >= later))
-
-
-def _most_before(key: Rows, value: Floats) -> Floats:
-    """Return (K,) the greatest value before each one of the same key, in doubling steps."""
-    most = np.full(len(value), -np.inf)
-    most[1:] = np.where(key[1:] == key[:-1], value[:-1], -np.inf)
-    step = 1
-    while step < len(key) and (alike := key[step:] == key[:-step]).any():
-        most[step:] = np.where(alike, np.maximum(most[step:], most[:-step]), most[step:])
-        step *= 2
-    return most
-
-
-def _unbeaten(key: Rows, goods: Floats) -> Mask:
-    """Tell (K,) which options are not beaten; `goods` (R, K) are better if less, groups adjacent.
-
-    In a group the first good ascends, so that later ones win only where it is the same. Each pass
-    compares all with those `before` places ahead of them, as far as groups reach, and first by what
-    most often tells them apart: the last good (the value), and among equals the second. Once half
-    of them are beaten, the others are compared again without these.
-    """
-    kept = np.zeros(len(key), dtype=bool)
-    left, beaten, before = np.arange(len(key)), kept.copy(), 1
-    level, ties = _levels(key, goods[0]), True
-    while before < len(left):
-        alike = key[before:] == key[:-before]
-        if not alike.any():
-            break
-        at = np.flatnonzero(alike & (goods[-1, :-before] <= goods[-1, before:]))
-        for each in goods[1:-1]:
-            at = at[each[at] <= each[at + before]]
-        beaten[at + before] = True
-        if ties:
-            alike = level[before:] == level[:-before]
-            ties = bool(alike.any())
-            at = np.flatnonzero(alike & (goods[1, before:] <= goods[1, :-before]))
-            for each in goods[2:]:
-                at = at[each[at + before] <= each[at]]
-            beaten[at] |= (goods[1:, at + before] < goods[1:, at]).any(axis=0)
-        before += 1
-        if 2 * np.count_nonzero(beaten) > len(left):
-            left, key, goods, before = left[~beaten], key[~beaten], goods[:, ~beaten], 1
-            level, beaten, ties = level[~beaten], np.zeros(len(left), dtype=bool), True
-    kept[left[~beaten]] = True
+    bad = np.concatenate([costs, -value[None]])
+    order = np.lexsort((*bad[::-1], group))
+    ends = np.flatnonzero(np.diff(group[order], append=-1) != 0) + 1
+    size, kept = np.diff(ends, prepend=0), np.ones(len(group), dtype=bool)
+    for n in np.unique(size[size > 1]).tolist():
+        start, step = (ends - size)[size == n], max(1, PAIRS // (n * min(n, BLOCK)))
+        for at in range(0, len(start), step):
+            own = order[start[at : at + step, None] + np.arange(n)]
+            for first in range(0, n, BLOCK):
+                checkpoint()
+                some = np.arange(first, min(first + BLOCK, n))
+                before = np.flatnonzero(kept[own[:, : some[-1] + 1]].any(axis=0))
+                no_worse = before < some[:, None]
+                for each in bad[1:, own]:  # of the first, what comes before costs no more
+                    no_worse = no_worse & (each[:, None, before] <= each[:, some, None])
+                kept[own[:, some]] = ~no_worse.any(axis=-1)
     return kept

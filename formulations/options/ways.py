@@ -191,10 +191,10 @@ def _grids(
         yield from (Grid(own.copy(), batch, None) for own in rows.transpose(1, 0, 2))
         return
     watts = rows[WATTS] if terms.mind_power else np.zeros_like(rows[WATTS])
-    others = rivals(rows[RATE], batch, batches, level, ways.below, watts)
-    for x, own in enumerate(rows.transpose(1, 0, 2)):
-        left = np.flatnonzero(own[RATE] > others[0, x, batch, np.arange(len(batch))])
-        yield Grid(own[:, left], batch[left], others[:, x, :, left].transpose(1, 2, 0))
+    for own, own_w in zip(rows.transpose(1, 0, 2), watts, strict=True):
+        others = rivals(own[RATE], batch, batches, level, ways.below, own_w)
+        left = np.flatnonzero(own[RATE] > others[0, batch, np.arange(len(batch))])
+        yield Grid(own[:, left], batch[left], others[:, :, left])
 
 
 class Told(NamedTuple):

@@ -530,12 +530,12 @@ def test_dominance_against_brute_force(data, jobs, clocks):
     batch, worth = np.arange(len(each)) % clocks, np.array([1.0, 2.0, 0.5])[:clocks]
     level = np.arange(len(each)) // clocks
     below = np.array([[m <= n and b in (a, NODE) for m, b in SIZES] for n, a in SIZES])
-    found = rivals(np.where(offered, rate, 0.0), batch, clocks, level, below, power)
-    for x, (mask, speed, p) in enumerate(zip(offered, rate, power, strict=True)):
+    for mask, speed, p in zip(offered, rate, power, strict=True):
+        found = rivals(np.where(mask, speed, 0.0), batch, clocks, level, below, p)
         r = worth[batch] * speed
         keys = list(zip(r, -gpus, -p, strict=True))
         expected = survivors((mask & (r > 0)).nonzero()[0].tolist(), keys, span)
-        first, later = worth[:, None] * found[:, x]
+        first, later = worth[:, None] * found
         kept = mask & (r > first.max(axis=0)) & (r >= later.max(axis=0))
         assert kept.nonzero()[0].tolist() == expected
 

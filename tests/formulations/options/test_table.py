@@ -66,6 +66,13 @@ def test_unbeaten_keeps_one_of_equal_options():
     assert unbeaten(group, value, costs[:1]).tolist() == [True, False, False, False, True]
 
 
+def test_unbeaten_in_one_large_group():
+    """600 options that cost what they are worth, and the same again: the copies go."""
+    value = np.tile(np.arange(600.0), 2)
+    kept = unbeaten(np.zeros(1200, dtype=int), value, np.stack([value, value]))
+    assert kept.tolist() == [True] * 600 + [False] * 600
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)),
