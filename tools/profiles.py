@@ -16,8 +16,8 @@ from msgspec import structs
 
 from ronda.instances.errors import RondaError
 from ronda.instances.files import fits as profiles
-from ronda.instances.learnt.fit import Fit, Fits, batch_suffix
-from ronda.instances.traces import pollux_tables
+from ronda.instances.learnt import Fit, Fits, batch_suffix
+from ronda.instances.traces.pollux import read_steps
 from ronda.solvers.fitting.data import Measured, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
 from ronda.solvers.fitting.maxima import fit_maxima
@@ -99,7 +99,7 @@ def pollux(source: Path) -> Iterator[Fit]:
     position in the averaged table.
     """
     names = {"local_bsz": "local_batch", "step_time": "step_s", "sync_time": "sync_s"}
-    steps = pollux_tables.read_steps(source / "pollux").rename(columns=names)
+    steps = read_steps(source / "pollux").rename(columns=names)
     for name, rows in steps.groupby("app"):
         own = rows.drop(columns="app").reset_index(drop=True)
         own = own.assign(row=own.index + 1, batch=0.0, passes=1.0, clock=1.0)

@@ -1,4 +1,4 @@
-"""The figure of beliefs: what was expected of sizes and speeds, and what came."""
+"""The figures of beliefs: what was expected of sizes and speeds, and what came."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +16,7 @@ from ronda.bench.figures.style import (
     time_axis,
 )
 from ronda.instances.instance import Instance
+from ronda.instances.learnt import Predictor
 from ronda.instances.schedule import Forecast, Schedule
 
 
@@ -58,3 +59,21 @@ def _ratios(axes: Axes, forecasts: list[Forecast], label: str, index: int) -> No
     ratio = [each.believed / each.real for each in forecasts]
     shape = marker(index)
     axes.scatter(time_s, ratio, s=9, alpha=0.6, color=colour(index), marker=shape, label=label)
+
+
+def draw_calibration(predictor: Predictor, path: Path) -> None:
+    """Draw the share of jobs that stayed below each believed probability; a diagonal is right."""
+    shares, of = np.array(predictor.calibration.shares), predictor.calibration
+    level = np.arange(1, len(shares) + 1) / max(len(shares), 1)
+    figure = new_figure(5, 4.4)
+    axes = figure.subplots()
+    axes.step(np.append(0.0, shares), np.append(0.0, level), color=colour(0))
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":")
+    axes.set_title(
+        f"{predictor.instance}: {of.jobs:,} jobs, rank correlation {of.correlation:.2f} "
+        f"(GPU time {of.service_correlation:.2f})",
+        fontsize=9,
+        loc="left",
+    )
+    tidy(axes, "believed probability", "share of jobs below")
+    save(figure, path, ("believed", "share"), zip(shares.tolist(), level.tolist(), strict=True))

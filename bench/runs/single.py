@@ -11,23 +11,22 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim, load_record, store_record
-from ronda.bench.runs.knowledge import knowledge
 from ronda.bench.runs.specs import Case
 from ronda.formulations.bounds.horizon import bounds
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
-from ronda.instances.instance import DECLARED, Instance, Knowledge
+from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.searched import searched
 from ronda.instances.schedule import Schedule
+from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.isolated import Isolated
-from ronda.solvers.registry import policy
+from ronda.solvers.registry import policy, policy_class
 
 Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
-
 
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 
@@ -181,3 +180,24 @@ def drive_in_folder(
         store_record(done, measured.metrics)
         journal.unlink()  # all of it is in the schedule now
     return measured
+
+
+def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> str:
+    """Return where a policy has the sizes from that it decides by, in a run at some level.
+
+    ``oracle``: estimates that are the truth; ``declared``: estimates that may be wrong;
+    ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes, or at
+    what live jobs have done. Where energy is limited, all policies ask the estimates how long a
+    job draws its power.
+    """
+    if level in LEARNT:
+        return level
+    able: Capability = policy_class(policy).capabilities  # type: ignore[attr-defined]
+    told = level == "oracle" or any(job.estimate is not None for job in instance.jobs)
+    if Capability.SIZES not in able or not told:
+        return "history" if Capability.HISTORY in able else "none"
+    exact = level == "oracle" or all(
+        job.truth is not None and job.estimate is not None and job.estimate.work == job.truth.work
+        for job in instance.jobs
+    )
+    return "oracle" if exact else "declared"

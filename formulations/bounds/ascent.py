@@ -10,8 +10,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.bounds.single_machine import Supply
 from ronda.instances.arrays import Floats
+
+
+class Supply:
+    """How much of a resource there is until each time: continuous, piecewise linear, increasing.
+
+    It is `initial` at time 0 and grows by `rates` (K,) per second from breakpoints `times_s` (K,)
+    on, ascending from 0; the last rate holds indefinitely. Rates are not negative.
+    """
+
+    def __init__(self, times_s: Floats, rates: Floats, initial: float = 0.0) -> None:
+        self.times_s, self.rates = times_s, rates
+        steps = np.diff(times_s) * rates[:-1]
+        self._total = initial + np.concatenate([[0.0], np.cumsum(steps)])
+
+    def until(self, time_s: Floats) -> Floats:
+        """Return what has been supplied until `time_s`."""
+        k = np.searchsorted(self.times_s, time_s, side="right") - 1
+        return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
+
+    def when(self, amount: Floats) -> Floats:
+        """Return the first time by which there is `amount`; infinite if there never is."""
+        k = np.maximum(np.searchsorted(self._total, amount, side="left") - 1, 0)
+        short = np.maximum(amount - self._total[k], 0.0)
+        rate = self.rates[k]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wait = np.where(short > 0, short / np.where(rate > 0, rate, np.nan), 0.0)
+        return np.asarray(self.times_s[k] + np.nan_to_num(wait, nan=np.inf))
 
 
 @dataclass(frozen=True, slots=True)

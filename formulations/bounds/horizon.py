@@ -19,14 +19,14 @@ Power and energy are used only if no way to run a job draws less than idling, an
 cheapest way of idling (all nodes that would save by it asleep) unless told that nodes cannot sleep.
 """
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.bounds.ascent import Resource
+from ronda.formulations.bounds.ascent import Resource, Supply
 from ronda.formulations.bounds.needs import Needs, needs
 from ronda.formulations.bounds.priced import priced_total
-from ronda.formulations.bounds.single_machine import Supply, srpt
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
@@ -157,3 +157,33 @@ def _crowd(submit_s: Floats, counted: Floats) -> Floats:
     weight = np.sqrt(np.maximum(np.cumsum(change)[:-1], 0.0))
     mass = np.concatenate([[0.0], np.cumsum(np.diff(times[order]) * weight)])
     return np.asarray(np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order]))
+
+
+def srpt(release: Floats, size: Floats) -> Floats:
+    """Return the completion times (J,) under shortest remaining processing time.
+
+    The machine works at speed 1 and may be interrupted at no cost. At every moment SRPT has
+    completed at least as many jobs as any other rule could have (Schrage 1968), so no schedule's
+    k-th completion is earlier than SRPT's, for any k.
+    """
+    order = np.argsort(release, kind="stable")
+    arrivals: list[tuple[float, float, int]] = list(
+        zip(release[order].tolist(), size[order].tolist(), order.tolist(), strict=True)
+    )
+    done = np.empty(len(release))
+    waiting: list[tuple[float, int]] = []  # remaining size, job
+    now = 0.0
+    for k, (arrival, work, job) in enumerate(arrivals):
+        now = max(now, arrival)
+        heapq.heappush(waiting, (work, job))
+        until = arrivals[k + 1][0] if k + 1 < len(arrivals) else float("inf")
+        while waiting and now < until:
+            left, first = waiting[0]
+            if now + left <= until:
+                heapq.heappop(waiting)
+                now += left
+                done[first] = now
+            else:
+                heapq.heapreplace(waiting, (left - (until - now), first))
+                now = until
+    return done

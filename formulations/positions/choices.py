@@ -5,8 +5,11 @@ What a job runs on now comes twice: it *stays* on its very nodes, for what the o
 like a job that starts: q = gpus div M whole nodes, each the pool's largest (M GPUs) and empty, and
 a block of gpus mod M GPUs on one more node. A job that the pool's largest nodes cannot hold so is
 *mixed*: it takes the fewest nodes that hold it, whatever their sizes, each empty.
+
+Nodes are groups of equal ones, and what jobs hold on them (`nodes_of`).
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +18,7 @@ from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.case import restrict as restrict_case
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK
+from ronda.formulations.watts import classes_of_nodes
 from ronda.instances.arrays import Mask, Rows
 
 NODE_SHARE = 1e-5
@@ -93,3 +97,54 @@ def _pieces(case: Case, stay: Mask) -> Ways:
     several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
     tied = ~stay & several & (case.table.span[case.rows] == RACK)
     return Ways(case, stay, whole, rest, mixed, tied, NODE_SHARE * case.scale)
+
+
+Held = tuple[tuple[int, int], ...]
+"""Pairs (variable of a job that may stay on a node, its GPUs there), the most GPUs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes of one pool, rack and size, of one node class of the case (index ``kind``)."""
+
+    pool: int
+    rack: int
+    size: int
+    kind: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The groups, and by node what is held there by jobs that may stay."""
+
+    groups: tuple[Group, ...]
+    held: dict[int, Held]
+
+
+def nodes_of(found: Ways) -> Nodes:
+    """Return the nodes of a round and what jobs hold that may stay."""
+    case = found.case
+    topology = case.round.cluster.topology
+    alike: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+    for n, (pool, rack, size, kind) in enumerate(
+        zip(
+            topology.node_pool.tolist(),
+            topology.node_rack.tolist(),
+            topology.node_gpus.tolist(),
+            classes_of_nodes(case.round),
+            strict=True,
+        )
+    ):
+        if size:  # in service
+            alike[pool, rack, size, kind].append(n)
+    held: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i in np.flatnonzero(found.stay).tolist():
+        allocation = case.table.jobs[int(case.job[i])].allocation
+        assert allocation is not None
+        for node, gpus in allocation.placement:
+            held[node].append((i, gpus))
+    return Nodes(
+        tuple(Group(*key, tuple(nodes)) for key, nodes in alike.items()),
+        {n: tuple(sorted(jobs, key=lambda job: -job[1])) for n, jobs in held.items()},
+    )

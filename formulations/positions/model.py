@@ -35,8 +35,7 @@ from pyomo.common.gc_manager import PauseGC
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.positions.choices import Ways
-from ronda.formulations.positions.held import Group, Nodes, nodes_of
+from ronda.formulations.positions.choices import Group, Nodes, Ways, nodes_of
 from ronda.instances.arrays import Rows
 
 

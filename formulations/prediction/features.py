@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from math import log, nan, sqrt
 from statistics import fmean
 
-from ronda.formulations.prediction.rolling import NEAR
 from ronda.instances.job import Job
 
 COLUMNS = (
@@ -37,7 +36,11 @@ CATEGORIES = (0, 1, 2)
 """Columns of numbers that stand for words."""
 
 LAST, FEW = 20, 5
+
 HOUR_S, DAY_S = 3600.0, 86_400.0
+
+NEAR = 0.6
+"""Least likeness of names (difflib's ratio): the artifact's."""
 
 
 class Kind:

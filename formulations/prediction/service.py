@@ -9,24 +9,38 @@ Shafer 2005). The rolling estimate has the weight `alpha` in the mixture of both
 
 as in Helios (Hu et al., SC'21; alpha = 0.1). Every completion is learnt from: it changes the
 errors, the rolling estimate and the features of later jobs. The trees stay as they were trained.
+
+**The rolling estimate**, as in the authors' artifact, is that of the last jobs like a job: of the
+same name, or else of the names nearest to it, of the same user, or else of all; of these the ones
+on as many GPUs, if there are any. A job of a new name is like all of its user, one of a new user
+like all jobs. Where traces have no users, jobs on as many GPUs stand for the user's (ours).
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
+from difflib import get_close_matches
 from math import floor, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ronda.formulations.prediction.features import Features
-from ronda.formulations.prediction.rolling import Rolling
+from ronda.formulations.prediction.features import NEAR, Features
 from ronda.formulations.prediction.sizes import Sizes
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Job
-from ronda.instances.learnt.predictor import Past, Predictor
+from ronda.instances.learnt import Past, Predictor
 
 if TYPE_CHECKING:
     import lightgbm
+
+REMEMBERED = 200
+"""Complete jobs that are remembered of a user, of a name, and of all: the last ones."""
+
+NAMES = 300
+"""Names that are remembered: those that were seen last."""
+
+NEAREST = 2
+"""How many of the nearest names count, as in the artifact."""
 
 POINTS = 20
 """Sizes that a distribution is told by."""
@@ -152,3 +166,50 @@ def booster(model: str) -> "lightgbm.Booster":
 def predicted(trees: "lightgbm.Booster", rows: Floats) -> Floats:
     """Return (J,) predicted log sizes of rows (J, F)."""
     return np.asarray(trees.predict(rows, num_threads=1), dtype=float)
+
+
+Ended = tuple[str | None, int, float]
+"""User, GPUs and work of a complete job."""
+
+
+class Rolling:
+    """Complete jobs, remembered by name and user."""
+
+    def __init__(self) -> None:
+        self._all: deque[float] = deque(maxlen=REMEMBERED)
+        self._of: dict[object, deque[float]] = {}
+        self._named: OrderedDict[str, deque[Ended]] = OrderedDict()
+
+    def end(self, job: Job, work: float) -> None:
+        """Remember a job that is complete."""
+        self._all.append(work)
+        self._of.setdefault(_whose(job), deque(maxlen=REMEMBERED)).append(work)
+        if job.name is not None:
+            past = job.user, job.gpus, work
+            self._named.setdefault(job.name, deque(maxlen=REMEMBERED)).append(past)
+            self._named.move_to_end(job.name)
+            if len(self._named) > NAMES:
+                self._named.popitem(last=False)
+
+    def like(self, job: Job) -> list[float]:
+        """Return the sizes of complete jobs like a job; none before the first is complete."""
+        named = self._alike(job.name)
+        if not named:
+            return list(self._of.get(_whose(job), self._all))
+        same = [past for past in named if past[0] == job.user] or named
+        found = [past for past in same if past[1] == job.gpus] or same
+        return [work for _, _, work in found]
+
+    def _alike(self, name: str | None) -> Sequence[Ended]:
+        """Return the jobs of a name, or of those nearest to it."""
+        if name is None:
+            return ()
+        if name in self._named:
+            return self._named[name]
+        near = get_close_matches(name, self._named, n=NEAREST, cutoff=NEAR)
+        return [past for each in near for past in self._named[each]]
+
+
+def _whose(job: Job) -> object:
+    """Return what a job shares with others of its user, or of its size where users are unknown."""
+    return job.user if job.user is not None else job.gpus

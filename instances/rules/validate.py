@@ -5,6 +5,7 @@ program builds are checked by `validate`, their types and numbers too.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TypeVar, cast
 
 import msgspec
@@ -15,10 +16,8 @@ from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.budget import budget_problems, limit_problems
-from ronda.instances.rules.cluster import cluster_problems
-from ronda.instances.rules.demand import demand_problems
+from ronda.instances.rules.cluster import cluster_problems, fault_problems, out_problems
 from ronda.instances.rules.diagnose import foreign, mismatch, non_finite
-from ronda.instances.rules.faults import fault_problems, out_problems
 from ronda.instances.rules.jobs import (
     cost_problems,
     job_problems,
@@ -30,10 +29,11 @@ from ronda.instances.rules.power import job_power_problems
 from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
-from ronda.instances.rules.sizes import DEPTH, depth
+from ronda.instances.rules.sizes import DEPTH, depth, too_many
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
+
 Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 
 
@@ -193,3 +193,24 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     if cluster:
         yield from running_problems(round, physics=physics)
         yield from limit_problems(round)
+
+
+def demand_problems(series: Demand) -> Iterator[Problem]:
+    """Yield what is inconsistent in a demand series."""
+    try:
+        datetime.fromisoformat(series.start)
+    except ValueError:
+        yield Problem("start", show(series.start), "a date and time such as 2020-09-01T00:00:00")
+    steps = len(series.needed)
+    if not steps:
+        yield Problem("needed", "no step", "at least one")
+    for name in ("total", "forecast", "active"):
+        column = getattr(series, name)
+        if len(column) != steps and (column or name == "total"):
+            yield Problem(name, f"{len(column)} values for {steps} steps", "one for each step")
+    for name in ("needed", "active"):
+        pairs = zip(getattr(series, name), series.total, strict=False)
+        for step, (nodes, total) in enumerate(pairs):
+            if nodes > total:
+                yield Problem(f"{name}[{step}]", f"{nodes} nodes", f"at most the {total} there are")
+    yield from too_many("total", "nodes", max(series.total, default=0))

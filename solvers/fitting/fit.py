@@ -16,7 +16,7 @@ import pandas as pd
 from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.learnt.fit import (
+from ronda.instances.learnt import (
     Fit,
     FitErrors,
     FitParameter,

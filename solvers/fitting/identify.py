@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ronda.instances.errors import InputError
-from ronda.instances.learnt.fit import FitRemark
+from ronda.instances.learnt import FitRemark
 from ronda.solvers.fitting.data import Measured
 
 BOUNDS = {

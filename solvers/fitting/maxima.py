@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from ronda.formulations.fusion.memory import SLICES, most_models
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.learnt.fit import Fit, FitParameter, Residual
+from ronda.instances.learnt import Fit, FitParameter, Residual
 from ronda.instances.profile import Memory, Mode
 from ronda.instances.traces.table import positive, read_columns, refuse, rows
 from ronda.solvers.fitting.fit import errors_of

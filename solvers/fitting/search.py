@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from ronda.instances.arrays import Floats, Mask
-from ronda.instances.learnt.fit import FitParameter, FitRemark
+from ronda.instances.learnt import FitParameter, FitRemark
 from ronda.instances.profile import Parametric, PowerCurve
 
 M = TypeVar("M", Parametric, PowerCurve)

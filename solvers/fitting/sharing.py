@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from ronda.formulations.fusion.memory import need_gib
 from ronda.formulations.fusion.time import speed_up, step_s
 from ronda.instances.arrays import Floats
-from ronda.instances.learnt.fit import Fit, FitParameter, FitRemark, Fits, Residual
+from ronda.instances.learnt import Fit, FitParameter, FitRemark, Fits, Residual
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Mode, Sharing
 from ronda.solvers.fitting.fit import errors_of, outliers
 from ronda.solvers.fitting.sharing_data import MODES, SharedGpu, read_sharing

@@ -33,7 +33,7 @@ from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, 
 from ronda.formulations.prediction.speeds import believed, carried
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.learnt.predictor import Predictor
+from ronda.instances.learnt import Predictor
 from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast

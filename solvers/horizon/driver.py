@@ -17,7 +17,7 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
-from ronda.instances.learnt.predictor import Predictor
+from ronda.instances.learnt import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import one_of, show

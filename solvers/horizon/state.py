@@ -17,7 +17,7 @@ from ronda.instances.faults import Straggler
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Job, JobState, used_nodes
 from ronda.instances.learning import SweepState
-from ronda.instances.learnt.predictor import Predictor
+from ronda.instances.learnt import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ronda.instances.generate.applications import MODELS
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Tabular
-from ronda.instances.traces.pollux_tables import read_numbers, shorten
+from ronda.instances.traces.pollux import read_numbers, shorten
 from tools.recipes.made_power import stretch
 
 GPUS_PER_NODE = 8

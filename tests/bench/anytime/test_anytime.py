@@ -7,8 +7,7 @@ import pytest
 from ronda.bench.anytime import traces as anytime
 from ronda.bench.anytime.figure import draw
 from ronda.bench.anytime.table import as_table, lines
-from ronda.bench.anytime.traces import Point, Trace, primal_gap, references, trace_of
-from ronda.bench.anytime.value import plan_value
+from ronda.bench.anytime.traces import Point, Trace, plan_value, primal_gap, references, trace_of
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.worker import Limits

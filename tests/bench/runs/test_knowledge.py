@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.knowledge import knowledge
+from ronda.bench.runs.single import knowledge
 from ronda.instances.files.catalogue import load
 from ronda.instances.job import Estimate
 

@@ -9,7 +9,7 @@ from ronda.bench.runs.specs import Case, Told, cases, parse_seeds, split_policie
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.json import fingerprint
-from ronda.instances.learnt.predictor import Calibration, Predictor
+from ronda.instances.learnt import Calibration, Predictor
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.bounds.single_machine import Supply, srpt
+from ronda.formulations.bounds.ascent import Supply
+from ronda.formulations.bounds.horizon import srpt
 
 
 @given(

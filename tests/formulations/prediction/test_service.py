@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.prediction.errors import LEAST_S, errors, with_errors
 from ronda.formulations.prediction.features import COLUMNS, Features
-from ronda.formulations.prediction.rolling import Rolling
-from ronda.formulations.prediction.service import Errors, thinned
+from ronda.formulations.prediction.service import Errors, Rolling, thinned
 from ronda.instances.files.catalogue import load
 from ronda.instances.job import Job
 

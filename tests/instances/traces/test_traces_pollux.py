@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
-from ronda.instances.traces.pollux import read_pollux
-from ronda.instances.traces.pollux_tables import batch_grid, noise_curve, tabular
+from ronda.instances.traces.pollux import batch_grid, noise_curve, read_pollux, tabular
 
 
 def steps(*rows):

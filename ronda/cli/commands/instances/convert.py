@@ -284,7 +284,7 @@ def table(
     if keep_map is not None:
         store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
-        from ronda.bench.figures.wanted import draw_wanted
+        from ronda.bench.figures.usage import draw_wanted
 
         draw_wanted(done.instance, picture)
     counts = {"rows": done.rows, "runs": done.runs, "load": round(done.load, 4)}

@@ -15,7 +15,7 @@ from ronda.cli.options import (
     json_option,
 )
 from ronda.cli.output import display, emit, facts, figure_files, refuse_existing, tell
-from ronda.instances.learnt.predictor import Calibration
+from ronda.instances.learnt import Calibration
 
 MEANINGS = {
     "jobs": "jobs that judge",
@@ -70,7 +70,7 @@ def command(
     predictor = train(load_instance(source), alpha=alpha, seed=seed)
     predictors.write(predictor, out)
     if figure is not None:
-        from ronda.bench.figures.prediction import draw_calibration
+        from ronda.bench.figures.beliefs import draw_calibration
 
         draw_calibration(predictor, figure.with_suffix(""))
     calibration = predictor.calibration

@@ -11,7 +11,7 @@ from ronda.cli.options import SEED, TARGET, force_option, json_option
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
-    from ronda.instances.learnt.fit import Fit, Fits
+    from ronda.instances.learnt import Fit, Fits
 
 
 def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:

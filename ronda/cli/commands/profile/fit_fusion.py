@@ -9,7 +9,7 @@ from ronda.cli.command import taught
 from ronda.cli.options import TARGET, force_option, json_option
 
 if TYPE_CHECKING:
-    from ronda.instances.learnt.fit import Fits
+    from ronda.instances.learnt import Fits
 
 
 @taught(

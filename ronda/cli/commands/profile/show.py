@@ -9,7 +9,7 @@ from ronda.cli.command import taught
 from ronda.cli.options import json_option
 
 if TYPE_CHECKING:
-    from ronda.instances.learnt.fit import Fit
+    from ronda.instances.learnt import Fit
 
 
 class ProfileName(click.ParamType[str]):
