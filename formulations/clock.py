@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
-
-from ronda.instances.errors import InputError
+from ronda.instances.arguments import checked
+from ronda.instances.base import Positive
 
 
 class Deadline:
@@ -24,21 +23,22 @@ class Deadline:
     Nothing is left once `cancelled` is set, whatever the limit.
     """
 
+    @checked
     def __init__(
         self,
-        limit_s: float | None = None,
+        limit_s: Positive | None = None,
         *,
         started: float | None = None,
         cancelled: Event | None = None,
     ) -> None:
-        self.limit_s = None if limit_s is None else _seconds(limit_s)
+        self.limit_s = limit_s
         self.cancelled = cancelled
         self.started = time.perf_counter() if started is None else started
 
     @classmethod
-    def of(cls, given: "Deadline | float | None") -> "Deadline":
+    def of(cls, limit_s: "Deadline | float | None") -> "Deadline":
         """Return a deadline as it is given, one of so many seconds from now, or none at all."""
-        return given if isinstance(given, Deadline) else cls(given)
+        return limit_s if isinstance(limit_s, Deadline) else cls(limit_s)
 
     @property
     def end(self) -> float:
@@ -69,15 +69,6 @@ class Deadline:
     def over(self) -> bool:
         """Tell whether the time is used up."""
         return self.left() <= 0
-
-
-def _seconds(given: Any) -> float:
-    """Return a limit as a number of seconds above 0; any other thing is refused."""
-    if isinstance(given, bool) or not isinstance(given, int | float | np.number):
-        raise InputError("time limit", f"a {type(given).__name__}", "seconds")
-    if not given > 0:
-        raise InputError("time limit", f"{given:g} s", "more than 0 s")
-    return float(given)
 
 
 BETWEEN = 128

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 
 
@@ -273,9 +274,10 @@ def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
     )
 
 
-def uniform_cluster(gpu: GpuType, nodes: int, gpus_per_node: int, **rest: Any) -> Cluster:
+@checked
+def uniform_cluster(gpu: GpuType, nodes: Count, gpus_per_node: Count, **rest: Any) -> Cluster:
     """Return a cluster of equal nodes; `rest` are further fields of their `NodeGroup`."""
-    group = NodeGroup(
+    group = checked(NodeGroup)(
         name="nodes", count=nodes, gpus_per_node=gpus_per_node, gpu_type=gpu.name, **rest
     )
     return Cluster(gpu_types=(gpu,), node_groups=(group,))

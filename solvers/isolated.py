@@ -7,11 +7,12 @@ replaced. Rounds and plans travel as bytes, so that plans are those of the polic
 import pickle
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.instances.arguments import checked
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -20,6 +21,8 @@ from ronda.solvers.horizon.guard import ask, malformed
 from ronda.solvers.process.host import Process, StartingError
 from ronda.solvers.registry import policy
 from ronda.solvers.warm_up import warm_up
+
+WORD = "the name of one, which another process can make"
 
 STARTS_S = 60.0
 """Seconds that a process may take to start."""
@@ -61,8 +64,9 @@ class Isolated:
         If there is no such policy, or it is an object, which cannot be made again elsewhere.
     """
 
-    def __init__(self, spec: str, **parameters: Any) -> None:
-        self.__wrapped__ = made = policy(_word(spec), **parameters)  # whose config is recorded
+    @checked
+    def __init__(self, spec: Annotated[str, WORD], **parameters: Any) -> None:
+        self.__wrapped__ = made = policy(spec, **parameters)  # whose config is recorded
         self.name, self.capabilities = made.name, made.capabilities
         self._asked = _pickled(spec, parameters)
         self._process: Process | None = None
@@ -112,14 +116,6 @@ class Isolated:
         if self._process is None:
             self._process = Process("ronda.solvers.isolated:answering", self._asked)
         return self._process
-
-
-def _word(spec: object) -> str:
-    """Return the word for a policy; another process cannot make an object again."""
-    if not isinstance(spec, str):
-        expected = "the name of one, which another process can make"
-        raise InputError("policy", f"a {type(spec).__name__} object", expected)
-    return spec
 
 
 def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ronda.instances.arguments import checked
 from ronda.instances.errors import InputError
 from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.problem import one_of
@@ -76,6 +77,7 @@ OF_OBJECTIVE = "parameters"
 _SPEC = re.compile(rf"\s*({own.IN_FILE}|[A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
+@checked
 def policy(spec: str, **parameters: Any) -> Policy:
     """Make a policy from its name and parameters, ``"milp(objective=rank, gap=1e-4)"`` or keywords.
 

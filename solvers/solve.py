@@ -1,24 +1,28 @@
 """Decide one round."""
 
+from typing import Annotated
+
 from ronda.formulations.clock import Deadline
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, Positive
 from ronda.instances.check.answer import Ledger
-from ronda.instances.errors import InputError
-from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.rules.problem import show
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
 
+ROUND = "a round (ronda.read reads one; ronda.run drives an instance)"
 
+
+@checked
 def solve(
-    round: Round,
+    round: Annotated[Round, ROUND],
     policy: Policy | str = "milp",
     *,
-    seed: int = 0,
-    deadline: Deadline | float | None = None,
+    seed: Index = 0,
+    deadline: Deadline | Positive | None = None,
     initial: Plan | None = None,
 ) -> Plan:
     """Decide one round, which is validated first, with one policy.
@@ -37,15 +41,7 @@ def solve(
     initial
         A plan to start the search from.
     """
-    deadline = Deadline.of(deadline)
-    round = validate(_round(round))
-    made, ledger = as_policy(policy), Ledger(round.cluster)
+    deadline, made = Deadline.of(deadline), as_policy(policy)
+    round = validate(round)
+    ledger = Ledger(round.cluster)
     return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
-
-
-def _round(given: object) -> Round:
-    """Return what is a round; refuse anything else."""
-    if isinstance(given, Round):
-        return given
-    found = "an instance" if isinstance(given, Instance) else show(given)
-    raise InputError("round", found, "a round (ronda.read reads one; ronda.run drives an instance)")

@@ -62,12 +62,14 @@ from collections import Counter
 from itertools import pairwise
 from typing import overload
 
+from ronda.instances.arguments import checked
 from ronda.instances.check.arrays import schedule_violations
 from ronda.instances.check.claims import completed
 from ronda.instances.check.history import Histories
 from ronda.instances.check.ledger import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.check.timeline import timeline_violations
+from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -85,6 +87,7 @@ def check(subject: Round, answer: Plan) -> list[Violation]: ...
 def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
 
 
+@checked
 def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
     """Return every rule that an answer breaks; none if it is in order.
 
@@ -98,14 +101,16 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
 
     Raises
     ------
-    TypeError
+    InputError
         If a plan is held against an instance, or a schedule against a round.
     """
     if isinstance(subject, Round) and isinstance(answer, Plan):
         return check_plan(completed(subject), answer)
     if isinstance(subject, Instance) and isinstance(answer, Schedule):
         return check_schedule(subject, answer)
-    raise TypeError(f"cannot check a {type(answer).__name__} against a {type(subject).__name__}")
+    if isinstance(answer, Plan):
+        raise InputError("answer", "a plan", "a schedule, which answers an instance")
+    raise InputError("answer", "a schedule", "a plan, which answers a round")
 
 
 def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:

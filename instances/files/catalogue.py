@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Name, Record
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
@@ -71,6 +72,7 @@ def document(name_or_path: str | Path) -> Document:
     return files.read(name_or_path)
 
 
+@checked
 def load(name_or_path: str | Path) -> Instance | Round:
     """Return a packaged instance or round by its name, or that of a file, as `document` does.
 

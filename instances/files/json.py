@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ronda.instances.arguments import checked
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
@@ -50,6 +51,7 @@ class _Head(msgspec.Struct):
     format: Any = msgspec.UNSET
 
 
+@checked
 def read(path: str | Path) -> Document:
     """Read a file of any kind.
 
@@ -102,6 +104,7 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
     return obj
 
 
+@checked
 def write(obj: Document, path: str | Path) -> None:
     """Write an object, whole or not at all; equal objects give equal bytes.
 

@@ -7,6 +7,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
 from ronda.instances.demand import DAY_S
 from ronda.instances.faults import Faults
@@ -54,6 +55,7 @@ def job_figures(schedule: Schedule) -> JobFigures:
     )
 
 
+@checked
 def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
     """Return the figures of a run by name.
 

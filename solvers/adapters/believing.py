@@ -19,6 +19,7 @@ from ronda.solvers.adapters.goodput import Goodput, first_batch, goodput_of
 from ronda.solvers.adapters.telling import placement_of
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Changes, Embedded, StepTime, unmeasured_profile
+from ronda.solvers.registry import as_policy
 
 Key = Any
 ApplicationOf = Callable[[Key], str]
@@ -91,7 +92,12 @@ class Believing:
         costs: Costs,
         beliefs: bool = True,
     ) -> None:
-        self.policy, self.length_s, self.costs, self.beliefs = policy, length_s, costs, beliefs
+        self.policy, self.length_s, self.costs, self.beliefs = (
+            as_policy(policy),
+            length_s,
+            costs,
+            beliefs,
+        )
         self._embedded: Embedded | None = None
         self.cluster: Cluster  # of the last decision
         self._most: dict[str, int] = {}  # GPUs that jobs of an application may have

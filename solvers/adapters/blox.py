@@ -20,11 +20,14 @@ done: ``job_executed_iteration``, or else ``tracked_metrics["iter_num"]``, or th
 from collections.abc import Mapping
 from typing import Any
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.job import Costs
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.adapters.telling import tell
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Embedded
+from ronda.solvers.registry import as_policy
 
 Key = Any
 
@@ -47,15 +50,16 @@ class Blox:
     metric_to_track = ("per_iter_time", "attained_service")
     default_metric_value = (0, 0)
 
+    @checked
     def __init__(
         self,
         policy: Policy | str = "prices",
         *,
-        restart_s: float = 0.0,
-        round_s: float = 300.0,
-        deadline_s: float | None = None,
+        restart_s: NonNegative = 0.0,
+        round_s: Positive = 300.0,
+        deadline_s: Positive | None = None,
     ) -> None:
-        self.policy, self.round_s, self.deadline_s = policy, round_s, deadline_s
+        self.policy, self.round_s, self.deadline_s = as_policy(policy), round_s, deadline_s
         self._costs = Costs(restart_s=restart_s)
         self._host: Embedded | None = None
         self._nodes: dict[Key, tuple[str, int]] = {}

@@ -18,10 +18,13 @@ fast worker types are (``Perf``), for else Gavel shuffles these.
 from collections.abc import Mapping
 from typing import Any
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import Count, Positive
 from ronda.instances.errors import InputError
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Embedded
+from ronda.solvers.registry import as_policy
 
 Key = Any
 
@@ -41,10 +44,11 @@ class Gavel:
 
     name = "FinishTimeFairness_Perf, in its place ronda"
 
+    @checked
     def __init__(
-        self, policy: Policy | str = "prices", *, leases: int = 1, lease_s: float = 360.0
+        self, policy: Policy | str = "prices", *, leases: Count = 1, lease_s: Positive = 360.0
     ) -> None:
-        self.policy, self.leases, self.lease_s = policy, leases, lease_s
+        self.policy, self.leases, self.lease_s = as_policy(policy), leases, lease_s
 
     def get_allocation(
         self,

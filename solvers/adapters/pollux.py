@@ -27,6 +27,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.job import Costs
 from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name, now_of
 from ronda.solvers.adapters.machines import (
@@ -64,14 +66,15 @@ class Pollux:
         False: jobs are known by their own speed-ups alone; None: unless the policy is Pollux's.
     """
 
+    @checked
     def __init__(
         self,
         policy: Policy | str = "prices",
         *,
         application: ApplicationOf = by_name,
-        interval_s: float = 60.0,
-        restart_s: float = 30.0,
-        deadline_s: float | None = None,
+        interval_s: Positive = 60.0,
+        restart_s: NonNegative = 30.0,
+        deadline_s: Positive | None = None,
         beliefs: bool | None = None,
     ) -> None:
         self.application, self.deadline_s = application, deadline_s

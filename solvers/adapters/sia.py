@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.job import Costs
 from ronda.solvers.adapters.believing import ApplicationOf, Believing, HostJob, by_name, now_of
 from ronda.solvers.adapters.goodput import goodput_of
@@ -57,14 +59,15 @@ class Sia:
         False: jobs are known by their own goodputs alone.
     """
 
+    @checked
     def __init__(
         self,
         policy: Policy | str = "prices",
         *,
         application: ApplicationOf = by_name,
-        interval_s: float = 60.0,
-        restart_s: float | Mapping[str, float] | None = None,
-        deadline_s: float | None = None,
+        interval_s: Positive = 60.0,
+        restart_s: NonNegative | Mapping[str, NonNegative] | None = None,
+        deadline_s: Positive | None = None,
         beliefs: bool = True,
     ) -> None:
         self.application, self.deadline_s = application, deadline_s

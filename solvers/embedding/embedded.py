@@ -10,10 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, cancellable
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, Positive
 from ronda.instances.check.ledger import Ledger
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import load, store
 from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
@@ -79,6 +81,7 @@ class Embedded:
     {'nodes-0': 8, 'nodes-1': 8, 'nodes-2': 8}
     """
 
+    @checked
     def __init__(
         self,
         policy: Policy | str,
@@ -86,12 +89,12 @@ class Embedded:
         *,
         profiles: Mapping[str, Profile] | None = None,
         costs: Costs | None = None,
-        length_s: float = 60.0,
+        length_s: Positive = 60.0,
         history: bool = True,
         speeds: Speeds = "given",
         ladder: Ladder = "pool",
         node_names: Sequence[str] | None = None,
-        seed: int = 0,
+        seed: Index = 0,
     ) -> None:
         names = _names(cluster, node_names)
         settings = Settings(
@@ -215,7 +218,8 @@ class Embedded:
             self._state, self._profiles = state, self._profiles_of(state)
             self._settings, self._reader = settings, read
 
-    def decide(self, deadline_s: float | None = None) -> Changes:
+    @checked
+    def decide(self, deadline_s: Positive | None = None) -> Changes:
         """Decide what runs from now on, and take it that the host does so.
 
         Whatever the policy does, within about the deadline there is an answer in which what runs
@@ -291,6 +295,7 @@ class Embedded:
         with self._lock:
             return self._beliefs.believe(self._round())
 
+    @checked
     def save(self, path: str | Path | None = None) -> bytes:
         """Return all that is needed to go on in another process; write it to a file if asked."""
         with self._lock:
@@ -307,6 +312,7 @@ class Embedded:
         return data
 
     @classmethod
+    @checked
     def restore(cls, saved: bytes | str | Path, policy: Policy | str | None = None) -> "Embedded":
         """Return one that goes on where another one was saved, from bytes or a file.
 
@@ -315,7 +321,7 @@ class Embedded:
         policy
             Another one; it must be given if the first one was no name.
         """
-        data = saved if isinstance(saved, bytes) else Path(saved).read_bytes()
+        data = saved if isinstance(saved, bytes) else load(Path(saved))
         try:
             found = msgspec.msgpack.decode(data, type=Saved)
         except msgspec.DecodeError as error:

@@ -248,8 +248,9 @@ class Reader:
         runs = of.state.allocation
         if runs is None:
             raise InputError(place, "a step of a job that does not run", "one that runs")
-        if not step.compute_s > 0 or not step.sync_s >= 0:
-            raise InputError(place, show(msgspec.to_builtins(step)), "seconds above 0")
+        step = converted(msgspec.to_builtins(step), StepTime, place)
+        amount(step.compute_s, f"{place}, compute_s")
+        amount(step.sync_s, f"{place}, sync_s")
         option, topology = runs.option, self.settings.cluster.topology
         kind = topology.pools[option.pool].gpu_type.name
         batch = step.local_batch or option.batch / option.gpus

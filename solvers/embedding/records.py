@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan
@@ -31,9 +32,9 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
         Samples of a GPU in a pass; None: its share of the global batch.
     """
 
-    compute_s: float
-    sync_s: float = 0.0
-    local_batch: float | None = None
+    compute_s: Positive
+    sync_s: NonNegative = 0.0
+    local_batch: Positive | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

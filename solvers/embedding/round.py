@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs, Job, JobState
@@ -23,6 +25,7 @@ STATE = ("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "o
 """What a job's row may say of its state: all but `nodes` (where it runs) have defaults."""
 
 
+@checked
 def make_round(
     cluster: Cluster,
     jobs: object,
@@ -30,10 +33,10 @@ def make_round(
     rates: object = None,
     profiles: Mapping[str, Profile] | None = None,
     ladder: Ladder = "pool",
-    now_s: float = 0.0,
-    length_s: float = 60.0,
+    now_s: NonNegative = 0.0,
+    length_s: Positive = 60.0,
     costs: Costs | None = None,
-    power_cap_w: float | None = None,
+    power_cap_w: NonNegative | None = None,
     node_names: Sequence[str] = (),
 ) -> Round:
     """Return a round of jobs in any order, from dicts, numpy values or a data frame.

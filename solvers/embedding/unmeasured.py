@@ -5,23 +5,29 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from ronda.formulations.options.application import pool_shapes
+from ronda.instances.arguments import checked
+from ronda.instances.base import Count, Positive
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Profile, Tabular
 from ronda.instances.rules.problem import one_of, show
 
+Local = tuple[Positive, Positive]
+"""Fewest and most samples of a GPU in a pass."""
+
 FINENESS = 16
 """Local batches of each number of GPUs, and global batches, in geometric steps."""
 
 
+@checked
 def unmeasured_profile(
     name: str,
     cluster: Cluster,
     *,
-    base_batch: float = 1.0,
-    max_batch: float | None = None,
-    local_batch: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
-    max_gpus: int | None = None,
+    base_batch: Positive = 1.0,
+    max_batch: Positive | None = None,
+    local_batch: Local | Mapping[str, Local] | None = None,
+    max_gpus: Count | None = None,
     gpu_types: Collection[str] = (),
 ) -> Profile:
     """Return the profile of an application of which no step has been measured yet.

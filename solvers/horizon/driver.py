@@ -9,18 +9,19 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, Positive
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.learnt import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.rules.problem import one_of, show
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
 from ronda.instances.violation import LONGEST_S
@@ -41,16 +42,17 @@ PATIENCE = 1000
 """Rounds in a row in which nothing will ever end and nothing starts, before a run is given up."""
 
 
+@checked
 def run(
     instance: Instance,
     policy: Policy | str,
     *,
-    seed: int = 0,
-    time_limit_s: float | None = 10.0,
+    seed: Index = 0,
+    time_limit_s: Positive | None = 10.0,
     cadence: Cadence | None = None,
     knowledge: Knowledge = DECLARED,
     predictor: Predictor | None = None,
-    journal: Path | None = None,
+    journal: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Drive a policy over a whole instance.
@@ -84,13 +86,13 @@ def run(
     RondaError
         If jobs are left that the policy never starts.
     """
-    validate(instance)
     made = as_policy(policy)
+    validate(instance)
     when = cadence or instance.cadence
     driver = Driver(instance, made, seed, time_limit_s, when, knowledge, predictor)
     if journal is None:
         return driver.drive(None, progress)
-    with closing(Journal(journal, driver.header())) as kept:
+    with closing(Journal(Path(journal), driver.header())) as kept:
         return driver.drive(kept, progress)
 
 
@@ -109,8 +111,6 @@ class Driver:
     ) -> None:
         if not (cadence.on_event or cadence.period_s):
             raise InputError("cadence", "neither events nor a period", "at least one of them")
-        if knowledge not in get_args(Knowledge):
-            raise InputError("knowledge", show(knowledge), one_of(get_args(Knowledge)))
         self.instance, self.policy, self.seed = instance, policy, seed
         self.time_limit_s, self.cadence = Deadline(time_limit_s).limit_s, cadence
         self.predictor = predictor

@@ -87,6 +87,8 @@ class Journal:
         """Return the whole lines of decisions in the file, or None if there is no journal yet."""
         if not self.path.exists():
             return None
+        if not self.path.is_file():
+            raise InputError(label(self.path), "no regular file", "a journal of ronda, or no file")
         lines = whole_lines(self.path.read_bytes())
         if not lines:
             return None

@@ -15,6 +15,7 @@ from ronda.instances.cluster import (
     Rack,
     uniform_cluster,
 )
+from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
@@ -336,9 +337,9 @@ def test_rates_are_claimed_for_the_fewest_nodes():
 
 def test_a_round_and_a_schedule_do_not_match():
     """A programming error is not reported as a violation."""
-    with pytest.raises(TypeError, match="Schedule against a Round"):
+    with pytest.raises(InputError, match="found a schedule; expected a plan"):
         check(ROUND, Schedule(instance="x", fingerprint="", policy="", jobs=()))
-    with pytest.raises(TypeError, match="Plan against a Instance"):
+    with pytest.raises(InputError, match="found a plan; expected a schedule"):
         check(Instance(name="x", cluster=CLUSTER, profiles={}, jobs=()), PLAN)
 
 

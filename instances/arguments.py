@@ -1,0 +1,150 @@
+"""Arguments of public functions, held to their annotations before any work begins."""
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+import numpy as np
+
+from ronda.instances.errors import InputError, printable, short
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function refuse arguments that its annotations forbid, by an `InputError`.
+
+    Numbers are finite and within the bounds of an ``Annotated`` one; numpy's scalars and arrays
+    become plain. What is annotated with a protocol, `object` or `Any` is the function's own
+    business. A text in an ``Annotated`` type says what is expected.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given, hints = signature.bind(*args, **kwargs), _hints(function)
+        for name, value in given.arguments.items():
+            hint = hints.get(name, object)
+            if signature.parameters[name].kind in _STARRED or _is_open(hint):
+                continue
+            plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+            if not _fits(plain, hint):
+                raise InputError(name, _found(plain), _words(hint))
+            given.arguments[name] = plain
+        return function(*given.args, **given.kwargs)
+
+    return asked
+
+
+_STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(function, include_extras=True)
+
+
+def _is_open(hint: Any) -> bool:
+    """Return whether a hint says nothing that could be looked at: `object`, `Any`, a protocol."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(map(_is_open, get_args(hint)))
+    return hint in (object, Any) or getattr(hint, "_is_protocol", False)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is what a hint says."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if kind is Annotated:
+        return _fits(value, inner[0]) and all(_within(value, bound) for bound in inner[1:])
+    if kind in (Union, UnionType):
+        return any(_fits(value, each) for each in inner)
+    if kind is Literal:
+        return isinstance(value, str) and value in inner
+    if kind is not None and not isinstance(value, kind):
+        return False
+    if kind is tuple:
+        return len(value) == len(inner) and all(map(_fits, value, inner))
+    if kind is not None and issubclass(kind, Mapping):
+        return all(_fits(key, inner[0]) and _fits(each, inner[1]) for key, each in value.items())
+    if kind is not None and issubclass(kind, Collection):
+        return not isinstance(value, str | bytes) and all(_fits(each, inner[0]) for each in value)
+    if kind is not None or _is_open(hint) or not isinstance(hint, type):
+        return True
+    if hint in (int, float):
+        is_number = isinstance(value, int | hint) and not isinstance(value, bool)
+        return is_number and math.isfinite(value)
+    return isinstance(value, hint)
+
+
+def _within(value: Any, bound: Any) -> bool:
+    """Return whether a value keeps to a bound; a text is none."""
+    if not isinstance(bound, msgspec.Meta):
+        return True
+    low = value > bound.gt if bound.gt is not None else bound.ge is None or value >= bound.ge
+    return low and (bound.le is None or value <= bound.le)
+
+
+def _words(hint: Any) -> str:
+    """Return what a hint expects, in words."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        texts = [each for each in inner[1:] if isinstance(each, str)]
+        return texts[0] if texts else _words(inner[0]) + "".join(map(_bound, inner[1:]))
+    if kind in (Union, UnionType):
+        return " or ".join(map(_words, inner))
+    if kind is Literal:
+        return "one of " + ", ".join(f'"{word}"' for word in inner)
+    if kind is not None and kind is not tuple and issubclass(kind, Mapping):
+        return f"a dict whose values are {_words(inner[1])}"
+    if kind is not None and issubclass(kind, Collection):
+        each = " and ".join(map(_words, inner)) if kind is tuple else f"{_words(inner[0])} each"
+        return f"a {'pair' if kind is tuple else 'list'}: {each}"
+    if kind is not None or not isinstance(hint, type):
+        return "a function"
+    return _NAMES.get(hint) or _article(hint.__name__)
+
+
+_NAMES = {
+    int: "an integer",
+    float: "a finite number",
+    str: "a string",
+    bool: "True or False",
+    NoneType: "None",
+}
+
+
+def _bound(bound: msgspec.Meta) -> str:
+    least = f" above {bound.gt}" if bound.ge is None else f", at least {bound.ge}"
+    return least if bound.le is None else f"{least}, at most {bound.le}"
+
+
+def _found(value: Any) -> str:
+    """Return what was found, in words: the value, or of which kind an object is."""
+    if isinstance(value, msgspec.Struct):
+        return _article(type(value).__name__.lower())
+    if isinstance(value, str | int | float | list | tuple | dict | None):
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+        return short(printable(text), 60)
+    return f"{_article(type(value).__name__)} object"
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
