@@ -42,6 +42,18 @@ def solve(
         A plan to start the search from.
     """
     deadline, made = Deadline.of(deadline), as_policy(policy)
-    round = validate(round)
-    ledger = Ledger(round.cluster)
+    valid = validate(round)  # within the deadline
+    return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial)
+
+
+def solve_valid(
+    round: Round,
+    policy: Policy | str,
+    *,
+    seed: int = 0,
+    deadline: Deadline,
+    initial: Plan | None = None,
+) -> Plan:
+    """Decide a round as `solve`; one from a file was validated when it was read."""
+    made, ledger = as_policy(policy), Ledger(round.cluster)
     return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)

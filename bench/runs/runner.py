@@ -30,7 +30,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
+from ronda.solvers.solve import solve_valid
 
 REPORT_EVERY_S = 0.2
 """Progress is told no more often than this."""
@@ -82,7 +82,7 @@ def decide(round_: Round, case: Case) -> tuple[Plan, dict[str, Any]]:
     for package in getattr(made, "packages", ()):
         import_module("pyomo.environ" if package == "pyomo" else package)
     began = time.perf_counter()
-    plan = solve(round_, made, seed=case.seed, deadline=Deadline(case.time_limit_s))
+    plan = solve_valid(round_, made, seed=case.seed, deadline=Deadline(case.time_limit_s))
     wall_s = time.perf_counter() - began
     record = plan.record
     return plan, {

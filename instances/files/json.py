@@ -23,10 +23,9 @@ from ronda.instances.rules.problem import Problem, as_error, show
 from ronda.instances.rules.validate import (
     Document,
     MalformedError,
-    cross_checked,
+    consistent,
+    exact,
     name_of,
-    normal,
-    validate,
 )
 from ronda.instances.schedule import Schedule
 
@@ -70,11 +69,7 @@ def read(path: str | Path) -> Document:
 
 def decode(data: bytes, place: str) -> Document:
     """Read a document from bytes, plain or compressed, as `read`; errors call it `place`."""
-    obj = parse(storage.unpack(data, place), place, KINDS)
-    whole, found = cross_checked(obj)
-    if found:
-        raise as_error(place, found)
-    return whole
+    return consistent(parse(storage.unpack(data, place), place, KINDS), place)
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
@@ -118,8 +113,9 @@ def write(obj: Document, path: str | Path) -> None:
     """
     place = storage.label(path)
     pack = storage.packer(Path(path))
-    validate(obj, f"{place}, {name_of(obj)}")
-    text = canonical.encode(normal(obj))
+    plain = exact(obj, f"{place}, {name_of(obj)}")
+    consistent(plain, f"{place}, {name_of(obj)}")
+    text = canonical.encode(plain)
     if pack is storage.as_it_is and len(text) < INDENT_BELOW:
         text = msgspec.json.format(text, indent=2)
     storage.store(Path(path), pack(text + b"\n"))
@@ -131,10 +127,7 @@ def fingerprint(obj: Document) -> str:
     They are the head of the SHA-256 of the canonical JSON with sorted keys. A wrong type or number
     in the object is an `InputError`.
     """
-    try:
-        text = canonical.encode(normal(obj), order="sorted")
-    except MalformedError as error:
-        raise as_error(name_of(obj), [error.problem]) from None
+    text = canonical.encode(exact(obj), order="sorted")
     return hashlib.sha256(text).hexdigest()[:16]
 
 

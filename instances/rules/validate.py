@@ -47,14 +47,24 @@ def validate(obj: Kind, place: str | None = None) -> Kind:
     InputError
         Names `place` (None: its kind and name) and the problems, on one line.
     """
+    exact(obj, place)
+    return consistent(obj, place)
+
+
+def exact(obj: Kind, place: str | None = None) -> Kind:
+    """Return an equal object whose every value has exactly its field's type, or refuse it."""
     try:
-        normal(obj)
+        return normal(obj)
     except MalformedError as error:
         raise as_error(place or name_of(obj), [error.problem]) from None
-    obj, found = cross_checked(obj)
+
+
+def consistent(obj: Kind, place: str | None = None) -> Kind:
+    """Return an object of right types, completed, or refuse what is inconsistent in it."""
+    whole, found = cross_checked(obj)
     if found:
         raise as_error(place or name_of(obj), found)
-    return obj
+    return whole
 
 
 def problems(obj: Document) -> list[Problem]:

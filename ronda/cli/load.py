@@ -84,10 +84,9 @@ def written(made: Instance | Round | Demand, out: Path, *, as_json: bool, **more
 def milp_question(round: Round, spec: str) -> tuple["AsOne", "Question", "Milp"]:
     """Return the question whose model ``--policy milp(...)`` solves, and the policy.
 
-    It is about the round with each array as one job, which is returned first.
+    It is about the (valid) round with each array as one job, which is returned first.
     """
     from ronda.formulations.clock import Deadline
-    from ronda.instances.rules.validate import validate
     from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
@@ -95,5 +94,5 @@ def milp_question(round: Round, spec: str) -> tuple["AsOne", "Question", "Milp"]
     made = policy(spec)
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
-    seen = AsOne(validate(round))
+    seen = AsOne(round)
     return seen, made.question(seen.round, Deadline(), seed=0), made

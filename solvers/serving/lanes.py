@@ -18,7 +18,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode
 from ronda.instances.round import Round
 from ronda.solvers.process.host import Process, ProcessDiedError
-from ronda.solvers.solve import solve
+from ronda.solvers.solve import solve_valid
 from ronda.solvers.warm_up import warm_up
 
 AGAIN_S = 1.0
@@ -49,7 +49,7 @@ def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Answer:
         round_ = decode(body, "round")
         if not isinstance(round_, Round):
             raise InputError("round", f"a {type(round_).__name__.lower()}", "a round")
-        return Answer(200, encode(solve(round_, policy, deadline=deadline, seed=seed)))
+        return Answer(200, encode(solve_valid(round_, policy, deadline=deadline, seed=seed)))
     except RondaError as error:
         return Answer(400 if isinstance(error, InputError) else 422, str(error).encode())
 

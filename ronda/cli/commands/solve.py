@@ -25,7 +25,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.solve import solve
+from ronda.solvers.solve import solve_valid
 
 if TYPE_CHECKING:
     from ronda.solvers.decision.explain_job import Explanation
@@ -82,7 +82,7 @@ def command(
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)
-    plan = solve(round_, made, deadline=deadline, seed=seed)
+    plan = solve_valid(round_, made, deadline=deadline, seed=seed)
     why = why_of(round_, plan, made, explain)
     if out is not None:
         write(plan, out)
