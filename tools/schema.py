@@ -4,7 +4,6 @@
 the tables in ``DOCS/formats.md`` up to date (DOCS: ``docs``).
 """
 
-import inspect
 import json
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ronda.instances.described import described, summary
 from ronda.instances.files.json import KINDS
 from tools import formats_page
 
@@ -50,25 +50,6 @@ def text(format: str) -> str:
     return json.dumps(schema(format), indent=2, ensure_ascii=False) + "\n"
 
 
-def field_descriptions(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Return what a struct's docstring says about each field."""
-    _, _, section = _docstring(kind).partition("\nAttributes\n----------\n")
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in section.splitlines():
-        if line and not line.startswith(" "):
-            names = [name.strip() for name in line.split(",")]
-        for name in names if line.startswith(" ") else []:
-            words = line.strip().replace("None", "null")  # as files have it
-            found[name] = f"{found.get(name, '')} {words}".strip()
-    return found
-
-
-def summary(kind: type[msgspec.Struct]) -> str:
-    """Return what a struct's docstring says before its attributes."""
-    return _docstring(kind).partition("\nAttributes\n----------\n")[0].strip()
-
-
 def write(docs: Path) -> None:
     """Write the schema files and the tables of the format page."""
     folder = docs / "schemas"
@@ -78,10 +59,6 @@ def write(docs: Path) -> None:
     page = docs / "formats.md"
     old = page.read_text(encoding="utf-8")
     page.write_text(formats_page.fill(old, [schema(name) for name in KINDS]), encoding="utf-8")
-
-
-def _docstring(kind: type[msgspec.Struct]) -> str:
-    return inspect.cleandoc(kind.__doc__ or "")
 
 
 def structs(kind: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
@@ -105,7 +82,7 @@ def structs(kind: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
 def _describe(part: dict[str, Any], kind: type[msgspec.Struct]) -> None:
     """Put a struct's docstring into its schema, sentence by field."""
     part["description"] = summary(kind)
-    words = field_descriptions(kind)
+    words = {k: v.replace("None", "null") for k, v in described(kind).items()}  # as files
     if part["type"] == "array":
         names = kind.__struct_fields__
         for name, item in zip(names, part["prefixItems"], strict=True):

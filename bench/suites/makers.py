@@ -8,7 +8,7 @@ import re
 import runpy
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -19,8 +19,22 @@ from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
 
 
-def _ones(jobs: int = 50, nodes: int = 16, batch: str = "scaled", seed: int = 0) -> Instance:
-    """Return the workload of ONES, as ``ronda instances generate ones``."""
+def ones(
+    jobs: int = 50, nodes: int = 16, batch: Literal["scaled", "base"] = "scaled", seed: int = 0
+) -> Instance:
+    """Return a workload of ONES.
+
+    Parameters
+    ----------
+    jobs
+        In all.
+    nodes
+        Of 4 GPUs.
+    batch
+        What users ask for: the batch of one GPU, or that for all their GPUs.
+    seed
+        Same seed, same file.
+    """
     from ronda.instances.traces.ones import ones_workload
 
     return ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
@@ -30,7 +44,7 @@ GENERATORS: dict[str, Callable[..., Any]] = {
     "horizon": generate.horizon,
     "sweep": generate.sweep,
     "mixed": generate.mixed,
-    "ones": _ones,
+    "ones": ones,
 }
 
 

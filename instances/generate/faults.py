@@ -23,31 +23,39 @@ class Breakage(Parameters, frozen=True, kw_only=True):
     Attributes
     ----------
     node_failures
-        Failures of a node a day, a Poisson process.
+        Failures of a node a day, a Poisson process; jobs lose what no checkpoint saved.
     repair_s
-        Mean time to repair, exponential.
+        Mean seconds until a failed node is back, exponential.
     drains
-        Times a day that a node is drained for maintenance, likewise.
-    drain_s, notice_s
-        How long that takes, and for how long before it is known.
+        Times a day that a node is drained for maintenance, a Poisson process.
+    drain_s
+        Seconds that maintenance takes.
+    notice_s
+        Seconds ahead that it is known; no job starts there any more.
     job_failures
-        Failures of a job, a Poisson number; at which work is uniform.
+        Mean number of times that a job fails by itself, Poisson; at which work is uniform.
     retries
-        How often a job may start again after a failure of its own.
+        How often it may start again after that.
     checkpoint_s
         Seconds of progress between checkpoints.
     stragglers
         Share of the time that a node is slow.
-    slow_s, slowest
-        Mean time that it stays so, exponential, at a speed that is uniform from `slowest` to 1.
-    speed_error, power_error
-        Standard deviation of the logarithm of a job's true speed, and watts, over its profile's.
+    slow_s
+        Mean seconds that it stays slow, exponential.
+    slowest
+        Its least speed; the speed is uniform from there to 1.
+    speed_error
+        How wrong profiles are on speed: standard deviation of log(true / profile).
+    power_error
+        How wrong they are on watts, likewise.
     silences
-        Share of the time in which nothing is measured.
+        Share of the time in which reports of progress are lost.
     silence_s
-        Mean length of such a time, exponential.
-    report_s, decision_s
-        Seconds that a report is late, and that a decision takes to have effect.
+        Mean seconds of such a time, exponential.
+    report_s
+        Seconds that a report of progress is late.
+    decision_s
+        Seconds until a decision takes effect.
     """
 
     node_failures: float = 0.0

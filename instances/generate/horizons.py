@@ -35,6 +35,17 @@ def horizon(
     of one GPU); arrivals are a Poisson process, given its number of events; the estimate of a job's
     work is off by a lognormal factor.
 
+    Parameters
+    ----------
+    jobs, gpus
+        In all.
+    severity
+        How scarce GPUs, watts and joules are.
+    seed
+        Same seed, same file.
+    structure
+        What the cluster and the jobs are like.
+
     Raises
     ------
     InputError

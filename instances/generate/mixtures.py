@@ -126,7 +126,9 @@ def mixed(
     load
         GPU-seconds that the jobs bring per GPU-second of the cluster while they arrive.
     cap
-        Power cap, as the share of the way from all GPUs idle to all busy.
+        Power cap, as the share of the way from all GPUs idle (0) to all busy (1).
+    seed
+        Same seed, same file.
 
     Raises
     ------

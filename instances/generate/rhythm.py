@@ -23,13 +23,29 @@ def demand(
     bursts: float = 2.0,
     step_s: float = 600.0,
 ) -> Demand:
-    """Return how many of `nodes` nodes are needed, for `days` days from a Monday on.
+    """Return how many nodes are needed, day by day from a Monday on.
 
-    Parts of `nodes`: `load` is the mean of a working day, `swing` how far the sine of a day goes
-    (least at 06:00, most at 18:00), `weekend` how much less Saturday and Sunday need. A drift of
-    standard deviation swing/2 and correlation over six hours is added, and `bursts` a day, of a
-    twentieth of the nodes on average, for two hours on average. The shape is that of Helios's
-    Earth, its numbers are made.
+    A drift of standard deviation swing/2 and correlation over six hours is added to the rhythm. The
+    shape is that of Helios's Earth, its numbers are made.
+
+    Parameters
+    ----------
+    days
+        How many.
+    nodes
+        In all.
+    seed
+        Same seed, same file.
+    load
+        Part of the nodes in use, in the mean of a working day.
+    swing
+        Part of them by which the sine of a day goes up (most at 18:00) and down (least at 06:00).
+    weekend
+        Part of them that Saturday and Sunday need less.
+    bursts
+        A day, of a twentieth of the nodes on average, for two hours on average.
+    step_s
+        From one step to the next.
     """
     given = {"load": load, "swing": swing, "weekend": weekend}
     for name, part in given.items():

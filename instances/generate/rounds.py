@@ -34,7 +34,18 @@ def round(
 ) -> Round:
     """Return a round of elastic jobs, some of which run.
 
-    Without `gpus` the cluster has as many as the severity's demand says, gangs not counted.
+    Parameters
+    ----------
+    jobs
+        Live jobs.
+    gpus
+        Otherwise as many as the severity's demand says, gangs not counted.
+    severity
+        How scarce GPUs, watts and joules are.
+    seed
+        Same seed, same file.
+    structure
+        What the cluster and the jobs are like.
 
     Raises
     ------

@@ -28,21 +28,23 @@ class Structure(Parameters, frozen=True, kw_only=True):
     Attributes
     ----------
     types
-        GPU types, 1 to 3, an equal share of the nodes each: A100, V100, T4. A rigid job runs on
+        GPU types, 1 to 3, an equal share of the nodes each: A100, V100 and T4. A rigid job runs on
         one of them, an elastic one on any.
     partitions
         Virtual clusters, an equal share of the nodes each; a job belongs to one.
-    pods, racks
-        Pods, and racks in each; every pool has nodes in all of them.
+    pods
+        Pods; jobs are slower across racks and pods.
+    racks
+        Racks in each pod; every pool has nodes in all of them.
     deadlines
         Share of jobs with a deadline: 1.5 to 4 times what they take alone as they ask.
     gangs
         Share of jobs that run on 1/2, 3/4 or all GPUs of a pool and no other number; they take
         about as long as if they were small.
     restart_s
-        Seconds that a change or a resumption costs.
+        Seconds that a change or a resumption costs; try 0 to 600.
     error
-        Standard deviation of the logarithm of estimate / truth; 0: sizes are known.
+        How wrong estimates are: standard deviation of log(estimate / truth); 0: sizes are known.
     """
 
     types: int = 1

@@ -47,17 +47,20 @@ class Trials(Parameters, frozen=True, kw_only=True):
     Attributes
     ----------
     good
-        Share of good ones; there is one at least. Their places in the queue are drawn.
-    reports, report_s
-        Reports of a whole trial, and seconds of training from one to the next.
+        Share of trials that end at the least loss; one at least. Their places in the queue are
+        drawn.
+    reports
+        Reports of a whole trial: each time with its loss.
+    report_s
+        Seconds of training from one report to the next.
     restart_s
-        What a preemption costs: to save, and to load again.
+        Seconds that a preemption costs: to save, and to load again.
     noise
         Standard deviation of a reported loss, relative to it.
     diverging
         Share of the trials, good ones spared, whose loss is lost at some report.
     fusible
-        How trials may share GPUs: a name of `SHARED`. Empty: not at all.
+        How trials may share GPUs, by whose curves; by default not at all.
     """
 
     good: float = 0.1
@@ -71,6 +74,13 @@ class Trials(Parameters, frozen=True, kw_only=True):
 
 def sweep(trials: int = 16, gpus: int = 1, seed: int = 0, like: Trials | None = None) -> Instance:
     """Return a search whose trials are submitted at once, each for one GPU of a node of its own.
+
+    Parameters
+    ----------
+    trials, gpus
+        In all.
+    seed
+        Same seed, same file.
 
     Raises
     ------

@@ -1,5 +1,6 @@
-"""Mappings: which column of a table says what of a job, and how its lines become cells."""
+"""What is read of a table: how lines become cells, what columns say, which rows are jobs."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,27 +59,37 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
 
     Attributes
     ----------
-    submit, gpus
-        Columns of the submission, and of the GPUs (all of them), also in Slurm's TRES.
+    submit
+        Column of the submission.
+    gpus
+        Column of the GPUs, all of them; also in Slurm's TRES.
+    duration
+        Column of the run time without queueing; or give `start` and `end`. What is told twice must
+        agree.
+    start, end
+        Columns of the run's start and end.
+    id
+        Column of the id; by default the number of the row.
+    user, name
+        Columns of the user, and of what the job is called.
+    vc
+        Column of the virtual cluster, with nodes by its names.
+    state
+        Column of how the job ended.
+    states
+        First words of the states that are kept, as in A/B; none: all.
     requested
         Column of the GPUs asked for, which count where `gpus` says nothing.
-    share, whole
-        Column of the share that a job has of its GPUs, and what it says of a whole one. Without
-        such a column, `whole` is what `gpus` says of one GPU.
-    duration, start, end
-        Columns of the run time without queueing, or of its start and end; what is told twice must
-        agree.
-    id, user, vc, name, state
-        Columns of the id (by default the number of the row), user, virtual cluster, name, how the
-        job ended.
-    states
-        First words of the states that are kept; none: all.
+    share
+        Column of the share that a job has of its GPUs.
+    whole
+        What `share` says of a whole GPU; without it, what `gpus` says of one.
     unknown
-        Cells that say nothing, beside empty ones.
+        Cells that say nothing, as in A/B, beside empty ones.
     unit
-        Of times that are numbers, one of `UNITS`; others are dates.
+        Of times that are numbers: us, ms, s, min, h or d; others are dates.
     submit_unit, duration_unit, start_unit, end_unit
-        That of one column, if it is another.
+        Unit of one column, if it is another.
     zone
         Time zone of dates that say none.
     separator
@@ -121,6 +132,43 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         """Return the seconds of the unit of a column of times."""
         return UNITS[getattr(self, f"{field}_unit") or self.unit]
 
+
+Dropped = Counter[str]
+"""Rows of a trace that are no jobs of the instance, by reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which rows of a trace become jobs; the literature's values stand in each reader.
+
+    Times are of the trace's own clock; the instance's time 0 is `start_s`, or the first submission
+    where it is None. Limits are inclusive, but for `end_s` and `max_gpu_hours`.
+
+    Attributes
+    ----------
+    start_s
+        Keep jobs submitted from this second of the trace's clock on.
+    end_s
+        Keep jobs submitted before this second of the trace's clock.
+    min_duration_s
+        Keep jobs that ran for at least this many seconds.
+    max_duration_s
+        Keep jobs that ran for at most this many seconds.
+    max_gpu_hours
+        Keep jobs that used less than this many GPU-hours.
+    max_gpus
+        Keep jobs that ask for at most this many GPUs.
+    """
+
+    start_s: float | None = None
+    end_s: float | None = None
+    min_duration_s: float = 0.0
+    max_duration_s: float = float("inf")
+    max_gpu_hours: float = float("inf")
+    max_gpus: float = float("inf")
+
+
+ALL = Filters()
 
 _TIMES = ("submit", "duration", "start", "end")
 _NAMES = (*_TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state")

@@ -8,16 +8,9 @@ import pandas as pd
 
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
+from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.rigid import V100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import (
-    ALL,
-    Dropped,
-    Filters,
-    read_columns,
-    read_jobs,
-    refuse,
-    to_number,
-)
+from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
 from ronda.instances.traces.text import read_cells
 
 CITATION = (

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
+from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.rigid import A100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import ALL, Dropped, Filters, read_jobs, refuse, to_number
+from ronda.instances.traces.table import read_jobs, refuse, to_number
 
 CITATION = (
     "Gu, Zhao, Zhong, Xiong, Han, Cheng, Yang, Huang, Jin, Liu: ElasticFlow: An Elastic "

@@ -19,17 +19,18 @@ from ronda.instances.files.storage import load
 from ronda.instances.instance import Instance
 from ronda.instances.rules.jobs import LAST_S
 from ronda.instances.rules.sizes import limits
-from ronda.instances.traces.columns import SHARES, Columns, checked, dialect_of, zone_of
-from ronda.instances.traces.rigid import Machine, rigid_instance
-from ronda.instances.traces.table import (
+from ronda.instances.traces.columns import (
     ALL,
-    SHORTEST_S,
+    SHARES,
+    Columns,
     Dropped,
     Filters,
-    Reasons,
-    filtered,
-    passing,
+    checked,
+    dialect_of,
+    zone_of,
 )
+from ronda.instances.traces.rigid import Machine, rigid_instance
+from ronda.instances.traces.table import SHORTEST_S, Reasons, filtered, passing
 from ronda.instances.traces.text import Cells, dates, numbers, only, passed, read_cells
 
 _WHEN = ("submit", "start", "end")

@@ -4,15 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ronda.instances.instance import Instance
+from ronda.instances.traces.columns import Dropped, Filters
 from ronda.instances.traces.rigid import P100_NODE, Machine, rigid_instance
-from ronda.instances.traces.table import (
-    Dropped,
-    Filters,
-    read_columns,
-    read_jobs,
-    refuse,
-    to_number,
-)
+from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
 
 CITATION = (
     "Jeon, Venkataraman, Phanishayee, Qian, Xiao, Yang: Analysis of Large-Scale Multi-Tenant GPU "

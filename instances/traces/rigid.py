@@ -12,11 +12,10 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, rigid_profile
+from ronda.instances.traces.columns import Dropped, Filters
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ronda.instances.traces.table import Dropped, Filters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +84,9 @@ def rigid_instance(
     name: str,
     machine: Machine,
     nodes: int | Mapping[str, int],
-    filters: "Filters",
+    filters: Filters,
     vcs: Iterable[str] | None = None,
-    dropped: "Dropped | None" = None,
+    dropped: Dropped | None = None,
     **words: Any,
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.

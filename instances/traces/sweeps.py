@@ -16,8 +16,9 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from ronda.instances.traces.columns import Filters
 from ronda.instances.traces.helios import helios_rows
-from ronda.instances.traces.table import Filters, clean_jobs
+from ronda.instances.traces.table import clean_jobs
 
 VECTOR = {
     ("repetitive", "single"): 0.462,

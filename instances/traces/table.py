@@ -6,9 +6,7 @@ cluster), ``user``, ``name`` and ``status`` (empty text where unknown), and ``ro
 file).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,8 @@ import pandas as pd
 from ronda.instances.errors import InputError
 from ronda.instances.rules.jobs import LAST_S
 from ronda.instances.rules.sizes import limits
+from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.text import numbers, only, read_cells
-
-Dropped = Counter[str]
-"""Rows of a trace that are no jobs of the instance, by reason."""
 
 MEASURED = (1e-20, 1e20)
 """The range of measurements: squares and products of some of them are still numbers."""
@@ -30,26 +26,6 @@ SHORTEST_S = 1e-6
 """The shortest run time: no clock tells less."""
 
 _CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "name", "status")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filters:
-    """Which rows of a trace become jobs; the literature's values stand in each reader.
-
-    Kept are jobs submitted in [`start_s`, `end_s`) of the trace's own clock; the instance's time 0
-    is `start_s`, or the first submission where it is None. The other limits are inclusive, but for
-    `max_gpu_hours`.
-    """
-
-    start_s: float | None = None
-    end_s: float | None = None
-    min_duration_s: float = 0.0
-    max_duration_s: float = float("inf")
-    max_gpu_hours: float = float("inf")
-    max_gpus: float = float("inf")
-
-
-ALL = Filters()
 
 
 def read_columns(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,38 +15,96 @@ from ronda.bench.program import finish
 from ronda.cli.command import Taught
 from ronda.instances.errors import InterruptedRunError
 
+PACKAGE = "ronda.cli.commands"
+
 COMMANDS = {
-    "solve": ("ronda.cli.commands.solve", "Decide one round."),
-    "run": ("ronda.cli.commands.run", "Drive a policy over a whole horizon."),
-    "compare": ("ronda.cli.commands.compare", "Compare policies by quality and solve time."),
-    "frontier": ("ronda.cli.commands.frontier", "Sweep the energy budget of instances."),
-    "anytime": ("ronda.cli.commands.anytime", "Draw plan quality against time on rounds."),
-    "sleep": (
-        "ronda.cli.commands.sleep",
-        "Let the nodes sleep that a demand series does not need.",
-    ),
-    "serve": ("ronda.cli.commands.serve", "Decide rounds over HTTP."),
-    "export": ("ronda.cli.commands.export", "Write a round's model for other solvers."),
-    "import-solution": (
-        "ronda.cli.commands.import_solution",
-        "Make a plan of another solver's solution.",
-    ),
-    "explain": ("ronda.cli.commands.explain", "Say which limits of a round conflict."),
-    "instances": ("ronda.cli.commands.instances.group", "List, check, convert, make instances."),
-    "profile": ("ronda.cli.commands.profile.group", "Fit models of speed and power."),
-    "predict": ("ronda.cli.commands.predict.group", "Predict sizes from jobs that ran."),
-    "show-versions": ("ronda.cli.commands.versions", "Show what a bug report needs."),
-    "completion": ("ronda.cli.commands.completion", "Print a shell's completion script."),
+    "solve": "Decide one round.",
+    "run": "Drive a policy over a whole horizon.",
+    "compare": "Compare policies by quality and solve time.",
+    "frontier": "Sweep the energy budget of instances.",
+    "anytime": "Draw plan quality against time on rounds.",
+    "sleep": "Let the nodes sleep that a demand series does not need.",
+    "serve": "Decide rounds over HTTP.",
+    "export": "Write a round's model for other solvers.",
+    "import-solution": "Make a plan of another solver's solution.",
+    "explain": "Say which limits of a round conflict.",
+    "instances": "List, check, convert, make instances.",
+    "profile": "Fit models of speed and power.",
+    "predict": "Predict sizes from jobs that ran.",
+    "show-versions": "Show what a bug report needs.",
+    "completion": "Print a shell's completion script.",
 }
-"""Name of each command, the module that has it as ``command``, and its line in the help."""
+"""The commands, each with its line in the help; a module has each of them as ``command``."""
+
+
+class Branch(NamedTuple):
+    """A command that is a group: its help, its commands with their lines in it, and examples."""
+
+    about: str
+    commands: dict[str, str]
+    examples: tuple[str, ...]
+
+
+GROUPS = {
+    "instances": Branch(
+        "List, show, check, convert and generate instances and rounds.",
+        {
+            "list": "List the packaged instances.",
+            "show": "Show what an instance or a round holds.",
+            "check": "Check a file, or an answer to it.",
+            "convert": "Convert a published trace.",
+            "detect-sweeps": "Find repetitive jobs in a trace.",
+            "demand": "Tell how many nodes a schedule used.",
+            "generate": "Generate a round or a horizon.",
+        },
+        (
+            "ronda instances list",
+            "ronda instances show pollux-1",
+            "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
+            "ronda instances detect-sweeps cluster_log.csv --out groups.csv",
+            "ronda instances generate round --jobs 64 --out round.json",
+            "ronda instances check venus-vcvly results/schedule.json.zst",
+        ),
+    ),
+    "profile": Branch(
+        "Fit models of speed, power and sharing to measurements, and look at fitted ones.",
+        {
+            "fit": "Fit models to a table of measurements.",
+            "fit-fusion": "Fit time and memory of models that share a GPU.",
+            "list": "List the packaged models and their errors.",
+            "show": "Show a model and how far to trust it.",
+        },
+        (
+            "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json",
+            "ronda profile fit-fusion fused.csv --out fusion.json --figure fusion.png",
+            "ronda profile list bert",
+            "ronda profile show elasticflow-bert-A100",
+        ),
+    ),
+    "predict": Branch(
+        "Predict how large jobs are from those that ran before.",
+        {
+            "train": "Train a predictor of sizes on an instance.",
+            "errors": "Make declared sizes as wrong as published.",
+        },
+        (
+            "ronda predict train venus-vcvgl --out sizes.json.zst",
+            "ronda run venus-vcvly --policy qssf --knowledge history --predictor sizes.json.zst",
+            "ronda predict errors venus-vcvgl --out wrong.json.zst",
+        ),
+    ),
+}
+"""Commands that are groups."""
 
 
 class LazyGroup(Taught, click.Group):
     """A group that imports a command's module only when the command is used, not for help."""
 
-    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: dict[str, str], package: str = PACKAGE, **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
-        self.lazy = lazy
+        self.lazy, self.package = lazy, package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a user meets them."""
@@ -56,19 +114,23 @@ class LazyGroup(Taught, click.Group):
         """Import a command."""
         if cmd_name not in self.lazy:
             return None
-        found: click.Command = importlib.import_module(self.lazy[cmd_name][0]).command
+        module = f"{self.package}.{cmd_name.replace('-', '_')}"
+        if self.package == PACKAGE and cmd_name in GROUPS:
+            about, lazy, examples = GROUPS[cmd_name]
+            return LazyGroup(cmd_name, lazy=lazy, package=module, help=about, examples=examples)
+        found: click.Command = importlib.import_module(module).command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, brief) for name, (_, brief) in self.lazy.items()])
+            formatter.write_dl([*self.lazy.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the commands of the table."""
         found = [
             CompletionItem(name, help=brief)
-            for name, (_, brief) in self.lazy.items()
+            for name, brief in self.lazy.items()
             if name.startswith(incomplete)
         ]
         return found + click.Command.shell_complete(self, ctx, incomplete)

@@ -7,14 +7,30 @@ import click
 
 
 class Taught(click.Command):
-    """A command with examples: command lines, shown as they are."""
+    """A command with examples, command lines that are shown as they are, and terms if it has some.
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+    `terms` are the title of a list, and what its names mean.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: tuple[str, ...] = (),
+        terms: tuple[str, dict[str, str]] | None = None,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*args, **attributes)
-        self.examples = examples
+        self.examples, self.terms = examples, terms
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
+        """Write the terms and the examples."""
+        if self.terms is not None:
+            title, meanings = self.terms
+            same: dict[str, list[str]] = {}
+            for name, words in meanings.items():
+                same.setdefault(words.replace("`", ""), []).append(name)
+            with formatter.section(title):
+                formatter.write_dl([(", ".join(names), words) for words, names in same.items()])
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:

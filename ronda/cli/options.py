@@ -192,6 +192,11 @@ file_option = click.option(
 )
 
 
+def write_options(command: Command) -> Command:
+    """Add the options of a command that writes one file."""
+    return file_option(force_option(json_option(command)))
+
+
 def policies_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--policies`` with its default."""
     return _shown(

@@ -7,8 +7,7 @@ import sys
 import click
 import pytest
 
-from ronda.cli.app import COMMANDS, cli
-from ronda.cli.commands.instances.group import COMMANDS as INSTANCES
+from ronda.cli.app import COMMANDS, GROUPS, cli
 
 START = "import sys; from ronda.cli import main\nsys.argv[0] = 'ronda'\n"
 
@@ -34,7 +33,9 @@ def test_help(words, ronda):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *(f"instances {name}" for name in INSTANCES)])
+@pytest.mark.parametrize(
+    "name", [*COMMANDS, *(f"instances {name}" for name in GROUPS["instances"].commands)]
+)
 def test_help_shows_examples(name, ronda):
     """Every command shows at least one example of itself."""
     text = ronda(*name.split(), "--help").stdout

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from ronda.instances import generate
 from ronda.instances.demand import Demand
+from ronda.instances.described import described
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical
 from ronda.instances.files.json import KINDS, decode, read, write
@@ -186,7 +187,7 @@ def test_docstrings_describe_only_fields_and_properties(kind):
     """A field that was renamed or removed does not live on in the documentation."""
     for struct in schemas.structs(kind).values():
         known = set(struct.__struct_fields__) | set(dir(struct))
-        assert set(schemas.field_descriptions(struct)) <= known
+        assert set(described(struct)) <= known
 
 
 @pytest.mark.parametrize("kind", ["instance", "round", "plan", "schedule", "demand"])

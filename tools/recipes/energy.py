@@ -19,8 +19,9 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.traces import itp, philly
+from ronda.instances.traces.columns import Filters
 from ronda.instances.traces.philly import DAY_S
-from ronda.instances.traces.table import Filters, clean_jobs, read_jobs, rows
+from ronda.instances.traces.table import clean_jobs, read_jobs, rows
 from tools.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
 from tools.recipes.made_power import ZEUS_CITATION
 

@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, Parsed, Source, force_option, json_option
+from ronda.cli.options import TARGET, Source, force_option, json_option
+from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
+from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
 if TYPE_CHECKING:
     from ronda.bench.sleeping import Line
     from ronda.instances.demand import Demand
 
 
-def _from_zero(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
-
-
-NUMBER = Parsed("number", "a number from 0 on", _from_zero)
 TABLE = "table.md"
 
 
@@ -44,38 +37,7 @@ TABLE = "table.md"
     help="Who decides: ces, vanilla, lot-sizing or oracle, with parameters in brackets. Repeat for "
     "more.",
 )
-@click.option(
-    "--wake-s",
-    type=NUMBER,
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a node takes to wake. Jobs that need it wait; decisions are the same.",
-)
-@click.option(
-    "--idle-w",
-    type=NUMBER,
-    metavar="WATTS",
-    default=800.0,
-    show_default=True,
-    help="Of a node without jobs.",
-)
-@click.option(
-    "--sleep-w",
-    type=NUMBER,
-    metavar="WATTS",
-    default=20.0,
-    show_default=True,
-    help="Of one asleep.",
-)
-@click.option(
-    "--wake-w",
-    type=NUMBER,
-    metavar="WATTS",
-    default=800.0,
-    show_default=True,
-    help="Of one that wakes.",
-)
+@options_of(NodeDraw)
 @click.option(
     "--out", type=TARGET, metavar="FOLDER", help="For the table and pictures with their numbers."
 )
@@ -117,7 +79,6 @@ def command(
     from ronda.cli.output import can_draw, display, emit, refuse_idle_force
     from ronda.instances.files.storage import label
     from ronda.solvers.policies.sleeping.controllers import controller
-    from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
     if out is None:
         refuse_idle_force(force=force)
@@ -125,7 +86,7 @@ def command(
         raise InputError(label(out), "a file", "a folder, or a new name")
     if out is not None and (out / TABLE).exists() and not force:
         raise InputError(label(out), "results of before", "a new folder, or --force")
-    series, node = demand(source), NodeDraw(**draw)
+    series, node = demand(source), taken(NodeDraw, draw)
     for policy in policies:
         controller(policy)  # a wrong one is told before any work
     lines = [line_of(series, policy, node) for policy in dict.fromkeys(policies)]

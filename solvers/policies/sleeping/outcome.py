@@ -19,10 +19,14 @@ class NodeDraw:
 
     Attributes
     ----------
-    idle_w, sleep_w
-        Awake without jobs, and asleep.
-    wake_s, wake_w
-        How long a wake-up takes, and what is drawn meanwhile.
+    idle_w
+        Watts of a node awake without jobs.
+    sleep_w
+        Watts of one asleep.
+    wake_s
+        Seconds that a wake-up takes. Jobs that need the node wait; decisions are the same.
+    wake_w
+        Watts of one that wakes.
     """
 
     idle_w: float = 800.0

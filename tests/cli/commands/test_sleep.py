@@ -69,7 +69,7 @@ def test_slower_wake_ups_leave_jobs_waiting(ronda):
         ("earth-2020-09 --policy ces(cluster=moon)", "cluster"),
         ("earth-2020-09 --policy milp", "found 'milp'; expected lot-sizing"),
         ("earth-2020-05 --policy ces", "no published forecast in earth-2020-05"),
-        ("earth-2020-09 --idle-w -3", "--idle-w: found '-3'; expected a number from 0 on"),
+        ("earth-2020-09 --idle-w -3", "--idle-w: found -3; expected 0 or more"),
     ],
 )
 def test_what_cannot_be_meant_is_told_in_one_line(words, said, ronda):

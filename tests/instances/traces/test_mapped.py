@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.instances.traces.columns import columns_of
+from ronda.instances.traces.columns import ALL, columns_of
 from ronda.instances.traces.mapped import read_mapped
 from ronda.instances.traces.rigid import V100_NODE
-from ronda.instances.traces.table import ALL
 
 PLAIN = "submit=t,gpus=n,duration=d"
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.traces import helios
+from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
 from ronda.instances.traces.philly import read_philly
-from ronda.instances.traces.table import ALL, Dropped, Filters, clean_jobs
+from ronda.instances.traces.table import clean_jobs
 
 HEADER = "job_id,submit_s,num_gpus,duration_s,vc,user,status"
 

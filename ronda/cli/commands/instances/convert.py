@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,32 +12,23 @@ import msgspec
 
 from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
-from ronda.cli.options import (
-    NODES,
-    SECONDS,
-    SEED,
-    TARGET,
-    Parsed,
-    file_option,
-    force_option,
-    json_option,
-)
+from ronda.cli.options import NODES, SECONDS, SEED, TARGET, Command, Parsed, write_options
 from ronda.cli.output import display, note, refuse_existing
 from ronda.cli.output import table as shown
+from ronda.cli.records import options_of
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
+from ronda.instances.described import described
 from ronda.instances.errors import printable
 from ronda.instances.extras import need
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
-from ronda.instances.traces.columns import NAMED, UNITS, columns_of
-from ronda.instances.traces.ones import read_ones
+from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
 
 if TYPE_CHECKING:
     from ronda.instances.traces.mapped import Converted
-    from ronda.instances.traces.table import Dropped
 
 
 @click.group(
@@ -55,42 +47,75 @@ def command() -> None:
     """
 
 
-def write_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every converter: where to write, under which name."""
-    for option in (
-        json_option,
-        force_option,
-        click.option("--name", help="Name of the instance; otherwise that of the trace."),
-        file_option,
-    ):
-        function = option(function)
-    return function
+_ROWS = tuple(signature(Filters).parameters)
+_row_options = options_of(
+    Filters,
+    bare=True,
+    metavar="NUMBER",
+    unset=True,
+    min_duration_s=SECONDS,
+    max_duration_s=SECONDS,
+    max_gpu_hours=SECONDS,
+    max_gpus=click.IntRange(1),
+)
+_name_option = click.option("--name", help="Name of the instance; otherwise that of the trace.")
 
 
-FILTERS = {
-    "start_s": (click.FLOAT, "Keep jobs submitted from this second of the trace's clock on."),
-    "end_s": (click.FLOAT, "Keep jobs submitted before this second of the trace's clock."),
-    "min_duration_s": (SECONDS, "Keep jobs that ran for at least this many seconds."),
-    "max_duration_s": (SECONDS, "Keep jobs that ran for at most this many seconds."),
-    "max_gpu_hours": (SECONDS, "Keep jobs that used less than this many GPU-hours."),
-    "max_gpus": (click.IntRange(1), "Keep jobs that ask for at most this many GPUs."),
-}
+def _rows(given: dict[str, Any], usual: Filters) -> Filters:
+    """Return the usual filters with those that were given, which are taken out."""
+    asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
+    return replace(usual, **asked)
 
 
-def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose rows of a trace."""
-    for name, (kind, text) in reversed(FILTERS.items()):
-        flag = "--" + name.removesuffix("_s").replace("_", "-")
-        function = click.option(flag, name, type=kind, metavar="NUMBER", help=text)(function)
-    return function
+def _converter(
+    name: str, metavar: str, *options: Callable[[Command], Command]
+) -> Callable[[Callable[..., Instance | Demand]], click.Command]:
+    """Return a decorator that makes a command of what reads a trace, with options of its own.
+
+    One with filters is given what counts the rows that they drop.
+    """
+
+    def add(read: Callable[..., Instance | Demand]) -> click.Command:
+        def carry_out(
+            source: Path, out: Path, name: str | None, force: bool, as_json: bool, **given: Any
+        ) -> None:
+            refuse_existing(out, force=force)
+            packer(out)  # a wrong suffix is told before any work
+            dropped = Dropped()
+            if _row_options in options:
+                given["dropped"] = dropped
+            made = read(source, **given)
+            if name:
+                made = msgspec.structs.replace(made, name=name)
+            if not as_json:
+                _show(dropped)
+            told = {"dropped": dropped} if dropped else {}
+            written(made, out, as_json=as_json, **told)
+
+        source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
+        function: Any = carry_out
+        for option in (write_options, _name_option, *reversed(options), source):
+            function = option(function)
+        return command.command(name=name, cls=Taught, help=read.__doc__)(function)
+
+    return add
 
 
-@command.command(name="helios", cls=Taught)
-@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--nodes", type=NODES, required=True, help="As in 133, or vcvGl=20,vcvLy=2.")
-@filter_options
-@write_option
-def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
+def _seed(default: int, help: str) -> Callable[[Command], Command]:
+    return click.option("--seed", type=SEED, default=default, show_default=True, help=help)
+
+
+def _sixteen(help: str) -> Callable[[Command], Command]:
+    kind = click.IntRange(1)
+    return click.option("--nodes", type=kind, default=16, show_default=True, help=help)
+
+
+def _some(example: str) -> Callable[[Command], Command]:
+    return click.option("--nodes", type=NODES, required=True, help=f"As in {example}.")
+
+
+@_converter("helios", "CSV", _some("133, or vcvGl=20,vcvLy=2"), _row_options)
+def helios(source: Path, **given: Any) -> Instance:
     """Read a log of SenseTime Helios: rigid jobs on nodes of 8 V100.
 
     With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
@@ -98,15 +123,12 @@ def helios(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     """
     from ronda.instances.traces.helios import read_helios
 
-    _convert(lambda f, d: read_helios(source, nodes=nodes, filters=f, dropped=d), out, rest)
+    filters = _rows(given, Filters())
+    return read_helios(source, filters=filters, **given)
 
 
-@command.command(name="philly", cls=Taught)
-@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--nodes", type=NODES, required=True, help="As in 321, or ee9e8c=60,6214e9=40.")
-@filter_options
-@write_option
-def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
+@_converter("philly", "CSV", _some("321, or ee9e8c=60,6214e9=40"), _row_options)
+def philly(source: Path, **given: Any) -> Instance:
     """Read Microsoft's Philly trace: rigid jobs on nodes of 8 GPUs.
 
     Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
@@ -114,52 +136,56 @@ def philly(source: Path, nodes: Any, out: Path, **rest: Any) -> None:
     """
     from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
 
-    _convert(
-        lambda f, d: read_philly(source, nodes=nodes, filters=f, dropped=d),
-        *(out, rest, POLLUX_FILTERS),
-    )
+    filters = _rows(given, POLLUX_FILTERS)
+    return read_philly(source, filters=filters, **given)
 
 
-@command.command(name="itp", cls=Taught)
-@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--cluster", required=True, help="Which one, as in 195job or cluster01.")
-@click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 8 A100.")
-@filter_options
-@write_option
-def itp(source: Path, cluster: str, nodes: int, out: Path, **rest: Any) -> None:
+_cluster = click.option("--cluster", required=True, help="Which one, as in 195job or cluster01.")
+
+
+@_converter("itp", "CSV", _cluster, _sixteen("Of 8 A100."), _row_options)
+def itp(source: Path, **given: Any) -> Instance:
     """Read a cluster of Microsoft's ITP trace: rigid jobs, with deadlines where it has them.
 
     ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
     """
     from ronda.instances.traces.itp import read_itp
 
-    _convert(
-        lambda f, d: read_itp(source, cluster=cluster, nodes=nodes, filters=f, dropped=d),
-        *(out, rest),
-    )
+    filters = _rows(given, Filters())
+    return read_itp(source, filters=filters, **given)
 
 
-@command.command(name="pollux", cls=Taught)
-@click.argument("source", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Which workload.")
-@click.option("--workload", default="workloads", show_default=True, help="As workloads-2.0.")
-@click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 T4.")
-@write_option
-def pollux(source: Path, seed: int, workload: str, nodes: int, out: Path, **rest: Any) -> None:
+_workload = click.option(
+    "--workload", default="workloads", show_default=True, help="As workloads-2.0."
+)
+
+
+@_converter("pollux", "FOLDER", _seed(1, "Which workload."), _workload, _sixteen("Of 4 T4."))
+def pollux(source: Path, **given: Any) -> Instance:
     """Read a workload of Pollux's simulator: elastic jobs with measured step times."""
     from ronda.instances.traces.pollux import read_pollux
 
-    _convert(lambda *_: read_pollux(source, seed=seed, workload=workload, nodes=nodes), out, rest)
+    return read_pollux(source, **given)
 
 
-@command.command(name="ones", cls=Taught)
-@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the epochs needed.")
-@click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Of 4 GPUs.")
-@write_option
-def ones(source: Path, seed: int, nodes: int, out: Path, **rest: Any) -> None:
+@_converter("ones", "CSV", _seed(0, "Of the epochs needed."), _sixteen("Of 4 GPUs."))
+def ones(source: Path, **given: Any) -> Instance:
     """Read a trace of the ONES artifact: elastic jobs whose batch may change."""
-    _convert(lambda *_: read_ones(source, seed=seed, nodes=nodes), out, rest)
+    from ronda.instances.traces.ones import read_ones
+
+    return read_ones(source, **given)
+
+
+@_converter("demand", "CSV")
+def demand(source: Path) -> Demand:
+    """Read how many nodes were in use: columns time, needed and total, in equal steps.
+
+    The headers of the Helios artifact (running, pred) are understood as well; forecast and active
+    may be missing.
+    """
+    from ronda.instances.traces.demand import read_demand
+
+    return read_demand(source)
 
 
 MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NODE}
@@ -207,6 +233,7 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
         " --out slurm.json.zst",
         "ronda instances convert table log.swf --map swf --load 0.8 --out swf.json.zst",
     ),
+    terms=("Fields of COLUMNS", described(Columns)),
 )
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
@@ -215,11 +242,7 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
     required=True,
     metavar="COLUMNS",
     help=f"{', '.join(NAMED)}, also with changes as in sacct,zone=Europe/Berlin; a .json file; or "
-    "submit=COLUMN,gpus=COLUMN,duration=COLUMN (or start= and end=). Further: id=, user=, name=; "
-    "vc= (with --nodes by name); state= with states=A/B (those kept); requested= (GPUs where gpus= "
-    "says nothing); share= of a GPU, of which whole= is all; unknown=A/B (cells that say nothing); "
-    f"unit={'|'.join(UNITS)} (of times that are numbers; of one column submit_unit=, "
-    "duration_unit=, start_unit=, end_unit=); zone= (of dates); separator=.",
+    "submit=COLUMN,gpus=COLUMN,duration=COLUMN and more fields, which stand below.",
 )
 @click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
 @click.option("--nodes", type=NODES, help="Of the cluster, or by vc=, as in gpu=16,debug=2.")
@@ -240,23 +263,19 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
     metavar="TYPE",
     help=f"{', '.join(MACHINES)}; or {OWN_GPU}.",
 )
-@filter_options
+@_row_options
 @click.option("--picture", type=TARGET, metavar="FILE", help="Draw the load: .png or .svg.")
-@write_option
+@_name_option
+@write_options
 def table(
     source: Path,
     mapping: str,
     keep_map: Path | None,
-    nodes: int | dict[str, int] | None,
-    share: float | None,
-    gpus_per_node: int,
-    gpu: Machine,
     picture: Path | None,
-    name: str | None,
     out: Path,
     force: bool,
     as_json: bool,
-    **limits: Any,
+    **given: Any,
 ) -> None:
     """Read any table with a job a row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
 
@@ -264,23 +283,16 @@ def table(
     summary says how many, and why. A job that ran several times under one id is one each time.
     """
     from ronda.instances.traces.mapped import read_mapped
-    from ronda.instances.traces.table import ALL
 
     for path in filter(None, (out, keep_map, picture)):
         refuse_existing(path, force=force)
     packer(out)  # a wrong suffix is told before any work
     if picture is not None:
         need("--picture", "matplotlib")
-    columns = columns_of(mapping)
-    done = read_mapped(
-        source,
-        columns,
-        machine=replace(gpu, gpus=gpus_per_node),
-        nodes=nodes,
-        share=share,
-        filters=replace(ALL, **{key: value for key, value in limits.items() if value is not None}),
-        name=name or source.name.split(".")[0],
-    )
+    columns, filters = columns_of(mapping), _rows(given, Filters())
+    machine = replace(given.pop("gpu"), gpus=given.pop("gpus_per_node"))
+    name = given.pop("name") or source.name.split(".")[0]
+    done = read_mapped(source, columns, machine=machine, filters=filters, name=name, **given)
     if keep_map is not None:
         store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
@@ -295,7 +307,7 @@ def table(
     written(done.instance, out, as_json=as_json, **told)
 
 
-def _show(dropped: "Dropped") -> None:
+def _show(dropped: Dropped) -> None:
     """Print how many rows are no jobs, and why."""
     made = shown("rows dropped", "because of")
     for why, count in dropped.items():
@@ -312,43 +324,3 @@ def _tell(done: "Converted") -> None:
     if done.unread:
         note(f"columns not read: {', '.join(map(printable, done.unread))}")
     note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")
-
-
-@command.command(name="demand", cls=Taught)
-@click.argument("source", metavar="CSV", type=click.Path(path_type=Path))
-@write_option
-def demand(source: Path, out: Path, **rest: Any) -> None:
-    """Read how many nodes were in use: columns time, needed and total, in equal steps.
-
-    The headers of the Helios artifact (running, pred) are understood as well; forecast and active
-    may be missing.
-    """
-    from ronda.instances.traces.demand import read_demand
-
-    _convert(lambda *_: read_demand(source), out, rest)
-
-
-def _convert(
-    read: Callable[[Any, "Dropped"], Instance | Demand],
-    out: Path,
-    rest: dict[str, Any],
-    usual: Any = None,
-) -> None:
-    """Read a trace, write the instance, and say which rows are not in it.
-
-    `rest` holds the options of `write_option` and, for some traces, of `filter_options`: these
-    replace single ones of the `usual` filters.
-    """
-    from ronda.instances.traces.table import ALL, Dropped
-
-    refuse_existing(out, force=rest["force"])
-    packer(out)  # a wrong suffix is told before any work
-    chosen = {name: rest[name] for name in FILTERS if rest.get(name) is not None}
-    dropped = Dropped()
-    instance = read(replace(usual or ALL, **chosen), dropped)
-    if rest["name"]:
-        instance = msgspec.structs.replace(instance, name=rest["name"])
-    if not rest["as_json"]:
-        _show(dropped)
-    told = {"dropped": dropped} if dropped else {}
-    written(instance, out, as_json=rest["as_json"], **told)

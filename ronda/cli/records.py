@@ -1,0 +1,100 @@
+"""Options from a record or a function: names, kinds, defaults and words are those of its fields."""
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+
+from ronda.cli.options import SEED, Command
+from ronda.instances.described import described
+from ronda.instances.errors import InputError
+
+
+def options_of(
+    source: Callable[..., Any],
+    *,
+    skip: Collection[str] = (),
+    bare: bool = False,
+    unset: bool = False,
+    metavar: str | None = None,
+    **types: click.ParamType[Any],
+) -> Callable[[Command], Command]:
+    """Return a decorator that adds options for the fields of a record, or a function's parameters.
+
+    Parameters
+    ----------
+    skip
+        Fields that a command says otherwise.
+    bare
+        Whether options leave out the unit at the end of a name: ``--gap`` for ``gap_s``.
+    unset
+        Whether what is not given is None, not the field's default.
+    types
+        Of options whose annotation does not say what is meant.
+    """
+    words, hints = described(source), get_type_hints(source)
+    fields = [p for p in inspect.signature(source).parameters.values() if p.name not in skip]
+
+    def add(command: Command) -> Command:
+        for field in reversed(fields):
+            default = None if unset or field.default is field.empty else field.default
+            option = click.option(
+                f"--{_flag(field.name, bare=bare)}",
+                field.name,
+                type=types.get(field.name) or _type(field.name, hints[field.name]),
+                default=default,
+                metavar=metavar,
+                show_default=default not in (None, ""),
+                help=_help(words[field.name], {p.name for p in fields}, bare=bare),
+            )
+            command = option(command)
+        return command
+
+    return add
+
+
+def taken(record: type[Any], given: dict[str, Any]) -> Any:
+    """Return the record of the given values, which are taken out of them; errors name options."""
+    own = {name: given.pop(name) for name in inspect.signature(record).parameters}
+    with named(own):
+        return record(**own)
+
+
+@contextmanager
+def named(fields: Collection[str]) -> Iterator[None]:
+    """Let errors that name a field name its option."""
+    try:
+        yield
+    except InputError as error:
+        if error.place.replace("-", "_") not in fields:
+            raise
+        place = f"--{_flag(error.place, bare=False)}"
+        raise InputError(place, error.found, error.expected) from None
+
+
+def _flag(name: str, *, bare: bool) -> str:
+    return (name.removesuffix("_s") if bare else name).replace("_", "-")
+
+
+def _type(name: str, hint: Any) -> click.ParamType[Any]:
+    """Return the type of an option for an annotation; None in it means: not given."""
+    if name == "seed":
+        return SEED
+    kinds = [each for each in get_args(hint) if each is not type(None)]
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    (kind,) = kinds or [hint]
+    found: click.ParamType[Any] = click.types.convert_type(kind)
+    return found
+
+
+def _help(words: str, names: Collection[str], *, bare: bool) -> str:
+    """Return the words of a docstring with other fields as options."""
+
+    def shown(match: re.Match[str]) -> str:
+        return f"--{_flag(match[1], bare=bare)}" if match[1] in names else match[1]
+
+    return re.sub(r"`+([^`]+)`+", shown, words)
