@@ -28,7 +28,7 @@ STARTS_S = 60.0
 """Seconds that a process may take to start."""
 
 
-class Question(msgspec.Struct):
+class Asked(msgspec.Struct):
     """What a decision needs."""
 
     round: Round
@@ -37,7 +37,7 @@ class Question(msgspec.Struct):
     initial: Plan | None
 
 
-class Answer(msgspec.Struct):
+class Answered(msgspec.Struct):
     """The plan, or what is wrong with what the policy answers.
 
     `odd` is a plan with parts of other types, pickled: who asked says what is wrong with it.
@@ -88,8 +88,8 @@ class Isolated:
         try:
             running.ready(deadline)
             limit_s = None if deadline.limit_s is None else max(deadline.left(), 1e-6)
-            question = msgspec.msgpack.encode(Question(round, seed, limit_s, initial))
-            answer = msgspec.msgpack.decode(running.ask(question, limit_s), type=Answer)
+            question = msgspec.msgpack.encode(Asked(round, seed, limit_s, initial))
+            answer = msgspec.msgpack.decode(running.ask(question, limit_s), type=Answered)
         except StartingError:
             raise
         except BaseException:
@@ -135,7 +135,7 @@ def answering(asked: bytes) -> Callable[[bytes], bytes]:
 
     def answer(asked: bytes) -> bytes:
         began = time.perf_counter()
-        question = msgspec.msgpack.decode(asked, type=Question)
+        question = msgspec.msgpack.decode(asked, type=Asked)
         deadline = Deadline(question.limit_s, started=began)
         return _told(
             ask(
@@ -153,13 +153,13 @@ def answering(asked: bytes) -> Callable[[bytes], bytes]:
 def _told(plan: Plan | str) -> bytes:
     """Return a plan, or a fault, as the bytes of an answer."""
     if isinstance(plan, str):
-        return msgspec.msgpack.encode(Answer(fault=plan))
+        return msgspec.msgpack.encode(Answered(fault=plan))
     try:
-        data = msgspec.msgpack.encode(Answer(plan))
-        msgspec.msgpack.decode(data, type=Answer)
+        data = msgspec.msgpack.encode(Answered(plan))
+        msgspec.msgpack.decode(data, type=Answered)
     except Exception as error:
         try:
-            return msgspec.msgpack.encode(Answer(odd=pickle.dumps(plan)))
+            return msgspec.msgpack.encode(Answered(odd=pickle.dumps(plan)))
         except Exception:
-            return msgspec.msgpack.encode(Answer(fault=malformed(plan, error)))
+            return msgspec.msgpack.encode(Answered(fault=malformed(plan, error)))
     return data

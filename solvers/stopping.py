@@ -8,7 +8,7 @@ from ronda.instances.plan import StopReason, closes, gap_between
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SearchStatus:
     """How far a search is."""
 
     generations: int
@@ -17,7 +17,7 @@ class Status:
     generation_s: float  # seconds that the last generation took
 
 
-Criterion = Callable[[Status], tuple[float, StopReason]]
+Criterion = Callable[[SearchStatus], tuple[float, StopReason]]
 """Progress in 0..1, where 1 means stop, and the reason to give then."""
 
 
@@ -34,7 +34,7 @@ def stagnation(limit: int) -> Criterion:
 def deadline(deadline: Deadline, reserve_s: float = 0.0) -> Criterion:
     """Stop when one more generation would leave less than `reserve_s` of the time."""
 
-    def criterion(status: Status) -> tuple[float, StopReason]:
+    def criterion(status: SearchStatus) -> tuple[float, StopReason]:
         if deadline.limit_s is None:
             return 0.0, StopReason.TIME_LIMIT
         if deadline.left() <= reserve_s + status.generation_s:
@@ -47,7 +47,7 @@ def deadline(deadline: Deadline, reserve_s: float = 0.0) -> Criterion:
 def gap(bound: float, relative: float) -> Criterion:
     """Stop when the incumbent is within `relative` of an upper bound on every plan."""
 
-    def criterion(status: Status) -> tuple[float, StopReason]:
+    def criterion(status: SearchStatus) -> tuple[float, StopReason]:
         if closes(bound, status.best, relative):
             return 1.0, StopReason.GAP
         return relative / gap_between(bound, status.best), StopReason.GAP

@@ -9,7 +9,7 @@ from hypothesis import settings
 from ronda.bench.runs import compare, runner
 from ronda.bench.runs.results import Status
 from ronda.bench.runs.specs import Request
-from ronda.bench.runs.worker import Answer, result_of
+from ronda.bench.runs.worker import Ending, result_of
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
@@ -79,7 +79,7 @@ def runs_here(monkeypatch):
         answer.parent.mkdir(parents=True, exist_ok=True)
         with alone:
             metrics = runner.execute(Request(case=case, answer=str(answer)))
-        return result_of(case, limits, Answer(Status.OK, metrics=metrics))
+        return result_of(case, limits, Ending(Status.OK, metrics=metrics))
 
     monkeypatch.setattr(compare, "carry_out", carry_out)
     monkeypatch.setattr(runner, "say", lambda message: None)  # nobody listens on stdout

@@ -18,7 +18,7 @@ from ronda.instances.errors import RondaError
 from ronda.instances.files import fits as profiles
 from ronda.instances.learnt import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
-from ronda.solvers.fitting.data import Measured, Reading, read
+from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
 from ronda.solvers.fitting.maxima import fit_maxima
 from ronda.solvers.fitting.sharing import fit_shared
@@ -104,7 +104,7 @@ def pollux(source: Path) -> Iterator[Fit]:
         own = rows.drop(columns="app").reset_index(drop=True)
         own = own.assign(row=own.index + 1, batch=0.0, passes=1.0, clock=1.0)
         place = "Pollux's placements and scalability"
-        (fit,) = fit_measured(Measured(place, "throughput", str(name), "T4", own))
+        (fit,) = fit_measured(Measurements(place, "throughput", str(name), "T4", own))
         yield _named(fit, "pollux", str(name), POLLUX)
 
 

@@ -16,7 +16,7 @@ CLOSE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PolicyLine:
     """A policy's line of the table: means over its runs.
 
     When the first plan is there; the primal gap at each of `times` and of the plan returned; the
@@ -40,7 +40,7 @@ def times(limit_s: float) -> tuple[float, ...]:
     return (0.01 * limit_s, 0.1 * limit_s)
 
 
-def lines(found: Sequence[Trace], results: Iterable[Result], limit_s: float) -> list[Line]:
+def lines(found: Sequence[Trace], results: Iterable[Result], limit_s: float) -> list[PolicyLine]:
     """Return the lines of the table, in the order in which the policies come."""
     reference = references(found)
     ended = [result for result in results if result.ok]
@@ -52,7 +52,7 @@ def lines(found: Sequence[Trace], results: Iterable[Result], limit_s: float) -> 
         arrivals = [t.arrives_s(r, CLOSE) for t, r in own]
         there = [s for s in arrivals if s < math.inf]
         made.append(
-            Line(
+            PolicyLine(
                 label=label,
                 runs=len(own),
                 first_s=fmean(t.points[0].time_s for t, _ in own),
@@ -67,7 +67,7 @@ def lines(found: Sequence[Trace], results: Iterable[Result], limit_s: float) -> 
     return made
 
 
-def as_table(made: Sequence[Line], limit_s: float) -> Table:
+def as_table(made: Sequence[PolicyLine], limit_s: float) -> Table:
     """Return the lines as a table."""
     header = (
         "policy",
@@ -83,7 +83,7 @@ def as_table(made: Sequence[Line], limit_s: float) -> Table:
     return Table("", header, tuple(map(_cells, made)))
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: PolicyLine) -> tuple[str, ...]:
     arrives = "never" if not line.arrived else seconds(line.arrives_s)
     if 0 < line.arrived < 1:
         arrives += f" ({line.arrived:.0%} of runs)"

@@ -97,7 +97,7 @@ def cases(
     *,
     objective: str,
     time_limit_s: float,
-) -> tuple[specs.Case, ...]:
+) -> tuple[specs.RunCase, ...]:
     """Multiply rounds, policies and seeds out; a policy without randomness runs once a round.
 
     Policies that have a parameter `objective` get the common one, unless they are given another:

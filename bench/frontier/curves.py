@@ -27,7 +27,7 @@ equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstrac
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FrontierPoint:
     """A policy at one budget (a factor, in watts): means over seeds that kept every rule.
 
     `energy_half_j` and `mean_jct_half_s` are the half-widths of their 95 % confidence intervals;
@@ -60,7 +60,7 @@ class Curve:
 
     label: str
     policy: str
-    points: tuple[Point, ...]
+    points: tuple[FrontierPoint, ...]
     failures: tuple[str, ...] = ()
     own: bool = True
 
@@ -123,7 +123,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FrontierVerdict:
     """How the best of ronda's own policies does against a targeted comparator.
 
     `met` and `missed` are (joules, ratio) where both have a value and the target is reached or
@@ -163,10 +163,10 @@ def curves_of(
     return tuple(found)
 
 
-def _point(sustained_w: float, runs: tuple[Result, ...]) -> Point:
+def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:
     energies_j = [float(run.metrics["energy_j"]) for run in runs]
     jcts_s = [float(run.metrics["mean_jct_s"]) for run in runs]
-    return Point(
+    return FrontierPoint(
         factor=runs[0].variant.factor or 0.0,
         sustained_w=sustained_w,
         energy_j=fmean(energies_j),
@@ -197,7 +197,7 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
     return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
 
 
-def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, ...]:
+def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[FrontierVerdict, ...]:
     """Hold the best of ronda's own policies against each targeted comparator that was run.
 
     Energies with which none of ronda's own has a point do not count.
@@ -211,5 +211,5 @@ def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[Verdict, 
         met = tuple(pair for pair in ratios if pair[1] >= TARGET)
         missed = tuple(pair for pair in ratios if pair[1] < TARGET)
         without = tuple(energy for energy, ratio in held if ratio is None)
-        made.append(Verdict(curve.label, TARGET, met, missed, without))
+        made.append(FrontierVerdict(curve.label, TARGET, met, missed, without))
     return tuple(made)

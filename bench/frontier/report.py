@@ -8,8 +8,8 @@ from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import (
     COMPARATORS,
     Curve,
+    FrontierVerdict,
     Level,
-    Verdict,
     curves_of,
     levels_of,
     verdicts,
@@ -53,7 +53,7 @@ class Report:
     curves: tuple[Curve, ...]
     bound: Steps
     levels: tuple[Level, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FrontierVerdict, ...]
     equal_energy: tuple[Duel, ...]
     equal_jct: tuple[Duel, ...]
     shadows: tuple[Shadow, ...]

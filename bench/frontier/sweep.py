@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import Case, cases, refuse_namesakes
+from ronda.bench.runs.specs import RunCase, cases, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
@@ -74,14 +74,14 @@ def sweep_cases(
     levels: Sequence[Knowledge] = (DECLARED,),
     *,
     time_limit_s: float | None,
-) -> tuple[Case, ...]:
+) -> tuple[RunCase, ...]:
     """Multiply instances (by the word that loads them) and all else out.
 
     A factor of the budget stands for the same watts whatever else is changed: what is wrong about
     power figures does not change what may be spent.
     """
     refuse_namesakes({source: (each, fingerprint(each)) for source, each in instances.items()})
-    found: dict[str, Case] = {}
+    found: dict[str, RunCase] = {}
     for source, instance in instances.items():
         full_w = reference_w(instance)
         for change, factor in product((UNCHANGED, *changes), factors):

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import NUMBERS, Verdict
+from ronda.bench.frontier.curves import NUMBERS, FrontierVerdict
 from ronda.bench.frontier.report import Report
 from ronda.bench.frontier.rivals import FASTER, THRIFTIER, spans
 from ronda.bench.frontier.shadow import SHADOWS
@@ -123,7 +123,7 @@ def duel_words(made: Report) -> str:
     return words + (f"; WORSE at {', '.join(behind)}" if behind else "; worse nowhere")
 
 
-def verdict_words(verdict: Verdict, unit_j: float, unit: str) -> str:
+def verdict_words(verdict: FrontierVerdict, unit_j: float, unit: str) -> str:
     """Say whether the target against a comparator is met, and where it is not."""
     ratios = [ratio for _, ratio in (*verdict.met, *verdict.missed)]
     head = f"target {verdict.target}× against {verdict.label}"

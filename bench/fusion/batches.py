@@ -20,7 +20,7 @@ from ronda.bench.fusion.curves import GIB, curves
 from ronda.bench.fusion.tuning import CLASSES
 from ronda.bench.study.harness import Folder, jobs, limit, markdown, study, words
 from ronda.formulations.clock import Deadline
-from ronda.formulations.fusion.arrays import Arrangement, Batch, Case, Objective
+from ronda.formulations.fusion.arrays import Arrangement, Batch, FusionCase, Objective
 from ronda.formulations.fusion.chunks import balanced
 from ronda.instances.profile import Mode
 from ronda.solvers.fusion.exact import solve
@@ -54,7 +54,7 @@ RULES: dict[str, tuple[Mode, ...]] = {
 """Modes that each may use."""
 
 
-def named(name: str, jobs: int) -> Case:
+def named(name: str, jobs: int) -> FusionCase:
     """Return a case of the study with `jobs` jobs, even over the classes."""
     gpus = GPUS[name]
     made = []
@@ -70,10 +70,10 @@ def named(name: str, jobs: int) -> Case:
                     {gpu: found.memory for gpu, found in known.items()},
                 )
             )
-    return Case(tuple(made), gpus, {gpu: GIB[gpu] for gpu in gpus})
+    return FusionCase(tuple(made), gpus, {gpu: GIB[gpu] for gpu in gpus})
 
 
-def only(case: Case, modes: Sequence[Mode]) -> Case:
+def only(case: FusionCase, modes: Sequence[Mode]) -> FusionCase:
     """Return a case in which some modes are allowed."""
     return replace(
         case,

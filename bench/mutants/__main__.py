@@ -9,7 +9,7 @@ import click
 import msgspec
 
 import ronda
-from ronda.bench.mutants.hunt import Outcome, hunt
+from ronda.bench.mutants.hunt import Fate, hunt
 from ronda.bench.mutants.mutation import LISTED, read
 from ronda.bench.program import CONTEXT, Above0, run_program
 
@@ -61,15 +61,15 @@ def mutants(
     return int(survived > 0)
 
 
-def _kept(out: Path | None) -> dict[str, Outcome]:
+def _kept(out: Path | None) -> dict[str, Fate]:
     """Return the outcomes of earlier calls, by name."""
     if out is None or not out.exists():
         return {}
-    decode = msgspec.json.Decoder(Outcome).decode
+    decode = msgspec.json.Decoder(Fate).decode
     return {outcome.name: outcome for outcome in map(decode, out.read_bytes().splitlines())}
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: Fate) -> str:
     """Return the line of an outcome for people."""
     verdict = "killed" if outcome.killed else "SURVIVED"
     return f"{verdict:8} {outcome.seconds:6.1f} s  {outcome.name}  {outcome.by}".rstrip()

@@ -17,7 +17,7 @@ _FAILED = 1  # pytest's exit code when tests ran and some failed
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a mutation: whether a test failed, the first that did, and the seconds."""
 
     name: str
@@ -28,7 +28,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def hunt(
     mutations: Sequence[Mutation], root: Path, tree: Path, limit_s: float = 600.0
-) -> Iterator[Outcome]:
+) -> Iterator[Fate]:
     """Copy the tree at `root` to the folder `tree` and yield the outcome of each mutation.
 
     All of them are read before the first is applied. Tests must pass as long as nothing is changed.
@@ -56,7 +56,7 @@ def hunt(
         failed = _first_failure(tree, mutation.tests, limit_s)
         seconds = time.perf_counter() - began
         shutil.copy2(plain, path)
-        yield Outcome(name=mutation.name, killed=bool(failed), by=failed, seconds=round(seconds, 1))
+        yield Fate(name=mutation.name, killed=bool(failed), by=failed, seconds=round(seconds, 1))
 
 
 def _first_failure(tree: Path, tests: Sequence[str], limit_s: float) -> str:

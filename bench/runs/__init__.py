@@ -9,17 +9,17 @@ from ronda.bench.runs.compare import Comparison, Layout, failed
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.provenance import commit, host
 from ronda.bench.runs.results import Result, ResultsFile
-from ronda.bench.runs.specs import Case, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import RunCase, cases, parse_seeds, split_policies
 from ronda.bench.runs.variant import Variant, reference_w
-from ronda.bench.runs.worker import Limits
+from ronda.bench.runs.worker import RunLimits
 
 __all__ = [
-    "Case",
     "Comparison",
     "Layout",
-    "Limits",
     "Result",
     "ResultsFile",
+    "RunCase",
+    "RunLimits",
     "Variant",
     "cases",
     "claim",

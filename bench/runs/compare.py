@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ronda.bench.runs.results import Result, ResultsFile, Status
-from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import POLL_S, Limits, carry_out
+from ronda.bench.runs.specs import RunCase
+from ronda.bench.runs.worker import POLL_S, RunLimits, carry_out
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.names import file_name
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ronda.bench.runs.pulse import Pulse
 
-Watch = Callable[[Case, float, Result | None], None]
+Watch = Callable[[RunCase, float, Result | None], None]
 """Called with a case, the share of its jobs that are complete, and its result once it ended."""
 
 Answer = TypeVar("Answer", Schedule, Plan)
@@ -77,7 +77,7 @@ class Comparison:
     def __init__(
         self,
         folder: Path,
-        limits: Limits,
+        limits: RunLimits,
         processes: int,
         *,
         watch: Watch | None = None,
@@ -90,11 +90,11 @@ class Comparison:
         self.file = ResultsFile(self.layout.results)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
 
-    def missing(self, cases: Iterable[Case]) -> list[Case]:
+    def missing(self, cases: Iterable[RunCase]) -> list[RunCase]:
         """Return the cases that still have to run."""
         return [case for case in cases if not self._is_done(case)]
 
-    def run(self, cases: Sequence[Case]) -> list[Result]:
+    def run(self, cases: Sequence[RunCase]) -> list[Result]:
         """Run what is missing and return the results of all cases, in their order.
 
         An interrupt kills the runs under way; the results of those that ended are kept.
@@ -120,13 +120,13 @@ class Comparison:
         # An earlier comparison may have written a policy otherwise.
         return [msgspec.structs.replace(r, label=labels[c.key]) for c, r in found if r is not None]
 
-    def _is_done(self, case: Case) -> bool:
+    def _is_done(self, case: RunCase) -> bool:
         result = self.file.get(case.key)
         if result is None or not result.final(self.limits.timeout_s, self.limits.memory_mib):
             return False
         return not result.ok or self.layout.schedule(case.key).exists()
 
-    def _run_one(self, case: Case) -> None:
+    def _run_one(self, case: RunCase) -> None:
         answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
         stop = self._stop.is_set
         found: Result | str = ""
@@ -154,7 +154,7 @@ class Comparison:
             self.file.append(result)
         self._tell(case, 1.0, result)
 
-    def _tell(self, case: Case, share: float, result: Result | None) -> None:
+    def _tell(self, case: RunCase, share: float, result: Result | None) -> None:
         if self._watch is not None:
             with self._lock:
                 self._watch(case, share, result)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ronda.bench.runs.pulse import Pulse
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import Case
-from ronda.bench.runs.worker import Answer, Limits, Stop, StoppedError, carry_out, result_of
+from ronda.bench.runs.specs import RunCase
+from ronda.bench.runs.worker import Ending, RunLimits, Stop, StoppedError, carry_out, result_of
 from ronda.instances.errors import RondaError
 from ronda.instances.files.catalogue import entries
 from ronda.instances.files.storage import store
@@ -37,7 +37,7 @@ Sent = tuple[Result, bytes | None, bytes | None]
 """What comes back from a worker: the result, the answer's file and the log, if there are."""
 
 
-def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limits) -> Sent:
+def run_on_worker(case: RunCase, document: bytes | None, answer: str, limits: RunLimits) -> Sent:
     """Carry out a case; called on a worker.
 
     `document` is the file of its instance (None: it is a packaged one), `answer` the name of the
@@ -64,7 +64,7 @@ def run_on_worker(case: Case, document: bytes | None, answer: str, limits: Limit
 
 
 def carry_out_on(
-    pulse: Pulse, case: Case, answer: Path, limits: Limits, log: Path, stop: Stop
+    pulse: Pulse, case: RunCase, answer: Path, limits: RunLimits, log: Path, stop: Stop
 ) -> Result | str:
     """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
 
@@ -79,7 +79,7 @@ def carry_out_on(
         task = pulse.client.submit(run_on_worker, *words, pure=False)
         found = _await(task, pulse, stop)
     except KilledWorker:
-        died = Answer(message="its Dask workers died of it, one after another")
+        died = Ending(message="its Dask workers died of it, one after another")
         return result_of(case, limits, died)
     except (CancelledError, ClosedClientError, OSError) as error:
         raise ClusterError(

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.single import drive
-from ronda.bench.runs.specs import Case, Request
+from ronda.bench.runs.specs import Request, RunCase
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.errors import RondaError
@@ -72,7 +72,7 @@ def execute(request: Request) -> dict[str, Any]:
     return metrics | {"peak_rss_mib": peak_rss_mib()}
 
 
-def decide(round_: Round, case: Case) -> tuple[Plan, dict[str, Any]]:
+def decide(round_: Round, case: RunCase) -> tuple[Plan, dict[str, Any]]:
     """Decide a round; returns the plan and the policy's own account of its search.
 
     The clock starts once the packages that the policy names are imported: a scheduler imports

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim, load_record, store_record
-from ronda.bench.runs.specs import Case
+from ronda.bench.runs.specs import RunCase
 from ronda.formulations.bounds.horizon import bounds
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.check.answer import check
@@ -32,7 +32,7 @@ BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RunFigures:
     """The metrics of a run (the fields of ``ronda run``), and what was wrong, in words.
 
     That is every rule that the schedule breaks, and why the first of the refused plans was.
@@ -44,7 +44,7 @@ class Measured:
 
 def measure(
     instance: Instance, schedule: Schedule, *, wall_s: float, level: Knowledge = DECLARED
-) -> Measured:
+) -> RunFigures:
     """Summarise, check and bound a schedule of a run that took `wall_s`, at a `level` of knowledge.
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
@@ -65,7 +65,7 @@ def measure(
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
     metrics["wall_s"] = wall_s
-    return Measured(metrics, [*map(str, violations), *_refused(schedule)])
+    return RunFigures(metrics, [*map(str, violations), *_refused(schedule)])
 
 
 def _refused(schedule: Schedule) -> list[str]:
@@ -118,12 +118,12 @@ def charged(instance: Instance, schedule: Schedule) -> float:
 
 def drive(
     instance: Instance,
-    case: Case,
+    case: RunCase,
     *,
     journal: Path | None = None,
     progress: Progress | None = None,
     isolated: bool = False,
-) -> tuple[Schedule, Measured]:
+) -> tuple[Schedule, RunFigures]:
     """Run a case to its end; returns the schedule and what it is judged by.
 
     `instance` is changed already. `journal` keeps decisions as they are made: those that it holds
@@ -151,13 +151,13 @@ def drive(
 
 def drive_in_folder(
     instance: Instance,
-    case: Case,
+    case: RunCase,
     out: Path,
     *,
     progress: Progress | None = None,
     isolated: bool = False,
     draw: Callable[[Schedule, Path], None],
-) -> Measured:
+) -> RunFigures:
     """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
 
     The folder gets ``schedule.json.zst``, the figures that `draw` makes, and last ``metrics.json``:
@@ -171,7 +171,7 @@ def drive_in_folder(
     done, journal = out / "metrics.json", out / "journal.jsonl"
     with claim(out, "run", about):
         if done.exists():
-            return Measured(load_record(done, dict[str, Any]), [])
+            return RunFigures(load_record(done, dict[str, Any]), [])
         schedule, measured = drive(
             instance, case, journal=journal, progress=progress, isolated=isolated
         )

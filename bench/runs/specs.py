@@ -28,14 +28,14 @@ KEY = r"^[a-z0-9_+-]{1,250}$"
 """What a `Case.key` looks like: it is the name of a folder."""
 
 
-class Told(Record, frozen=True, kw_only=True):
+class PredictorFile(Record, frozen=True, kw_only=True):
     """Who tells the sizes of jobs: the file of a predictor, and the checksum of what it held."""
 
     path: str
     checksum: str
 
     @classmethod
-    def by(cls, path: Path) -> "Told":
+    def by(cls, path: Path) -> "PredictorFile":
         """Return what the file holds now."""
         return cls(path=str(path.absolute()), checksum=predictors.read(path).checksum)
 
@@ -66,7 +66,7 @@ class Spec(Record, frozen=True, kw_only=True):
     period_s: float | None = None
     level: Knowledge = DECLARED
     variant: Variant = UNCHANGED
-    predictor: Told | None = None
+    predictor: PredictorFile | None = None
 
     @property
     def title(self) -> str:
@@ -75,7 +75,7 @@ class Spec(Record, frozen=True, kw_only=True):
         return f"{words} ({self.variant.title})" if self.variant.title else words
 
 
-class Case(Spec, frozen=True, kw_only=True):
+class RunCase(Spec, frozen=True, kw_only=True):
     """A run of a comparison; `source` loads its instance, a packaged name or a path."""
 
     source: str
@@ -101,7 +101,7 @@ class Case(Spec, frozen=True, kw_only=True):
 class Request(Record, frozen=True, kw_only=True):
     """What the process of a run is asked: a case, and the file that gets its answer."""
 
-    case: Case
+    case: RunCase
     answer: str
 
 
@@ -144,7 +144,7 @@ def cases(
     variant: Variant = UNCHANGED,
     predictor: Path | None = None,
     make: Callable[[str], Policy] = policy,
-) -> tuple[Case, ...]:
+) -> tuple[RunCase, ...]:
     """Multiply instances, policies, levels of knowledge and seeds out.
 
     `make` makes a policy of its label, to which a level other than the usual one is added.
@@ -156,17 +156,17 @@ def cases(
     refuse_namesakes(instances)
     if predictor is not None and "history" not in levels:
         raise InputError("--predictor", f"--knowledge {', '.join(levels)}", "history")
-    told = None if predictor is None else Told.by(predictor)
+    told = None if predictor is None else PredictorFile.by(predictor)
     made = [
         (label if level == DECLARED else f"{label} [{level}]", make(label), level)
         for label in policies
         for level in levels
     ]
-    found: dict[str, Case] = {}
+    found: dict[str, RunCase] = {}
     for source, (instance, fingerprint) in instances.items():
         for label, each, known in made:
             for seed in seeds if seed_may_matter(each) else seeds[:1]:
-                case = Case(
+                case = RunCase(
                     source=source,
                     instance=instance.name,
                     fingerprint=fingerprint,

@@ -16,7 +16,7 @@ import psutil
 
 from ronda.bench.runs.provenance import commit, host
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.specs import Case, Request, Spec
+from ronda.bench.runs.specs import Request, RunCase, Spec
 from ronda.instances.errors import RondaError
 from ronda.solvers.versions import versions
 
@@ -45,7 +45,7 @@ class StoppedError(RondaError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """What a run may use: wall-clock seconds and resident memory in MiB; None: no limit."""
 
     timeout_s: float | None = None
@@ -53,7 +53,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Answer:
+class Ending:
     """How a process ended, and what it said."""
 
     status: Status = Status.ERROR
@@ -64,9 +64,9 @@ class Answer:
 
 
 def carry_out(
-    case: Case,
+    case: RunCase,
     answer: Path,
-    limits: Limits,
+    limits: RunLimits,
     log: Path,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -79,7 +79,7 @@ def carry_out(
     return result_of(case, limits, said)
 
 
-def result_of(case: Case, limits: Limits, said: Answer) -> Result:
+def result_of(case: RunCase, limits: RunLimits, said: Ending) -> Result:
     """Return the line of the results of a case that ended, here and now."""
     own = set(Result.__struct_fields__)
     return Result(
@@ -100,13 +100,13 @@ def result_of(case: Case, limits: Limits, said: Answer) -> Result:
 
 def serve(
     request: Request,
-    limits: Limits,
+    limits: RunLimits,
     log: Path,
     *,
     progress: Callable[[int, int], None] | None = None,
     stop: Stop | None = None,
     command: Command = RUNNER,
-) -> Answer:
+) -> Ending:
     """Run a request in a process of its own; over its limits all that it started is killed.
 
     `log` gets what the run writes on stderr; it is removed if that is nothing. `progress` is
@@ -138,16 +138,16 @@ class _Watch:
     """Reads what a process says while looking after its limits."""
 
     process: subprocess.Popen[bytes]
-    limits: Limits
+    limits: RunLimits
     progress: Callable[[int, int], None] | None
     stop: Stop | None
-    answer: Answer = field(default_factory=Answer)
+    answer: Ending = field(default_factory=Ending)
     said: bool = False
 
     def __post_init__(self) -> None:
         self.began = self.look_again = time.perf_counter()
 
-    def until_end(self, request: Request) -> Answer:
+    def until_end(self, request: Request) -> Ending:
         """Hand over the request and wait for the end of the process."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -4,6 +4,6 @@ What they decide, and what comes of it, is in `ronda.solvers.policies.sleeping`.
 `figure` loads matplotlib and is imported by its path.
 """
 
-from ronda.bench.sleeping.lines import Line, as_json, as_tables, line_of
+from ronda.bench.sleeping.lines import ControllerLine, as_json, as_tables, line_of
 
-__all__ = ["Line", "as_json", "as_tables", "line_of"]
+__all__ = ["ControllerLine", "as_json", "as_tables", "line_of"]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
-from ronda.bench.sleeping.lines import KNOWS, Line
+from ronda.bench.sleeping.lines import KNOWS, ControllerLine
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
 from ronda.solvers.policies.sleeping.ces import WARM_UP
@@ -19,7 +19,7 @@ ORIGINS = 4
 """Forecasts that the fan shows."""
 
 
-def draw_nodes(series: Demand, lines: Sequence[Line], path: Path) -> None:
+def draw_nodes(series: Demand, lines: Sequence[ControllerLine], path: Path) -> None:
     """Draw a panel for each controller: nodes needed, awake and in all; a mark for each wake-up."""
     figure = new_figure(11, 0.9 + 1.7 * len(lines))
     panels = figure.subplots(len(lines), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -102,7 +102,7 @@ def _fan(axes: Axes, hours: Floats, foretold: Floats, forecast: DemandForecast) 
         band.set(color=colour(0), alpha=strength, linewidth=0)
 
 
-def draw_days(series: Demand, lines: Sequence[Line], path: Path) -> None:
+def draw_days(series: Demand, lines: Sequence[ControllerLine], path: Path) -> None:
     """Draw by day how many node-hours were slept, and how often nodes woke."""
     day = steps_of_day(series)
     starts = np.arange(0, len(series.needed), day)
@@ -133,7 +133,7 @@ def draw_days(series: Demand, lines: Sequence[Line], path: Path) -> None:
     save(figure, path, ("policy", "day", "node_hours_asleep", "wakeups"), rows)
 
 
-def _said(line: Line) -> str:
+def _said(line: ControllerLine) -> str:
     made = line.outcome
     return (
         f"{line.policy}, knows {KNOWS[line.control.knowledge]}: "

@@ -19,7 +19,7 @@ KNOWS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ControllerLine:
     """A controller by its words, what it did, and what came of it."""
 
     policy: str
@@ -27,19 +27,21 @@ class Line:
     outcome: SleepOutcome
 
 
-def line_of(series: Demand, policy: str, draw: NodeDraw) -> Line:
+def line_of(series: Demand, policy: str, draw: NodeDraw) -> ControllerLine:
     """Let a controller decide every step of a series."""
     control = controller(policy).control(series)
-    return Line(policy, control, outcome(series, control.active, draw))
+    return ControllerLine(policy, control, outcome(series, control.active, draw))
 
 
-def as_json(series: Demand, line: Line) -> dict[str, Any]:
+def as_json(series: Demand, line: ControllerLine) -> dict[str, Any]:
     """Return all figures of a line by name."""
     head = {"series": series.name, "policy": line.policy, "knowledge": line.control.knowledge}
     return head | asdict(line.outcome)
 
 
-def as_tables(series: Demand, lines: Sequence[Line], draw: NodeDraw) -> tuple[Table, Table]:
+def as_tables(
+    series: Demand, lines: Sequence[ControllerLine], draw: NodeDraw
+) -> tuple[Table, Table]:
     """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
     first = Table(
         f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
@@ -66,7 +68,7 @@ def as_tables(series: Demand, lines: Sequence[Line], draw: NodeDraw) -> tuple[Ta
     return first, second
 
 
-def _sleep(line: Line) -> tuple[str, ...]:
+def _sleep(line: ControllerLine) -> tuple[str, ...]:
     made = line.outcome
     return (
         line.policy,
@@ -81,7 +83,7 @@ def _sleep(line: Line) -> tuple[str, ...]:
     )
 
 
-def _changes(series: Demand, line: Line) -> tuple[str, ...]:
+def _changes(series: Demand, line: ControllerLine) -> tuple[str, ...]:
     made = line.outcome
     return (
         line.policy,

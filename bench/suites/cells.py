@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ronda.bench.runs.specs import Case, cases, parse_seeds, refuse_namesakes
+from ronda.bench.runs.specs import RunCase, cases, parse_seeds, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.bench.suites.makers import Maker
 from ronda.bench.suites.suite import Suite, SuitePart, converted
@@ -51,7 +51,7 @@ class Cell:
     """A run of a suite, and the values of the axes that it stands at."""
 
     at: dict[str, str]
-    case: Case
+    case: RunCase
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Expanded:
     named: dict[str, tuple[Instance, str]] = field(default_factory=dict)
 
     @property
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[RunCase, ...]:
         """The cases, each once: two cells may ask for the same work."""
         return tuple({cell.case.key: cell.case for cell in self.cells}.values())
 

@@ -29,7 +29,7 @@ from ronda.instances.job import Job
 from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 
-class Kind(NamedTuple):
+class JobType(NamedTuple):
     """All that decides how a job can run, but for its amount of work."""
 
     profile: str
@@ -62,11 +62,11 @@ class Modes:
     rate: Floats
 
 
-def kind_of(job: Job) -> Kind:
+def kind_of(job: Job) -> JobType:
     """Return the kind of a job; InputError if it has no truth."""
     if job.truth is None:
         raise InputError(f"job {job.id!r}", "no truth", "the true work of every job")
-    return Kind(
+    return JobType(
         job.profile,
         job.partition,
         job.gpu_types,
@@ -110,7 +110,7 @@ def modes(instance: Instance, job: Job) -> Modes:
 
 
 def _in_pool(
-    topology: Topology, p: int, profile: Profile, kind: Kind, curve: NoiseCurve | None
+    topology: Topology, p: int, profile: Profile, kind: JobType, curve: NoiseCurve | None
 ) -> Modes:
     """Return the modes in pool `p`: one for each number of GPUs and clock."""
     pool = topology.pools[p]
@@ -150,7 +150,7 @@ def _in_pool(
     )
 
 
-def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: Kind) -> Modes:
+def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: JobType) -> Modes:
     """Return the ways of jobs in arrays of each width: slower, with a share of a GPU."""
     one = np.flatnonzero(alone.gpus == 1)
     batches = np.array([kind.batch or profile.base_batch, *profile.batches])

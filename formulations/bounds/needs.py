@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.bounds.modes import Kind, Modes, kind_of, modes
+from ronda.formulations.bounds.modes import JobType, Modes, kind_of, modes
 from ronda.formulations.watts import least_held_w, least_node_w, node_w
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Topology
@@ -73,7 +73,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     jobs, topology = instance.jobs, instance.cluster.topology
     held_w = least_held_w(topology) if may_sleep else np.zeros(len(topology.pools))
     idle_w = _idle_w(instance, may_sleep=may_sleep)
-    members: dict[Kind, list[int]] = {}
+    members: dict[JobType, list[int]] = {}
     for j, job in enumerate(jobs):
         members.setdefault(kind_of(job), []).append(j)
     ways = {kind: modes(instance, jobs[rows[0]]) for kind, rows in members.items()}

@@ -30,7 +30,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FusionCase:
     """Batches that are all there now, and idle GPUs by type: how many, and the GiB of each."""
 
     batches: tuple[Batch, ...]
@@ -54,7 +54,7 @@ class Array:
     time_s: float
 
 
-def arrays_of(case: Case) -> tuple[Array, ...]:
+def arrays_of(case: FusionCase) -> tuple[Array, ...]:
     """Return every array that fits a GPU, in the fastest mode for its batch, GPU and k.
 
     Slower modes are left out: they hold the same GPU for longer and serve the same jobs.
@@ -80,7 +80,7 @@ def arrays_of(case: Case) -> tuple[Array, ...]:
     return tuple(best.values())
 
 
-def _widths(case: Case, batch: Batch, gpu: str, sharing: Sharing) -> range:
+def _widths(case: FusionCase, batch: Batch, gpu: str, sharing: Sharing) -> range:
     """Return the numbers of models that a batch has, memory holds and the curve knows."""
     most = most_models(batch.memory[gpu], sharing.mode, case.gpu_gib[gpu], limit=batch.jobs)
     if isinstance(sharing.time, MeasuredTime):
@@ -93,7 +93,7 @@ def _widths(case: Case, batch: Batch, gpu: str, sharing: Sharing) -> range:
 class Arrangement:
     """The arrays of each GPU, in the order in which they run."""
 
-    case: Case
+    case: FusionCase
     gpus: tuple[tuple[Array, ...], ...]
 
     @property

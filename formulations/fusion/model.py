@@ -21,10 +21,10 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ronda.formulations.fusion.arrays import Array, Case, Objective
+from ronda.formulations.fusion.arrays import Array, FusionCase, Objective
 
 
-def build(case: Case, choices: Sequence[Array], objective: Objective) -> Any:
+def build(case: FusionCase, choices: Sequence[Array], objective: Objective) -> Any:
     """Return the model of one objective; its attribute ``choices`` has the arrays."""
     model = pyo.ConcreteModel("fusion")
     model.case, model.choices = case, tuple(choices)

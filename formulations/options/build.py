@@ -22,7 +22,7 @@ from ronda.formulations.options.table import (
     columns_of,
     runs_as,
 )
-from ronda.formulations.options.ways import Grid, Terms, Told, grids, rated_ways
+from ronda.formulations.options.ways import Grid, RatedJob, Terms, grids, rated_ways
 from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
@@ -122,13 +122,13 @@ def _offered(
             key = (job.profile, job.partition, job.gpu_types, job.batch, counts, chooses)
             alike.setdefault(key, []).append(j)
     nobody = np.empty(0, dtype=np.int64)
-    told, choosing = list[Told](), list[tuple[list[int], Application, Terms]]()
+    told, choosing = list[RatedJob](), list[tuple[list[int], Application, Terms]]()
     for members in alike.values():
         checkpoint()
         like = jobs[members[0]]
         for of in applications(round, like.job):
             if of.rated is not None:
-                told += [Told(j, jobs[j].job, of, elastic) for j in members]
+                told += [RatedJob(j, jobs[j].job, of, elastic) for j in members]
                 continue
             choosing.append((members, of, _terms(of, like, elastic and not of.rigid, flags)))
     parts, ways, offset = [Offer(nobody, nobody, np.empty(0))], [np.empty((COLUMNS, 0))], 0

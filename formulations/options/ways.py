@@ -197,7 +197,7 @@ def _grids(
         yield Grid(own[:, left], batch[left], others[:, :, left])
 
 
-class Told(NamedTuple):
+class RatedJob(NamedTuple):
     """A job, by its number, in a pool that it has rates for; `free` to be run as not asked for."""
 
     number: int
@@ -206,7 +206,7 @@ class Told(NamedTuple):
     free: bool
 
 
-def rated_ways(told: Sequence[Told], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
+def rated_ways(told: Sequence[RatedJob], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
     """Return (K,) whose each row is, and (COLUMNS, K) the rows, in the order of the tables.
 
     Jobs may have every way within their limits that has a rate on the fewest nodes that hold the
@@ -249,7 +249,7 @@ def _columns(of: Application) -> Floats:
     return rated.columns(of.rated, of.shape.pool.gpu_type.idle_w)
 
 
-def _allowed(told: Sequence[Told], which: Rows, rows: Floats) -> Mask:
+def _allowed(told: Sequence[RatedJob], which: Rows, rows: Floats) -> Mask:
     """Tell (K,) which rows a job may have."""
     limits = [
         (

@@ -43,7 +43,7 @@ NEAR = 0.6
 """Least likeness of names (difflib's ratio): the artifact's."""
 
 
-class Kind:
+class RecentJobs:
     """What is remembered of the jobs of one user on as many GPUs."""
 
     __slots__ = ("came_s", "last_s", "sizes")
@@ -61,7 +61,7 @@ class Features:
         self, users: tuple[str, ...], partitions: tuple[str, ...], names: tuple[str, ...]
     ) -> None:
         self._users, self._partitions, self._names = map(_places, (users, partitions, names))
-        self._kinds: dict[tuple[object, ...], Kind] = {}
+        self._kinds: dict[tuple[object, ...], RecentJobs] = {}
         self._all: dict[str, deque[float]] = {}
         self._near: dict[str, float] = {}
 
@@ -97,11 +97,11 @@ class Features:
         self._kind(job).sizes.append(log(work))
         self._all.setdefault(job.partition, deque(maxlen=LAST)).append(log(work))
 
-    def _kind(self, job: Job) -> Kind:
+    def _kind(self, job: Job) -> RecentJobs:
         key = job.partition, job.user, job.gpus
         found = self._kinds.get(key)
         if found is None:
-            found = self._kinds[key] = Kind()
+            found = self._kinds[key] = RecentJobs()
         return found
 
     def _name(self, name: str | None) -> float:

@@ -36,7 +36,7 @@ class Pace(NamedTuple):
     local_batch: float = 0.0
 
 
-class Measured(NamedTuple):
+class MeasuredSteps(NamedTuple):
     """The measurements of one (gpus, nodes): (M,) local batches, ascending, with their times."""
 
     local_batch: Floats
@@ -151,7 +151,7 @@ class Physics:
         return dict(zip(ways, zip(table.rate, watts, strict=True), strict=True))
 
     @cached_property
-    def _measured(self) -> dict[tuple[int, int], Measured]:
+    def _measured(self) -> dict[tuple[int, int], MeasuredSteps]:
         """The measurements by (gpus, nodes)."""
         table = self.model
         assert isinstance(table, Tabular)
@@ -161,7 +161,7 @@ class Physics:
         starts = np.flatnonzero((np.diff(rows[:, :2], axis=0) != 0).any(axis=1)) + 1
         found = {}
         for own in np.split(rows, starts):
-            found[int(own[0, 0]), int(own[0, 1])] = Measured(*own[:, 2:].T)
+            found[int(own[0, 0]), int(own[0, 1])] = MeasuredSteps(*own[:, 2:].T)
         return found
 
 
@@ -192,7 +192,7 @@ def _slowdown(phi: float, clock: float) -> float:
 
 
 def _tabular(
-    table: Tabular, rows: Measured, gpus: int, batch: float, clock: float, passes: range
+    table: Tabular, rows: MeasuredSteps, gpus: int, batch: float, clock: float, passes: range
 ) -> Pace:
     """Return the pace by measured step times with the fastest number of passes."""
     count = np.arange(passes.start, passes.stop)

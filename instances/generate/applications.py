@@ -32,7 +32,7 @@ GPU = GpuType(
 """An A100-like GPU; idle power is an assumption."""
 
 
-class Kind(NamedTuple):
+class GpuKind(NamedTuple):
     """A GPU type: how much slower than an A100 it computes, and its watts over an A100's."""
 
     gpu: GpuType
@@ -41,9 +41,9 @@ class Kind(NamedTuple):
 
 
 GPU_TYPES = (
-    Kind(GPU, 1.0, 1.0),
-    Kind(GpuType(name="V100", memory_gib=32.0, idle_w=40.0, clocks=GPU.clocks), 2.0, 300 / 400),
-    Kind(GpuType(name="T4", memory_gib=16.0, idle_w=10.0, clocks=GPU.clocks), 5.0, 70 / 400),
+    GpuKind(GPU, 1.0, 1.0),
+    GpuKind(GpuType(name="V100", memory_gib=32.0, idle_w=40.0, clocks=GPU.clocks), 2.0, 300 / 400),
+    GpuKind(GpuType(name="T4", memory_gib=16.0, idle_w=10.0, clocks=GPU.clocks), 5.0, 70 / 400),
 )
 """GPU types of generated clusters. Slowness is an assumption; watts are those of power limits."""
 
@@ -61,7 +61,7 @@ _WATTS = 400.0 / 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class MadeApplication:
     """An application beyond its profile: its (early, late) gradient noise scale in samples."""
 
     profile: Profile
@@ -91,7 +91,7 @@ def _application(
     batches: tuple[float, ...],
     max_local_batch: float,
     noise: tuple[float, float],
-) -> Application:
+) -> MadeApplication:
     """Make an application from one row of the table below."""
     ac, bc, ar, br, an, bn = (t / 1000.0 for t in milliseconds)
     model = Parametric(
@@ -115,7 +115,7 @@ def _application(
         max_local_batch=max_local_batch,
         source=_SOURCE,
     )
-    return Application(profile, noise)
+    return MadeApplication(profile, noise)
 
 
 # name, (alpha_c, beta_c, alpha_r, beta_r, alpha_n, beta_n) in ms, gamma, phi,

@@ -74,7 +74,7 @@ class _Draw:
         return float(self.rng.uniform(0.0, self.span_s))
 
 
-class Curves(NamedTuple):
+class SharingCurves(NamedTuple):
     """How models share a GPU, as packaged."""
 
     memory: Memory
@@ -82,12 +82,12 @@ class Curves(NamedTuple):
     source: str
 
 
-def curves_of(fits: str) -> Curves:
+def curves_of(fits: str) -> SharingCurves:
     """Return the packaged curves whose names begin so."""
     found = fitted(fits)
     memory = next(fit.memory for fit in found if fit.memory is not None)
     sharing = tuple(fit.sharing for fit in found if fit.sharing is not None)
-    return Curves(memory, sharing, found[0].source)
+    return SharingCurves(memory, sharing, found[0].source)
 
 
 def swept_profile(name: str, swept: Swept, gpu_type: str, source: str = "") -> Profile:

@@ -17,7 +17,7 @@ DEPTH = 64
 """Brackets inside each other where anything may stand: ``made``, ``details``, ``config``."""
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """The limits: MiB of a file, uncompressed; nodes and GPUs of a cluster; jobs."""
 
     mib: int = 256
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
         return f"at most {getattr(self, name)}{unit} ({VARIABLE}={name}=NUMBER allows more)"
 
 
-def limits() -> Limits:
+def limits() -> SizeLimits:
     """Return the limits that hold."""
     return _read(os.environ.get(VARIABLE, ""))
 
@@ -53,13 +53,13 @@ def depth(value: object) -> int:
 
 
 @lru_cache(maxsize=8)
-def _read(text: str) -> Limits:
+def _read(text: str) -> SizeLimits:
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
-        good = name in Limits._fields and number.isascii() and number.isdigit()
+        good = name in SizeLimits._fields and number.isascii() and number.isdigit()
         if not good or not 0 < int(number[:20]) < 10**18:
-            expected = ", ".join(f"{name}=NUMBER" for name in Limits._fields)
+            expected = ", ".join(f"{name}=NUMBER" for name in SizeLimits._fields)
             raise InputError(VARIABLE, show(part), f"some of {expected}")
         found[name] = int(number)
-    return Limits(**found)
+    return SizeLimits(**found)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ronda.bench.figures import Table
-from ronda.bench.runs import Case, Comparison, Layout, Limits, Result, claim, failed
+from ronda.bench.runs import Comparison, Layout, Result, RunCase, RunLimits, claim, failed
 from ronda.cli.options import (
     Command,
     dask_option,
@@ -76,7 +76,7 @@ class How:
     @contextmanager
     def ready(
         self, kind: str, about: dict[str, Any] | None = None
-    ) -> Iterator[Callable[[Sequence[Case]], list[Result]]]:
+    ) -> Iterator[Callable[[Sequence[RunCase]], list[Result]]]:
         """Connect to the cluster, if any, and hold the folder; gives what runs cases.
 
         `kind` and `about` are for `ronda.bench.runs.folder.claim`.
@@ -90,11 +90,11 @@ class How:
             stack.enter_context(claim(self.out, kind, about))
             yield lambda cases: self._run(cases, client)
 
-    def _run(self, cases: Sequence[Case], client: "Client | None") -> list[Result]:
+    def _run(self, cases: Sequence[RunCase], client: "Client | None") -> list[Result]:
         shares: dict[str, float] = {}
         ended = total = 0
 
-        def watch(case: Case, share: float, result: Result | None) -> None:
+        def watch(case: RunCase, share: float, result: Result | None) -> None:
             nonlocal ended
             if result is None:
                 shares[case.title] = share
@@ -109,7 +109,7 @@ class How:
         with Bars() as bars:
             comparison = Comparison(
                 self.out,
-                Limits(self.timeout, self.memory),
+                RunLimits(self.timeout, self.memory),
                 self.jobs,
                 watch=watch,
                 answer=self.answer,

@@ -46,7 +46,7 @@ MOST_GPUS = 2**31 - 1
 """Of any job."""
 
 
-class Ways(NamedTuple):
+class RateRows(NamedTuple):
     """Rows of rates: whose (an index), on which GPU type (an index), and how (R,) each."""
 
     job: Rows
@@ -58,9 +58,9 @@ class Ways(NamedTuple):
     rate: Floats
     watts: Floats  # NaN: not told
 
-    def at(self, rows: Rows) -> "Ways":
+    def at(self, rows: Rows) -> "RateRows":
         """Return some of the rows."""
-        return Ways(*[column[rows] for column in self])  # type: ignore[arg-type]
+        return RateRows(*[column[rows] for column in self])  # type: ignore[arg-type]
 
 
 class Host:
@@ -135,7 +135,7 @@ def _ways(
     place: str,
     named: Sequence[int],
     kind: int | None = None,
-) -> Iterator[Ways]:
+) -> Iterator[RateRows]:
     """Yield the rows of one job, all on a GPU type (its index), or on those that they name."""
     if callable(rates):
         rates = _sampled(host, rates, named, place)
@@ -202,7 +202,9 @@ def _by_key(rates: Mapping[Any, Any], place: str) -> Columns:
     return columns
 
 
-def _of_columns(host: Host, job: Rows, columns: Columns, place: str, on: int | None = None) -> Ways:
+def _of_columns(
+    host: Host, job: Rows, columns: Columns, place: str, on: int | None = None
+) -> RateRows:
     """Return checked rows; those of a rate of 0 are left out."""
     rows = len(job)
     gpus = numbers(columns, "gpus", place, whole=True)
@@ -220,7 +222,7 @@ def _of_columns(host: Host, job: Rows, columns: Columns, place: str, on: int | N
     _within("clock", ~((clock > 0) & (clock <= 1)), clock, "above 0, at most 1", place)
     _within("batch", ~(batch > 0), batch, "more than 0 samples", place)
     _within("rate", rate < 0, rate, "0 or more; None for a job that is not known yet", place)
-    ways = Ways(job, kind, gpus, nodes, clock, batch, rate, watts)
+    ways = RateRows(job, kind, gpus, nodes, clock, batch, rate, watts)
     return ways.at(np.flatnonzero(rate > 0))
 
 
@@ -263,11 +265,11 @@ def _within(name: str, bad: Any, column: Floats, expected: str, place: str) -> N
         raise InputError(f"{place}, column {name}, row {row}", f"{column[row]:g}", expected)
 
 
-def _joined(parts: Sequence[Ways]) -> Ways:
-    return Ways(*[np.concatenate(column) for column in zip(*parts, strict=True)])
+def _joined(parts: Sequence[RateRows]) -> RateRows:
+    return RateRows(*[np.concatenate(column) for column in zip(*parts, strict=True)])
 
 
-def _tables(host: Host, jobs: Sequence[str], ways: Ways) -> dict[str, Tables]:
+def _tables(host: Host, jobs: Sequence[str], ways: RateRows) -> dict[str, Tables]:
     """Return the rows of each job and GPU type as a table; jobs without rows have none."""
     if not len(ways.job):
         return {}

@@ -11,7 +11,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.solvers.embedding.live import Live
 from ronda.solvers.embedding.rates import Tables
-from ronda.solvers.horizon.beliefs import Saved as Believed
+from ronda.solvers.horizon.beliefs import SavedBeliefs as Believed
 
 FORMAT = "ronda/embedded/1"
 

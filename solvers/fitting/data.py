@@ -74,7 +74,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Measurements:
     """Measurements of one application on one type of GPU; `place` names the file in messages.
 
     The columns of `rows` are, for throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and
@@ -91,7 +91,7 @@ class Measured:
     rows: pd.DataFrame
     skipped: int = 0
 
-    def where(self, which: Mask) -> "Measured":
+    def where(self, which: Mask) -> "Measurements":
         """Return some of the rows."""
         return replace(self, rows=self.rows[which])
 
@@ -103,8 +103,8 @@ class Measured:
 
 def read(
     path: str | Path, reading: Reading | None = None, kind: Kind | None = None
-) -> list[Measured]:
-    """Read a CSV table of measurements, one `Measured` for each application and GPU.
+) -> list[Measurements]:
+    """Read a CSV table of measurements, one `Measurements` for each application and GPU.
 
     ``docs/fitting.md`` lists its columns. It holds power if it has a column of watts, unless `kind`
     says otherwise. Without a column of speeds, speed is ``reference / time``: the reference is the
@@ -127,7 +127,7 @@ def read(
         columns = _Columns(path, kind, headers, part)
         rows = _watts(columns) if kind == "power" else _steps(columns, reading)
         skipped = len(part) - len(rows)
-        found.append(Measured(str(path), kind, application, gpu_type, rows, skipped))
+        found.append(Measurements(str(path), kind, application, gpu_type, rows, skipped))
     return found
 
 

@@ -26,7 +26,7 @@ from ronda.instances.learnt import (
     batch_suffix,
 )
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Kind, Measured, Reading, read
+from ronda.solvers.fitting.data import Kind, Measurements, Reading, read
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.search import Fitted
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
@@ -77,7 +77,7 @@ def fit_table(
 
 
 def fit_measured(
-    table: Measured,
+    table: Measurements,
     known: Mapping[str, float] | None = None,
     *,
     shared: bool = True,
@@ -114,14 +114,14 @@ def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
     return found
 
 
-def _models(table: Measured, known: Mapping[str, float]) -> Mapping[float, Fitted[Any]]:
+def _models(table: Measurements, known: Mapping[str, float]) -> Mapping[float, Fitted[Any]]:
     """Return the models by batch size, 0 where there is none."""
     if table.kind == "power":
         return fit_power(table, known)
     return {0.0: fit_throughput(table, known)}
 
 
-def _held_out(table: Measured, known: Mapping[str, float], seed: int) -> Floats:
+def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Floats:
     """Return predictions of each row by models without it; NaN where the rest is too little."""
     random = np.random.default_rng(seed)
     part = pd.Series(0, index=table.rows.index)
@@ -136,7 +136,7 @@ def _held_out(table: Measured, known: Mapping[str, float], seed: int) -> Floats:
     return found
 
 
-def _residuals(table: Measured, fitted: Floats, out: Floats) -> tuple[Residual, ...]:
+def _residuals(table: Measurements, fitted: Floats, out: Floats) -> tuple[Residual, ...]:
     """Return every row with its predictions."""
     measured = table.rows[_MEASURED[table.kind]]
     at = table.rows[list(_AXES[table.kind])].to_dict("records")
@@ -154,7 +154,7 @@ def _residuals(table: Measured, fitted: Floats, out: Floats) -> tuple[Residual, 
     )
 
 
-def _fit(table: Measured, batch: float, fitted: Fitted[Any], rows: tuple[Residual, ...]) -> Fit:
+def _fit(table: Measurements, batch: float, fitted: Fitted[Any], rows: tuple[Residual, ...]) -> Fit:
     """Return the record of one model."""
     errors = errors_of(rows)
     remarks = [*fitted.remarks, *_weak(fitted.parameters), *outliers(rows), *_poor(errors)]

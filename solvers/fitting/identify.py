@@ -11,7 +11,7 @@ import numpy as np
 
 from ronda.instances.errors import InputError
 from ronda.instances.learnt import FitRemark
-from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.data import Measurements
 
 BOUNDS = {
     "alpha_c_s": (0.0, np.inf),
@@ -47,7 +47,7 @@ class Scheme:
         self.remarks.append(FitRemark(code=code, message=message))
 
 
-def identify(table: Measured, known: Mapping[str, float]) -> Scheme:
+def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
     """Return what can be fitted to measured iterations beside the known values.
 
     Refused are impossible values, one local batch in all rows, and too few rows.
@@ -89,7 +89,7 @@ def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, fl
             raise InputError(f"--fix {name}", f"{value:g}", limits)
 
 
-def _synchronisation(table: Measured, scheme: Scheme) -> None:
+def _synchronisation(table: Measurements, scheme: Scheme) -> None:
     """Hold or copy what no row says about synchronisation within a node and across nodes."""
     many = table.rows[table.rows.gpus > 1]
     sizes = {
@@ -115,7 +115,7 @@ def _synchronisation(table: Measured, scheme: Scheme) -> None:
             scheme.warn("one-size", message)
 
 
-def _overlap(table: Measured, scheme: Scheme) -> None:
+def _overlap(table: Measurements, scheme: Scheme) -> None:
     """Hold gamma unless some GPUs and nodes were measured with two computing times.
 
     There must also be more different rows than synchronisation has parameters: T_sync alone can

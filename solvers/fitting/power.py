@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.learnt import FitRemark
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.identify import check_known
 from ronda.solvers.fitting.search import Fitted, Found, log_ratio, parameters_of, search
 
@@ -69,7 +69,7 @@ class _Family:
         return np.array([nnls(rows, np.ones(len(rows)))[0] for rows in own])
 
 
-def fit_power(table: Measured, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
+def fit_power(table: Measurements, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
     """Fit a `PowerCurve` to each batch size of measured watts, all of one shape.
 
     ``a_w`` (watts) and ``s0`` may be known. Too few speeds, and power that falls as speed rises,
@@ -103,7 +103,7 @@ def _free(known: Mapping[str, float], rises: Mask) -> Mask:
     return np.concatenate([shape, np.full(len(rises), "a_w" not in known), rises])
 
 
-def _check_speeds(table: Measured, known: Mapping[str, float]) -> None:
+def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
     """Refuse no rows, no more speeds than parameters, and power that falls as speed rises."""
     if table.rows.empty:
         raise table.refused("no rows", "at least one")

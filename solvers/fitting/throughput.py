@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from ronda.formulations.models.throughput import phases
 from ronda.instances.arrays import Floats
 from ronda.instances.profile import Parametric
-from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.identify import BOUNDS, Scheme, identify
 from ronda.solvers.fitting.search import Fitted, log_ratio, parameters_of, search
 
@@ -30,7 +30,7 @@ _START_PHI = 0.7
 _LEAST = 0.02
 
 
-def fit_throughput(table: Measured, known: Mapping[str, float]) -> Fitted[Parametric]:
+def fit_throughput(table: Measurements, known: Mapping[str, float]) -> Fitted[Parametric]:
     """Fit a `Parametric` to measured iterations; known parameters are not fitted.
 
     Too few rows, or too few different ones, are refused.

@@ -8,7 +8,7 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.arrays import (
     Arrangement,
     Array,
-    Case,
+    FusionCase,
     Objective,
     arrays_of,
     in_order,
@@ -21,7 +21,7 @@ from ronda.solvers.exact.highs import solve as solve_model
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FusionAnswer:
     """An arrangement (None: none was found in time), its value and a lower bound, in seconds."""
 
     arrangement: Arrangement | None
@@ -32,13 +32,13 @@ class Answer:
 
 
 def solve(
-    case: Case,
+    case: FusionCase,
     objective: Objective,
     *,
     deadline: Deadline | float | None = None,
     gap: float = 1e-4,
     seed: int = 0,
-) -> Answer:
+) -> FusionAnswer:
     """Solve the MILP of `ronda.formulations.fusion.model` for a batch of repetitive jobs.
 
     Raises
@@ -54,15 +54,15 @@ def solve(
     return _answer(model, outcome, objective)
 
 
-def _answer(model: Any, outcome: Outcome, objective: Objective) -> Answer:
+def _answer(model: Any, outcome: Outcome, objective: Objective) -> FusionAnswer:
     """Read a solved model."""
     if outcome.x is None:
-        return Answer(None, None, outcome.bound, outcome.stop, outcome.status)
+        return FusionAnswer(None, None, outcome.bound, outcome.stop, outcome.status)
     readers = {"gpu-time": _by_type, "makespan": _by_gpu, "mean-jct": _by_flow}
     gpus = readers[objective](model)
     found = Arrangement(model.case, tuple(in_order(gpu) for gpu in gpus))
     value_s = found.value(objective)
-    return Answer(found, value_s, outcome.bound, outcome.stop, outcome.status)
+    return FusionAnswer(found, value_s, outcome.bound, outcome.stop, outcome.status)
 
 
 def _by_type(model: Any) -> list[list[Array]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ronda.formulations.fusion.arrays import (
     Arrangement,
     Array,
-    Case,
+    FusionCase,
     Objective,
     arrays_of,
     in_order,
@@ -21,7 +21,7 @@ Ways = Mapping[tuple[int, int], Sequence[Array]]
 """The arrays of a batch and k, one for each GPU type that holds them."""
 
 
-def full(case: Case, objective: Objective) -> Arrangement:
+def full(case: FusionCase, objective: Objective) -> Arrangement:
     """Return full arrays and a last one with the rest, for every batch (HFHT's chunks)."""
     ways = _ways(case)
     sizes = {
@@ -31,7 +31,7 @@ def full(case: Case, objective: Objective) -> Arrangement:
     return _placed(case, ways, sizes, objective)
 
 
-def even(case: Case, objective: Objective) -> Arrangement:
+def even(case: FusionCase, objective: Objective) -> Arrangement:
     """Return even arrays, as many of each batch as serve the objective best.
 
     From the fewest on, one batch after another takes the number that is best beside the others,
@@ -59,7 +59,7 @@ def even(case: Case, objective: Objective) -> Arrangement:
     return best
 
 
-def _ways(case: Case) -> Ways:
+def _ways(case: FusionCase) -> Ways:
     """Return the arrays by batch and k; a batch needs one of every k up to its most."""
     found: dict[tuple[int, int], list[Array]] = {}
     for array in arrays_of(case):
@@ -77,7 +77,7 @@ def _most(ways: Ways, batch: int) -> int:
 
 
 def _placed(
-    case: Case, ways: Ways, sizes: Mapping[int, Sequence[int]], objective: Objective
+    case: FusionCase, ways: Ways, sizes: Mapping[int, Sequence[int]], objective: Objective
 ) -> Arrangement:
     """Return arrays of these sizes on GPUs, by list scheduling.
 

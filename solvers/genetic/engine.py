@@ -19,14 +19,14 @@ from ronda.instances.arrays import Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.genetic import operators
-from ronda.solvers.stopping import Criterion, Status
+from ronda.solvers.stopping import Criterion, SearchStatus
 
 creator.create("Worth", base.Fitness, weights=(1.0,))
 creator.create("Individual", list, fitness=creator.Worth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class EvolutionSettings:
     """Parameters of the evolution."""
 
     population: int = 24  # individuals in each generation, and children of it; at least 4
@@ -58,7 +58,7 @@ def check_settings(place: str, given: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Evolved:
     """What a search found."""
 
     best: Rows  # (N, J) the best genomes, best first
@@ -70,7 +70,7 @@ class Outcome:
     logbook: tools.Logbook  # generation, evaluations, best, mean
 
 
-def toolbox(genes: Genes, settings: Settings) -> base.Toolbox:
+def toolbox(genes: Genes, settings: EvolutionSettings) -> base.Toolbox:
     """Return the operators of the search; `map` hands all individuals to `evaluate` together."""
     box, free = base.Toolbox(), genes.free.tolist()
     box.register("draw", operators.draw, genes, free)
@@ -111,12 +111,12 @@ def own_random(seed: int) -> Iterator[None]:
 def evolve(
     genes: Genes,
     starts: Sequence[Rows],
-    settings: Settings,
+    settings: EvolutionSettings,
     stop: Criterion,
     *,
     seed: int,
     deadline: Deadline,
-) -> Outcome:
+) -> Evolved:
     """Search for the genome of the greatest worth within all limits; some job has a choice.
 
     The same arguments give the same trajectory, unless `stop` looks at the clock.
@@ -133,8 +133,12 @@ def evolve(
 
 
 def _evolve(
-    genes: Genes, starts: Sequence[Rows], settings: Settings, stop: Criterion, deadline: Deadline
-) -> Outcome:
+    genes: Genes,
+    starts: Sequence[Rows],
+    settings: EvolutionSettings,
+    stop: Criterion,
+    deadline: Deadline,
+) -> Evolved:
     box, size = toolbox(genes, settings), settings.population
     first = [operators.repair(genes, start) for start in starts]
     others = range(size - len(first))
@@ -165,7 +169,7 @@ def _evolve(
         progress, reason = stop(diary.status)
         if progress >= 1.0:
             break
-    return Outcome(
+    return Evolved(
         best=np.array(list(fame)),
         objective=float(fame[0].fitness.values[0]),
         generations=diary.status.generations,
@@ -188,9 +192,9 @@ class _Diary:
         self.ended_s, self.generation_s = deadline.elapsed(), 0.0
 
     @property
-    def status(self) -> Status:
+    def status(self) -> SearchStatus:
         """How far the search is."""
-        return Status(
+        return SearchStatus(
             generations=len(self.logbook) - 1,
             stagnant=self.stagnant,
             best=self.incumbents[-1][1],

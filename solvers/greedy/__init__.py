@@ -5,14 +5,14 @@ policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 """
 
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
-from ronda.solvers.greedy.marginal import Ladder, climb
+from ronda.solvers.greedy.marginal import StepLadder, climb
 from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
 __all__ = [
     "Clocked",
     "GpuLadderClimb",
-    "Ladder",
     "Room",
+    "StepLadder",
     "climb",
     "start_in_order",
 ]

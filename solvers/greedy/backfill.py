@@ -26,7 +26,7 @@ from ronda.formulations.watts import capped, extra_gpu_w, extra_w, seconds_left
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, Room, spread_over, start_in_order
-from ronda.solvers.greedy.supply import Supply
+from ronda.solvers.greedy.supply import PowerSupply
 
 Backfill = Literal["none", "free", "easy", "conservative"]
 """Who may pass a job that finds no room: nobody; any that fits; who does not delay the first of its
@@ -159,7 +159,7 @@ class _Promises:
         self.room, self.most = room, most
         self._requested = Requested(room.round)
         self._futures: dict[int, Future] = {}
-        self._supply: Supply | None = None
+        self._supply: PowerSupply | None = None
         self._promised = Counter[str]()
         self._first_s = np.inf  # the first start that is promised
 
@@ -222,7 +222,7 @@ class _Promises:
         """Promise a job the earliest start of all pools that suit it, if there is one."""
         if self._supply is None and (self.room.limited or capped(self.room.round.cluster)):
             ends = _ends(self.room.round, held, self._requested)
-            self._supply = Supply(self.room, [(s, given) for s, given in ends if s > 0])
+            self._supply = PowerSupply(self.room, [(s, given) for s, given in ends if s > 0])
         best: tuple[float, Option, Placement] | None = None
         for option in self.room.ways(state):
             found = self._earliest(state, option, lasts_s, held)

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class StepLadder:
     """The steps that jobs can climb; -1 for none."""
 
     start: Rows  # (J,) row at which each job starts
@@ -29,7 +29,7 @@ class Ladder:
     up: Rows  # (2, K) row one step up in the same pool: first by GPUs, then by clock
 
 
-def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
+def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> StepLadder:
     """Return the steps of all jobs.
 
     GPUs are powers of two, of one GPU or of a node, and the job's fewest and most; jobs that have
@@ -65,7 +65,7 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> Ladder:
     _link(up[0], rows[kept], (turned // sizes)[kept])
     checkpoint()
     kept = np.sort(kept)
-    return Ladder(*_starts(table, rows[kept], left_s, energy_j), up)
+    return StepLadder(*_starts(table, rows[kept], left_s, energy_j), up)
 
 
 def _at_an_end(table: OptionTable) -> Mask:

@@ -14,7 +14,7 @@ Pieces = Iterable[tuple[int, int]]
 """Pairs (index of a node in the cluster, GPUs there)."""
 
 
-class Supply:
+class PowerSupply:
     """Watts left to jobs, of the cluster (row 0) and of each rack with a cap, as time passes.
 
     An energy budget counts as the power that it bears throughout. From `times_s[k]` seconds from

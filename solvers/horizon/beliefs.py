@@ -88,7 +88,7 @@ class First(msgspec.Struct, frozen=True):
         return cls(time_s, done, sizes.work.tolist(), sizes.mass.tolist(), sizes.spread)
 
 
-class Saved(msgspec.Struct, frozen=True):
+class SavedBeliefs(msgspec.Struct, frozen=True):
     """What a `Beliefs` has learnt, so that it can be written; forecasts are left out."""
 
     complete: dict[str, list[tuple[Level, float]]]
@@ -125,9 +125,9 @@ class Beliefs:
         self._first: dict[str, First] = {}
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
-    def save(self) -> Saved:
+    def save(self) -> SavedBeliefs:
         """Return what was learnt; a predictor has none of it."""
-        return Saved(
+        return SavedBeliefs(
             complete={name: list(known) for name, known in self._complete.items()},
             measured=[(where, list(m.ways.items())) for where, m in self._measured.items()],
             profiles=dict(self._profiles),
@@ -135,7 +135,7 @@ class Beliefs:
             first=dict(self._first),
         )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SavedBeliefs) -> None:
         """Go on from what was learnt."""
         self._complete = {n: deque(known, maxlen=REMEMBERED) for n, known in saved.complete.items()}
         self._within = {n: _within(known) for n, known in self._complete.items()}

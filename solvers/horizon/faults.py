@@ -30,7 +30,7 @@ class Event(NamedTuple):
         return ORDER[self.rank]
 
 
-class World:
+class FaultState:
     """The faults of an instance as time goes by.
 
     `off` are the nodes that are off, by the time since when; `draining` those that give nothing

@@ -130,7 +130,7 @@ class Base(NamedTuple):
 
 
 @dataclass(slots=True)
-class Live:
+class LiveJob:
     """One live job.
 
     It has done `done` by `since_s`: when the running allocation began to progress, or the last time
@@ -162,7 +162,7 @@ class Live:
     watched: bool = False  # whether its speed is measured as soon as it progresses
 
     @classmethod
-    def submit(cls, index: int, job: Job, instance: Instance, knowledge: Knowledge) -> "Live":
+    def submit(cls, index: int, job: Job, instance: Instance, knowledge: Knowledge) -> "LiveJob":
         """Make a live job at its submission, with the size that policies know."""
         if job.truth is None:
             raise ValueError(f"job {job.id!r} has no truth: its instance was not validated")

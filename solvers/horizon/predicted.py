@@ -50,7 +50,7 @@ def _from_behind(array: Floats) -> Floats:
     return np.cumsum(array[::-1])[::-1]
 
 
-class Told(NamedTuple):
+class TimedEstimate(NamedTuple):
     """A distribution, and the estimate that follows from it until `until` is done.
 
     That is not before `until_s`, as long as `of` is the state of the job.
@@ -62,7 +62,7 @@ class Told(NamedTuple):
     of: JobState | None = None
     until_s: float = -inf
 
-    def at(self, now_s: float, state: JobState) -> "Told":
+    def at(self, now_s: float, state: JobState) -> "TimedEstimate":
         """Return what is told of a job by now."""
         done = state.done_at(now_s)
         until, estimate = self.until, self.estimate
@@ -71,7 +71,7 @@ class Told(NamedTuple):
         until_s = inf
         if state.allocation is not None:
             until_s = max(now_s, state.since_s) + (until - done) / state.allocation.option.rate
-        return Told(self.tails, until, estimate, state, until_s)
+        return TimedEstimate(self.tails, until, estimate, state, until_s)
 
 
 class Predicted:
@@ -79,7 +79,7 @@ class Predicted:
 
     def __init__(self, predictor: Predictor) -> None:
         self._service = Service(predictor)
-        self._told: dict[str, Told | None] = {}
+        self._told: dict[str, TimedEstimate | None] = {}
 
     def submit(self, round: Round) -> list[tuple[str, Sizes]]:
         """Learn of the jobs that are new; return what is told of their sizes."""
@@ -112,7 +112,7 @@ class Predicted:
         return found
 
 
-def first(sizes: Sizes) -> Told:
+def first(sizes: Sizes) -> TimedEstimate:
     """Return what is told of a job before it has done anything."""
     tails = Tails(sizes)
-    return Told(tails, *tails.after(0.0))
+    return TimedEstimate(tails, *tails.after(0.0))

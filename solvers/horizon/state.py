@@ -23,9 +23,9 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Failure, JobOutcome, Segment
 from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
-from ronda.solvers.horizon.faults import Event, World
+from ronda.solvers.horizon.faults import Event, FaultState
 from ronda.solvers.horizon.journal import Change
-from ronda.solvers.horizon.live import Live, TrueRates
+from ronda.solvers.horizon.live import LiveJob, TrueRates
 from ronda.solvers.horizon.pacing import Pacer
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ClusterState:
         self.now_s = 0.0
         self.waiting: dict[str, JobState] = {}
         self.running: dict[str, JobState] = {}
-        self.lives: dict[str, Live] = {}
+        self.lives: dict[str, LiveJob] = {}
         self.outcomes: list[JobOutcome | None] = [None] * len(instance.jobs)
         self.completed = 0
         self.submitted = 0
@@ -63,7 +63,9 @@ class ClusterState:
         price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
         self.cost = None if price is None else Tally(price)
         self.carbon = None if carbon is None else Tally(carbon)
-        self._ends: list[tuple[float, int, int, int, Live]] = []  # end, index, restarts, entry, job
+        self._ends: list[
+            tuple[float, int, int, int, LiveJob]
+        ] = []  # end, index, restarts, entry, job
         self._entries = count()
         self.power_w = self.meter.awake_w  # once every pause is over
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
@@ -71,7 +73,7 @@ class ClusterState:
         self._observed: dict[str, None] = {}  # in the order in which what they measure is learnt
         self._out_of_order = False
         self._left: set[str] = set()  # arrays that have lost members
-        self.world = World(instance.faults)
+        self.world = FaultState(instance.faults)
         self.failures: list[Failure] = []
         self.sweeps: dict[str, SweepState] = {}
         self._trials = Counter(job.sweep for job in instance.jobs)  # that have not ended, by sweep
@@ -123,7 +125,7 @@ class ClusterState:
         submitted = 0
         while self.next_submit_s() <= now_s:
             job = self.instance.jobs[self.submitted]
-            live = Live.submit(self.submitted, job, self.instance, self.knowledge)
+            live = LiveJob.submit(self.submitted, job, self.instance, self.knowledge)
             self.lives[live.job.id] = live
             self.waiting[live.job.id] = live.state
             sweep = live.job.sweep
@@ -135,7 +137,7 @@ class ClusterState:
             self._sort()
         return completed, submitted, broke
 
-    def _end(self, live: Live) -> None:
+    def _end(self, live: LiveJob) -> None:
         """End a job that is complete, or has failed for good; one that may try again waits."""
         retries, end_s = self.instance.faults.retries, live.end_s
         if live.fails:
@@ -157,7 +159,7 @@ class ClusterState:
             live = self.lives[job_id]
             self._leave(live, live.outcome(self.now_s, discarded=True))
 
-    def _leave(self, live: Live, outcome: JobOutcome) -> None:
+    def _leave(self, live: LiveJob, outcome: JobOutcome) -> None:
         """Note a job that has ended in some way; what its trial of a sweep logged is kept."""
         del self.lives[live.job.id]
         if self.beliefs is not None:
@@ -175,7 +177,7 @@ class ClusterState:
             known = self.sweeps[sweep]
             self.sweeps[sweep] = replace(known, ended=known.ended | {live.job.id: log})
 
-    def _fail(self, live: Live, now_s: float, node: int | None) -> None:
+    def _fail(self, live: LiveJob, now_s: float, node: int | None) -> None:
         """Stop a job by a failure, of a node or (None) its own; it waits with what is saved."""
         segment, failure = live.fail(now_s, node, live.job.costs or self.instance.costs)
         self._close(live, segment)
@@ -239,7 +241,7 @@ class ClusterState:
             self._go_off(node)
         return True
 
-    def _on(self, node: int) -> list[Live]:
+    def _on(self, node: int) -> list[LiveJob]:
         """Return the jobs that hold GPUs of a node."""
         held = self.held().items()
         return [self.lives[i] for i, a in held if any(n == node for n, _ in a.placement)]
@@ -332,7 +334,7 @@ class ClusterState:
                 if self.beliefs is not None:
                     self._learn(live, before, self.beliefs)
 
-    def _learn(self, live: Live, before: JobState, beliefs: "Beliefs") -> None:
+    def _learn(self, live: LiveJob, before: JobState, beliefs: "Beliefs") -> None:
         """Let what a job has measured be learnt from."""
         held = live.state.allocation
         assert held is not None
@@ -484,7 +486,7 @@ class ClusterState:
         self._close(live, live.release(self.now_s, complete=False))
         self._wait(live)
 
-    def _wait(self, live: Live) -> None:
+    def _wait(self, live: LiveJob) -> None:
         del self.running[live.job.id]
         self.waiting[live.job.id] = live.state
         self._out_of_order = True
@@ -534,12 +536,12 @@ class ClusterState:
         option = msgspec.structs.replace(option, power_w=power_w / option.width)
         return msgspec.structs.replace(allocation, option=option)
 
-    def _expect(self, live: Live) -> None:
+    def _expect(self, live: LiveJob) -> None:
         """Note when a running job ends if nothing changes."""
         entry = live.end_s, live.index, live.state.restarts, next(self._entries), live
         heapq.heappush(self._ends, entry)
 
-    def _close(self, live: Live, segment: Segment) -> None:
+    def _close(self, live: LiveJob, segment: Segment) -> None:
         """Enter a job's finished segment on the meter."""
         if segment.array is not None:
             self._left.add(segment.array)

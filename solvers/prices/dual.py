@@ -336,7 +336,7 @@ class Dual:
     replies: tuple[tuple[Floats, Reply], ...] = ()
 
 
-class Prices:
+class DualFunction:
     """D(p) of a problem, with resources scaled so that prices are comparable.
 
     A scaled price is the value of all there is of a resource; it never needs to exceed what all
@@ -392,7 +392,7 @@ def solve_dual(
         `Dual.replies` of a problem that differs in its capacities and blocks only: the search goes
         on from them, at the best of their prices.
     """
-    ask = Prices(problem, jobs)
+    ask = DualFunction(problem, jobs)
     if known:
         value, slope = ask.given(*known[0])
     else:
@@ -427,7 +427,7 @@ def solve_dual(
 
 
 def _lowest(
-    ask: Prices,
+    ask: DualFunction,
     model: Line | Planes,
     at: Floats,
     best: float,
@@ -460,7 +460,9 @@ def _lowest(
             best, at = value, point
 
 
-def _found(ask: Prices, known: Sequence[tuple[Floats, Reply]], at: Floats, best: float) -> Dual:
+def _found(
+    ask: DualFunction, known: Sequence[tuple[Floats, Reply]], at: Floats, best: float
+) -> Dual:
     """Return what was found at scaled prices."""
     prices = at / ask.scale
     replies = (*known, *ask.replies)

@@ -4,8 +4,8 @@ The server library and the metrics are an optional extra, loaded when a server s
 decided is `ronda.solvers.solve`.
 """
 
-from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.limits import ServerLimits
 
 __all__ = [
-    "Limits",
+    "ServerLimits",
 ]

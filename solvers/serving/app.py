@@ -16,8 +16,8 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.serving.lanes import Answer, Lanes, LateError
-from ronda.solvers.serving.limits import Limits, served
+from ronda.solvers.serving.lanes import Lanes, LateError, Response
+from ronda.solvers.serving.limits import ServerLimits, served
 from ronda.solvers.serving.openapi import document
 
 Message = MutableMapping[str, Any]
@@ -45,7 +45,7 @@ class GoneError(Exception):
 class App:
     """One server's application."""
 
-    def __init__(self, limits: Limits, lanes: Lanes) -> None:
+    def __init__(self, limits: ServerLimits, lanes: Lanes) -> None:
         self.limits, self.lanes = limits, lanes
         self._registry = registry = CollectorRegistry()
         labels = ("route", "status")
@@ -83,11 +83,11 @@ class App:
             self.count(path, "gone")
             return
         except RefusedError as refused:
-            answer = Answer(refused.status, refused.why.encode())
+            answer = Response(refused.status, refused.why.encode())
         except InputError as error:
-            answer = Answer(400, str(error).encode())
+            answer = Response(400, str(error).encode())
         if answer.status != 200:
-            kind, answer = JSON, Answer(answer.status, reason(answer.body.decode()))
+            kind, answer = JSON, Response(answer.status, reason(answer.body.decode()))
         self.count(path, answer.status)
         headers = [(b"content-type", kind), (b"content-length", b"%d" % len(answer.body))]
         if answer.status == 200:
@@ -105,7 +105,7 @@ class App:
         """Count a request."""
         self._requests.labels(route, f"{status}").inc()
 
-    async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Answer]:
+    async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Response]:
         """Return the type and the answer; RefusedError for what gets none."""
         path, headers = scope["path"], dict(scope["headers"])
         if path not in ROUTES:
@@ -115,11 +115,11 @@ class App:
         if path not in OPEN:
             self._admit(headers)
         if path == "/healthz":
-            return JSON, Answer(200, msgspec.json.encode({"waiting": self.lanes.waiting}))
+            return JSON, Response(200, msgspec.json.encode({"waiting": self.lanes.waiting}))
         if path == "/metrics":
-            return TEXT, Answer(200, generate_latest(self._registry))
+            return TEXT, Response(200, generate_latest(self._registry))
         if path == "/openapi.json":
-            return JSON, Answer(200, msgspec.json.encode(document()))
+            return JSON, Response(200, msgspec.json.encode(document()))
         return JSON, await self._plan(scope, headers, receive)
 
     def _admit(self, headers: Mapping[bytes, bytes]) -> None:
@@ -132,7 +132,7 @@ class App:
 
     async def _plan(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
-    ) -> Answer:
+    ) -> Response:
         """Decide the round in a request's body."""
         began, loop = time.perf_counter(), asyncio.get_running_loop()
         policy, seed, limit_s = self._asked(scope["query_string"])
@@ -190,7 +190,7 @@ class App:
 
 
 async def tell(
-    send: Send, answer: Answer, headers: list[tuple[bytes, bytes]], *, more: bool = False
+    send: Send, answer: Response, headers: list[tuple[bytes, bytes]], *, more: bool = False
 ) -> None:
     """Send an answer; with `more` the connection stays open."""
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -202,12 +202,12 @@ def reason(why: str) -> bytes:
     return msgspec.json.encode({"error": why})
 
 
-def kept(body: bytes, policy: str, why: str) -> Answer:
+def kept(body: bytes, policy: str, why: str) -> Response:
     """Return the plan in which what runs keeps running, for a round that nobody decided."""
     try:
         round_ = msgspec.json.decode(body, type=Round)
     except msgspec.DecodeError as error:
-        return Answer(400, f"round: {error}".encode())
+        return Response(400, f"round: {error}".encode())
     plan = Plan(
         policy=policy,
         allocations=round_.held,
@@ -215,7 +215,7 @@ def kept(body: bytes, policy: str, why: str) -> Answer:
         status=SolutionStatus.FALLBACK,
         record=SolveRecord(message=why),
     )
-    return Answer(200, encode(plan))
+    return Response(200, encode(plan))
 
 
 def rss_bytes(pids: list[int]) -> int:

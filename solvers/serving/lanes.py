@@ -25,7 +25,7 @@ AGAIN_S = 1.0
 """Seconds until another process is tried, if one died while it started."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An HTTP status with its body."""
 
     status: int
@@ -42,16 +42,16 @@ def answering(_: bytes) -> Callable[[bytes], bytes]:
     return lambda asked: msgspec.msgpack.encode(decide(*msgspec.msgpack.decode(asked)))
 
 
-def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Answer:
+def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Response:
     """Decide a round; what is wrong with it is the answer."""
     deadline = Deadline(limit_s)
     try:
         round_ = decode(body, "round")
         if not isinstance(round_, Round):
             raise InputError("round", f"a {type(round_).__name__.lower()}", "a round")
-        return Answer(200, encode(solve_valid(round_, policy, deadline=deadline, seed=seed)))
+        return Response(200, encode(solve_valid(round_, policy, deadline=deadline, seed=seed)))
     except RondaError as error:
-        return Answer(400 if isinstance(error, InputError) else 422, str(error).encode())
+        return Response(400 if isinstance(error, InputError) else 422, str(error).encode())
 
 
 class Lanes:
@@ -82,7 +82,7 @@ class Lanes:
         """The ids of the processes."""
         return [lane.pid for lane in self._all]
 
-    async def decide(self, body: bytes, policy: str, seed: int, end_s: float) -> Answer:
+    async def decide(self, body: bytes, policy: str, seed: int, end_s: float) -> Response:
         """Decide in the first process that is free; LateError if there is no answer by then.
 
         `end_s` is on the clock of the running loop.
@@ -100,7 +100,7 @@ class Lanes:
                 self._replace(lane)
                 raise
             self._free.put_nowait(lane)
-            return msgspec.msgpack.decode(said, type=Answer)
+            return msgspec.msgpack.decode(said, type=Response)
 
     @asynccontextmanager
     async def _taken(self, end_s: float) -> AsyncIterator[Process]:

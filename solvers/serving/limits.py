@@ -8,7 +8,7 @@ from ronda.instances.errors import InputError
 from ronda.solvers.registry import POLICIES, as_policy, parse
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How a server is set up.
 
     Attributes

@@ -9,11 +9,14 @@ from math import ceil
 from ronda.instances.errors import InputError
 from ronda.instances.extras import need
 from ronda.solvers.serving.lanes import Lanes
-from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.limits import ServerLimits
 
 
 async def serve(
-    limits: Limits, *, ready: Callable[[], None] | None = None, stop: asyncio.Event | None = None
+    limits: ServerLimits,
+    *,
+    ready: Callable[[], None] | None = None,
+    stop: asyncio.Event | None = None,
 ) -> None:
     """Serve until `stop` is set, or a signal asks for the end; `ready` is called once it listens.
 
@@ -60,7 +63,7 @@ async def serve(
         lanes.stop()
 
 
-def _listen(limits: Limits) -> socket.socket:
+def _listen(limits: ServerLimits) -> socket.socket:
     """Return the socket that clients connect to; they wait there until the server runs."""
     family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
     try:

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from ronda.bench.figures import write_tables
-from ronda.bench.runs import Case, Result, split_policies
+from ronda.bench.runs import Result, RunCase, split_policies
 from ronda.bench.suites import Suite, arrange, draw, expand, read, usual
 from ronda.cli.command import taught
 from ronda.cli.options import predictor_option
@@ -102,7 +102,7 @@ def _asked(option: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-def _draw(todo: Sequence[Case], results: Sequence[Result], runs: How) -> None:
+def _draw(todo: Sequence[RunCase], results: Sequence[Result], runs: How) -> None:
     """Draw the figures of each instance as it ran, and one of all."""
     from ronda.bench.figures.overview import overview
     from ronda.bench.figures.run import draw_comparison

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from ronda.bench.figures.columns import COLUMNS, SEARCHES
-from ronda.bench.runs import Case, cases
-from ronda.bench.runs.single import Measured, drive, drive_in_folder
+from ronda.bench.runs import RunCase, cases
+from ronda.bench.runs.single import RunFigures, drive, drive_in_folder
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (
@@ -97,7 +97,7 @@ def command(
     return 1 if measured.metrics["violations"] else 0
 
 
-def _measured(instance: Instance, case: Case, out: Path | None, isolated: bool) -> Measured:
+def _measured(instance: Instance, case: RunCase, out: Path | None, isolated: bool) -> RunFigures:
     def draw(schedule: Schedule, folder: Path) -> None:
         if can_draw():
             from ronda.bench.figures.run import draw_run

@@ -11,7 +11,7 @@ from ronda.cli.options import json_option, policy_option, time_limit_option
 from ronda.cli.output import emit, note
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
-from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.serve import serve
 
 
@@ -50,7 +50,7 @@ def command(
     counts for Prometheus, /openapi.json says what may be asked. A round that nobody decides in time
     is answered with what runs.
     """
-    limits = Limits(
+    limits = ServerLimits(
         host=host,
         port=port,
         token=None if token_file is None else _token(token_file),

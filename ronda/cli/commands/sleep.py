@@ -12,7 +12,7 @@ from ronda.instances.errors import InputError
 from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
 if TYPE_CHECKING:
-    from ronda.bench.sleeping import Line
+    from ronda.bench.sleeping import ControllerLine
     from ronda.instances.demand import Demand
 
 
@@ -104,7 +104,7 @@ def command(
         emit({"series": series.name, "results": [fields_of(series, line) for line in lines]})
 
 
-def _draw(series: "Demand", lines: "list[Line]", out: Path) -> None:
+def _draw(series: "Demand", lines: "list[ControllerLine]", out: Path) -> None:
     from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
 
     draw_nodes(series, lines, out / "nodes")

@@ -23,7 +23,7 @@ FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
 
 
-class Worth(NamedTuple):
+class LadderWorth(NamedTuple):
     """A job's ladder, and what each of its steps is worth more than having no GPUs."""
 
     ladder: Ladder
@@ -83,7 +83,7 @@ class PolluxLike(Clocked):
         return climb.plan(self.name, initial)
 
 
-def slope(climb: GpuLadderClimb, jobs: list[Worth], j: int) -> float:
+def slope(climb: GpuLadderClimb, jobs: list[LadderWorth], j: int) -> float:
     """Return the value per GPU of a job's next step."""
     step, value, gpus = climb.step[j], jobs[j].value, jobs[j].ladder.gpus
     before, had = (value[step], gpus[step]) if step >= 0 else (0.0, 0)
@@ -108,7 +108,7 @@ def hull_steps(gpus: tuple[int, ...], value: list[float]) -> list[tuple[float, i
     return hull
 
 
-def worths(round: Round, delay_s: float) -> list[Worth]:
+def worths(round: Round, delay_s: float) -> list[LadderWorth]:
     """Return the ladders of the movable jobs and their values, in order of submission."""
     table = build(round, prune=False, mind_power=False)
     homes = Homes(round)
@@ -143,7 +143,7 @@ def _worth(
     rows: list[tuple[int, int, float, float]],
     fair: int,
     delay_s: float,
-) -> Worth:
+) -> LadderWorth:
     """Return what each GPU count is worth, at the best batch or, where that is better, its own.
 
     `rows` are (pool, GPUs, batch, rate at full clock), `fair` the GPUs of a fair share.
@@ -167,4 +167,4 @@ def _worth(
         weight * (1.0 / FLOOR - 1.0 / (r * scale * (1.0 if stay else factor) + FLOOR))
         for r, stay in zip(rate, stays, strict=True)
     ]
-    return Worth(Ladder(state, pool, gpus, batch, rate), value)
+    return LadderWorth(Ladder(state, pool, gpus, batch, rate), value)

@@ -24,7 +24,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.marginal import Ladder, admit, climb, ladder, priced, relative
+from ronda.solvers.greedy.marginal import StepLadder, admit, climb, ladder, priced, relative
 from ronda.solvers.versions import versions
 
 
@@ -36,7 +36,7 @@ class MarginalCase:
     values: Floats  # (K,) what options are worth
     energy_j: Floats  # (K,) joules of a job's GPUs until it is complete
     limits: Limits
-    ladder: Ladder
+    ladder: StepLadder
 
 
 @dataclass(frozen=True, kw_only=True)

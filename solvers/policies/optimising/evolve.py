@@ -15,7 +15,7 @@ from ronda.instances.arrays import Rows
 from ronda.instances.plan import Plan, SolutionStatus, closes
 from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt, reserve_s
 from ronda.solvers.decision.realise import realise
-from ronda.solvers.genetic.engine import Outcome, Settings
+from ronda.solvers.genetic.engine import EvolutionSettings, Evolved
 from ronda.solvers.policies.optimising.genetic import Genetic, Task
 
 JUDGED = 3
@@ -48,7 +48,7 @@ class Evolve(Genetic):
     exchanges: int = 2
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> EvolutionSettings:
         """The engine's parameters."""
         return replace(super().settings, improved=IMPROVED, exchanges=self.exchanges, kept=JUDGED)
 
@@ -59,7 +59,7 @@ class Evolve(Genetic):
         losses = move_losses(question.round, question.table, question.values)
         return super().task(question, case, settle(pool, case, losses), greedy, initial)
 
-    def pick(self, task: Task, found: Outcome, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
+    def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
         """Place the best few genomes and the starts; return what is worth most on nodes.
 
         Each is placed twice: with the running jobs making room that the estimate names, and with

@@ -18,7 +18,7 @@ from ronda.instances.plan import Plan, StopReason
 from ronda.solvers import stopping
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Optimising, Question, filled, nobody, reserve_s
-from ronda.solvers.genetic.engine import Outcome, Settings, check_settings, evolve
+from ronda.solvers.genetic.engine import EvolutionSettings, Evolved, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.engine import Answer, first_answer
@@ -80,9 +80,9 @@ class Genetic(Optimising):
                 raise InputError(f"{self.name}: {key}", str(getattr(self, key)), "at least 1")
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> EvolutionSettings:
         """The engine's parameters."""
-        return Settings(
+        return EvolutionSettings(
             population=self.population,
             crossover=self.crossover,
             mutation=self.mutation,
@@ -146,7 +146,7 @@ class Genetic(Optimising):
         starts = [repair(pool, genome_of(case, rows)) for rows in plans]
         return Task(question, case, pool, starts, greedy)
 
-    def pick(self, task: Task, found: Outcome, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
+    def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
         """Return the (J,) rows to place, and the running jobs that make room for others."""
         return table_rows(task.case, found.best[0]), ()
 

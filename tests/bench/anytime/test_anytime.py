@@ -10,7 +10,7 @@ from ronda.bench.anytime.table import as_table, lines
 from ronda.bench.anytime.traces import Point, Trace, plan_value, primal_gap, references, trace_of
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.worker import Limits
+from ronda.bench.runs.worker import RunLimits
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.errors import InputError
@@ -19,7 +19,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.solve import solve
 
-LIMITS = Limits(timeout_s=60.0, memory_mib=2048.0)
+LIMITS = RunLimits(timeout_s=60.0, memory_mib=2048.0)
 
 # At 1 s a plan worth 6 after 10 evaluations, at 3 s one worth 9 after 30; the reference is 10.
 STEPS = Trace("r", "p", 0, (Point(1.0, 10, 6.0), Point(3.0, 30, 9.0)), None)

@@ -2,13 +2,15 @@
 
 import pytest
 
-from ronda.bench.frontier.curves import Curve, Point
+from ronda.bench.frontier.curves import Curve, FrontierPoint
 from ronda.bench.frontier.rivals import at_equal_energy, at_equal_jct, spans, strongest
 
 
 def curve(label, own, *pairs):
     """Return a curve through points (joules, seconds), in order of the budget."""
-    points = [Point(k, 1e3 * k, e, 0.0, s, 0.0, 0.0, ()) for k, (e, s) in enumerate(pairs, 1)]
+    points = [
+        FrontierPoint(k, 1e3 * k, e, 0.0, s, 0.0, 0.0, ()) for k, (e, s) in enumerate(pairs, 1)
+    ]
     return Curve(label, label, tuple(points), own=own)
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from records import record
-from ronda.bench.frontier.curves import Curve, Point
+from ronda.bench.frontier.curves import Curve, FrontierPoint
 from ronda.bench.frontier.shadow import gpu_saves, kilowatt_saves, worth
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.schedule import Schedule
@@ -12,7 +12,7 @@ from ronda.instances.schedule import Schedule
 
 def point(factor, jct_s):
     """Return a point at `factor` x 2 kW."""
-    return Point(factor, 2e3 * factor, 1.0, 0.0, jct_s, 0.0, 0.0, ())
+    return FrontierPoint(factor, 2e3 * factor, 1.0, 0.0, jct_s, 0.0, 0.0, ())
 
 
 def test_measured_by_hand():

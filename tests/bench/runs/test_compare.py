@@ -7,10 +7,10 @@ import pytest
 from ronda.bench.runs.compare import Comparison, failed
 from ronda.bench.runs.results import Status
 from ronda.bench.runs.specs import cases
-from ronda.bench.runs.worker import Limits
+from ronda.bench.runs.worker import RunLimits
 from ronda.instances.files.json import fingerprint, read, write
 
-LIMITS = Limits(timeout_s=60.0, memory_mib=2048.0)
+LIMITS = RunLimits(timeout_s=60.0, memory_mib=2048.0)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_an_instance_that_changed_meanwhile_is_an_error(todo, tmp_path, two_node
 
 def test_memory_limit(todo, tmp_path):
     """Not even Python itself fits into 5 MiB."""
-    results = Comparison(tmp_path, Limits(60.0, 5.0), 1).run(todo[:1])
+    results = Comparison(tmp_path, RunLimits(60.0, 5.0), 1).run(todo[:1])
     assert results[0].status is Status.OOM
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["memory_mib"] == 5.0

@@ -12,11 +12,11 @@ from ronda.bench.runs.cluster import connect
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.results import ResultsFile
 from ronda.bench.runs.specs import cases
-from ronda.bench.runs.worker import Limits
+from ronda.bench.runs.worker import RunLimits
 from ronda.instances import generate
 from ronda.instances.files.json import fingerprint, read, write
 
-LIMITS = Limits(timeout_s=300.0, memory_mib=2048.0)
+LIMITS = RunLimits(timeout_s=300.0, memory_mib=2048.0)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_results_are_those_of_runs_here(client, tmp_path, two_nodes, runs_here):
             assert not comparison.layout.log(case.key).exists()
         assert Comparison(tmp_path / name, LIMITS, 1, client=where).missing(todo) == []
     (tmp_path / "tight").mkdir()
-    tight = Comparison(tmp_path / "tight", Limits(60.0, 5.0), 1, client=client)
+    tight = Comparison(tmp_path / "tight", RunLimits(60.0, 5.0), 1, client=client)
     assert [r.status for r in tight.run(todo[:1])] == ["OOM"]
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.runs.specs import Case, Told, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import PredictorFile, RunCase, cases, parse_seeds, split_policies
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.json import fingerprint
@@ -72,7 +72,7 @@ def test_seeds_round_trip(seeds):
 def case(**changes):
     """Return a case."""
     fields = {"source": "x", "instance": "x", "fingerprint": "f", "label": "fifo", "policy": "fifo"}
-    return Case(**(fields | changes))
+    return RunCase(**(fields | changes))
 
 
 def test_key_tells_different_work_apart_and_only_that():
@@ -97,11 +97,11 @@ def test_key_tells_predictors_apart_by_what_they_hold(tmp_path):
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     predictors.write(first, here)
     predictors.write(first, there)
-    told = Told.by(here)
+    told = PredictorFile.by(here)
     assert told.read() == predictors.sealed(first)
-    assert case(predictor=told).key == case(predictor=Told.by(there)).key
+    assert case(predictor=told).key == case(predictor=PredictorFile.by(there)).key
     predictors.write(msgspec.structs.replace(first, alpha=0.2), here)
-    assert case(predictor=Told.by(here)).key != case(predictor=told).key
+    assert case(predictor=PredictorFile.by(here)).key != case(predictor=told).key
     with pytest.raises(InputError, match="another predictor"):
         told.read()
 

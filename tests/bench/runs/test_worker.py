@@ -8,11 +8,11 @@ import psutil
 import pytest
 
 from ronda.bench.runs.results import Status
-from ronda.bench.runs.specs import Case, Request
-from ronda.bench.runs.worker import Limits, StoppedError, serve
+from ronda.bench.runs.specs import Request, RunCase
+from ronda.bench.runs.worker import RunLimits, StoppedError, serve
 
 REQUEST = Request(
-    case=Case(source="x", instance="x", fingerprint="f", label="fifo", policy="fifo"),
+    case=RunCase(source="x", instance="x", fingerprint="f", label="fifo", policy="fifo"),
     answer="none",
 )
 
@@ -20,7 +20,9 @@ REQUEST = Request(
 def ask(code, tmp_path, limits=None, **options):
     """Serve the request by a process that runs `code`."""
     log = tmp_path / "log.txt"
-    return serve(REQUEST, limits or Limits(), log, command=(sys.executable, "-c", code), **options)
+    return serve(
+        REQUEST, limits or RunLimits(), log, command=(sys.executable, "-c", code), **options
+    )
 
 
 def test_answer_progress_and_request(tmp_path):
@@ -66,7 +68,7 @@ def test_a_process_that_dies_without_an_answer(code, words, tmp_path):
 def test_time_out(tmp_path):
     """A process that takes too long is killed."""
     began = time.perf_counter()
-    answer = ask("import time; time.sleep(60)", tmp_path, Limits(timeout_s=0.5))
+    answer = ask("import time; time.sleep(60)", tmp_path, RunLimits(timeout_s=0.5))
     assert answer.status is Status.TIME
     assert time.perf_counter() - began < 30
 
@@ -74,7 +76,7 @@ def test_time_out(tmp_path):
 def test_too_much_memory(tmp_path):
     """A process that holds more than it may is killed, and what it held is recorded."""
     code = "x = bytearray(300 << 20); import time; time.sleep(60)"
-    answer = ask(code, tmp_path, Limits(timeout_s=30, memory_mib=150))
+    answer = ask(code, tmp_path, RunLimits(timeout_s=30, memory_mib=150))
     assert answer.status is Status.OOM
     assert answer.peak_rss_mib > 150
 

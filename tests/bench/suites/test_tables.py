@@ -19,7 +19,7 @@ from ronda.bench.figures.table import (
 )
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
-from ronda.bench.runs.specs import Case
+from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites import arrange, draw, usual
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
@@ -37,7 +37,7 @@ class Runs:
     def add(self, label="fifo", seed=0, status=Status.OK, instance="x", at=None, **metrics):
         """Add a run with all metrics that the usual table shows."""
         axes = {"instance": instance, "policy": label, "knowledge": "declared", "seed": f"{seed}"}
-        case = Case(
+        case = RunCase(
             source=instance,
             instance=instance,
             fingerprint=instance + str(at),

@@ -7,7 +7,7 @@ import pytest
 from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.errors import InputError
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured, fit_table
 from ronda.solvers.fitting.power import fit_power
 
@@ -33,7 +33,7 @@ def watts(curves, speeds=SPEEDS, power=None, noise=0.0, seed=0):
             "power_w": said * draw if power is None else np.array(power, dtype=float),
         }
     )
-    return Measured("watts.csv", "power", "app", "G", rows)
+    return Measurements("watts.csv", "power", "app", "G", rows)
 
 
 def codes(fit):

@@ -8,7 +8,7 @@ import pytest
 
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric
-from ronda.solvers.fitting.data import Measured
+from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured
 from ronda.solvers.fitting.identify import identify
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
@@ -43,7 +43,7 @@ def steps(sizes=SIZES, batches=(64, 128), clocks=(1.0,), passes=(1,), model=TRUE
     )
     draw = np.exp(np.random.default_rng(0).normal(0.0, noise, len(rows)))
     rows["step_s"] = seconds(model, rows) * draw
-    return Measured("steps.csv", "throughput", "app", "G", rows)
+    return Measurements("steps.csv", "throughput", "app", "G", rows)
 
 
 def changed(table, **columns):

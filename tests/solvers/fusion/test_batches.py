@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.fusion.arrays import Arrangement, Batch, Case, arrays_of, in_order
+from ronda.formulations.fusion.arrays import Arrangement, Batch, FusionCase, arrays_of, in_order
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Sharing
@@ -34,7 +34,7 @@ def batch(name="b", jobs=4, steps=1.0, alpha=2.0, beta=1.0, packed=None, gpus=("
 def case(*batches, gpus=None, gib=4.0):
     """Return a case of 4 GiB GPUs: three models fit, as 1 + 3 = 4."""
     gpus = gpus or {"G": 1}
-    return Case(batches, gpus, dict.fromkeys(gpus, gib))
+    return FusionCase(batches, gpus, dict.fromkeys(gpus, gib))
 
 
 def splits(number, most):

@@ -20,12 +20,12 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
 from ronda.solvers.genetic import operators
-from ronda.solvers.genetic.engine import Settings, evolve, own_random, toolbox
+from ronda.solvers.genetic.engine import EvolutionSettings, evolve, own_random, toolbox
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.prices.fill import is_feasible, needed_blocks
 
 rounds = st.integers(0, 2**20)
-QUICK = Settings(population=16)
+QUICK = EvolutionSettings(population=16)
 
 
 def case(round_, seed):
@@ -164,7 +164,7 @@ def test_a_job_can_grow_at_the_expense_of_many():
     assert pool.worth(start[None])[0] == 713 + 14 * 22 + 2 * 50
     assert pool.worth(operators.repair(pool, grown, [0])[None])[0] == 1337
     assert pool.worth(operators.repair(pool, grown)[None])[0] == 813
-    plain = Settings(population=16, improved=0)
+    plain = EvolutionSettings(population=16, improved=0)
     for seed in range(5):
         assert search(pool, seed, starts=[start], settings=plain).objective == 1337
 
@@ -201,8 +201,8 @@ def test_crossover_alone_joins_what_is_good_in_two_parents():
     """One start serves the first 6 jobs, the other the last 6; all 12 fit."""
     pool = knapsack([[(1.0, 1)]] * 12, 12)
     halves = [np.where(np.arange(12) // 6 == half, np.arange(12), -1) for half in (0, 1)]
-    crossed = Settings(population=16, improved=0, crossover=1.0, mutation=0.0)
-    copied = Settings(population=16, improved=0, crossover=0.0, mutation=0.0)
+    crossed = EvolutionSettings(population=16, improved=0, crossover=1.0, mutation=0.0)
+    copied = EvolutionSettings(population=16, improved=0, crossover=0.0, mutation=0.0)
     starts = [*halves] * 8  # nothing is drawn at random
     assert search(pool, 0, starts=starts, settings=crossed).objective > 9
     assert search(pool, 0, starts=starts, settings=copied).objective == 6
@@ -212,8 +212,8 @@ def test_mutation_alone_finds_what_no_parent_has():
     """From nobody running: each of 6 jobs is worth 1 on one GPU and 3 on two, of 12 in all."""
     pool = knapsack([[(1.0, 1), (3.0, 2)]] * 6, 12)
     starts = [np.full(6, -1)] * 16
-    mutated = Settings(population=16, improved=0, crossover=0.0, mutation=1.0)
-    crossed = Settings(population=16, improved=0, crossover=1.0, mutation=0.0)
+    mutated = EvolutionSettings(population=16, improved=0, crossover=0.0, mutation=1.0)
+    crossed = EvolutionSettings(population=16, improved=0, crossover=1.0, mutation=0.0)
     assert search(pool, 0, starts=starts, settings=mutated).objective == 18
     assert search(pool, 0, starts=starts, settings=crossed).objective == 0
 
@@ -293,7 +293,7 @@ def test_is_never_worse_than_its_starts(k, seed):
     if not len(pool.free):
         return
     starts = [operators.repair(pool, genome) for genome in drawn(pool, 4, seed)]
-    settings = Settings(population=4)
+    settings = EvolutionSettings(population=4)
     found = search(pool, seed, starts=starts, settings=settings, stop=stopping.generations(1))
     assert found.objective >= pool.worth(np.array(starts)).max() - 1e-12
 
@@ -311,4 +311,4 @@ def test_is_never_worse_than_its_starts(k, seed):
 def test_settings_out_of_range_are_refused(wrong):
     """The parameter, its value and what is possible are named."""
     with pytest.raises(InputError, match=next(iter(wrong))):
-        Settings(**wrong)
+        EvolutionSettings(**wrong)

@@ -21,7 +21,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.solvers.serving.app import kept
-from ronda.solvers.serving.limits import Limits
+from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.serve import serve
 from tests.helpers.ends import is_gone, wait_until
 
@@ -40,7 +40,9 @@ def free_port():
 def server():
     """Run a server of one process in a thread of its own; returns its port."""
     port, ready, ends = free_port(), threading.Event(), []
-    limits = Limits(port=port, token=TOKEN, body_mib=1, body_s=0.3, header_s=0.3, policy="fifo")
+    limits = ServerLimits(
+        port=port, token=TOKEN, body_mib=1, body_s=0.3, header_s=0.3, policy="fifo"
+    )
 
     async def run():
         stop = asyncio.Event()
@@ -246,13 +248,13 @@ def test_what_it_counts_and_what_it_offers(server):
 def test_an_open_door_is_refused(given, said):
     """Before it listens."""
     with pytest.raises(InputError, match=said):
-        Limits(**given)
+        ServerLimits(**given)
 
 
 def test_an_address_that_is_taken_is_refused():
     """In one line, before any process starts."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        limits = Limits(port=taken.getsockname()[1])
+        limits = ServerLimits(port=taken.getsockname()[1])
         with pytest.raises(InputError, match="free"):
             asyncio.run(serve(limits))
 
