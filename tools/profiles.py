@@ -20,9 +20,9 @@ from ronda.instances.learnt import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
 from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
-from ronda.solvers.fitting.maxima import fit_maxima
 from ronda.solvers.fitting.sharing import fit_shared
 from ronda.solvers.fitting.sharing_data import read_sharing
+from tools.maxima import fit_maxima
 
 ELASTICFLOW = {
     "source": "ElasticFlow's tables of iterations per second, github.com/pkusys/ElasticFlow",

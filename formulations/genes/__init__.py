@@ -2,18 +2,3 @@
 
 The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.solvers.ones`.
 """
-
-from ronda.formulations.genes.genome import Genes, genes, genes_of, genome_of, table_rows
-from ronda.formulations.genes.moving import PoolMoves
-from ronda.formulations.genes.neighbourhood import move_losses, settle
-
-__all__ = [
-    "Genes",
-    "PoolMoves",
-    "genes",
-    "genes_of",
-    "genome_of",
-    "move_losses",
-    "settle",
-    "table_rows",
-]

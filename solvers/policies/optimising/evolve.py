@@ -8,7 +8,8 @@ import numpy as np
 
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.clock import Deadline, OutOfTimeError
-from ronda.formulations.genes import Genes, move_losses, settle, table_rows
+from ronda.formulations.genes.genome import Genes, table_rows
+from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Rows

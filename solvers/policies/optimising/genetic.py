@@ -10,7 +10,7 @@ from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
-from ronda.formulations.genes import Genes, genes, genome_of, table_rows
+from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.genes import genes, genome_of, table_rows
+from ronda.formulations.genes.genome import genes, genome_of, table_rows
 from ronda.formulations.options.build import build
 from ronda.instances.generate.tiny import tiny_round
 

@@ -9,8 +9,8 @@ from ronda.formulations.fusion.time import speed_up, step_s
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
 from ronda.instances.profile import MeasuredTime
-from ronda.solvers.fitting.maxima import Maximum, memory_of, read_maxima
 from ronda.solvers.fitting.sharing import best_speed_up, fit_sharing
+from tools.maxima import Maximum, memory_of, read_maxima
 from tools.profiles import hfta, hydro, packed
 
 SOURCE = Path(__file__).resolve().parents[2] / "data"

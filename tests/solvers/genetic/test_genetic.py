@@ -13,7 +13,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
-from ronda.formulations.genes import genes, genes_of
+from ronda.formulations.genes.genome import genes, genes_of
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
