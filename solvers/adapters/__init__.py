@@ -6,11 +6,13 @@ Each is on the façade of `ronda.solvers.embedding`, and imports nothing of its 
 from ronda.solvers.adapters.blox import Blox
 from ronda.solvers.adapters.gavel import Gavel
 from ronda.solvers.adapters.pollux import Pollux
+from ronda.solvers.adapters.rubick import Rubick
 from ronda.solvers.adapters.sia import Sia
 
 __all__ = [
     "Blox",
     "Gavel",
     "Pollux",
+    "Rubick",
     "Sia",
 ]
