@@ -18,7 +18,7 @@ from ronda.instances.learnt import Fit, FitParameter, Residual
 from ronda.instances.profile import Memory, Mode
 from ronda.instances.traces.table import positive, read_columns, refuse, rows
 from ronda.solvers.fitting.fit import errors_of
-from ronda.solvers.fitting.sharing_data import MODES
+from ronda.solvers.fitting.sharing import MODES
 
 COLUMNS = ("model", "precision", "gpu_type", "memory_gib", "mode", "models")
 

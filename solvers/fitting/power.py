@@ -17,8 +17,14 @@ from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.learnt import FitRemark
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.data import Measurements
-from ronda.solvers.fitting.identify import check_known
-from ronda.solvers.fitting.search import Fitted, Found, log_ratio, parameters_of, search
+from ronda.solvers.fitting.search import (
+    Fitted,
+    Found,
+    check_known,
+    log_ratio,
+    parameters_of,
+    search,
+)
 
 KNEES = 12
 """Places of the knee to compare before the search: its cost has a kink at every measured speed."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from ronda.instances.arrays import Floats, Mask
+from ronda.instances.errors import InputError
 from ronda.instances.learnt import FitParameter, FitRemark
 from ronda.instances.profile import Parametric, PowerCurve
 
@@ -61,6 +62,17 @@ def parameters_of(
         else:
             made.append(FitParameter(name=name, value=value, state="at-bound"))
     return tuple(made)
+
+
+def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse a value that the caller gives for a parameter if it is impossible."""
+    for name, value in known.items():
+        if name not in bounds:
+            raise InputError("--fix", repr(name), f"one of {', '.join(bounds)}")
+        low, high = bounds[name]
+        if not low <= value <= high:
+            limits = f"{low:g} or more" if high == np.inf else f"{low:g} to {high:g}"
+            raise InputError(f"--fix {name}", f"{value:g}", limits)
 
 
 def log_ratio(predicted: Floats, measured: Floats) -> Floats:

@@ -10,8 +10,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric
 from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured
-from ronda.solvers.fitting.identify import identify
-from ronda.solvers.fitting.throughput import fit_throughput, seconds
+from ronda.solvers.fitting.throughput import fit_throughput, identify, seconds
 
 TRUE = Parametric(
     alpha_c_s=0.02,
