@@ -398,21 +398,38 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def holding(
-        self, allocation: Allocation, now_s: float, resume_s: float, pause_s: float | None
+        self,
+        allocation: Allocation,
+        now_s: float,
+        pause_s: float | None,
+        ready_s: float = 0.0,
+        together_s: float = 0.0,
     ) -> "JobState":
-        """Return the state of a waiting job that holds an allocation, and progresses later on.
+        """Return the state of a waiting job that holds an allocation.
 
-        `pause_s` as among the attributes.
+        It progresses once its nodes are awake, at `ready_s`, and its pause is over, but not before
+        the others of its array are ready, at `together_s`. `pause_s` as among the attributes.
         """
         return replace(
             self,
             allocation=allocation,
-            since_s=resume_s,
+            since_s=max(max(now_s, ready_s) + (pause_s or 0.0), together_s),
             held_s=now_s,
             restarts=self.restarts + self.started,
             started=True,
             owed_s=0.0,
             pause_s=pause_s,
+        )
+
+    def narrowed(self, allocation: Allocation, now_s: float, done: float) -> "JobState":
+        """Return the state of a job that goes on, without a pause, in an array others have left."""
+        return replace(
+            self,
+            allocation=allocation,
+            since_s=max(now_s, self.since_s),
+            done=done,
+            held_s=now_s,
+            gpu_s=self.gpu_s_at(now_s),
         )
 
     def done_at(self, now_s: float) -> float:

@@ -14,6 +14,7 @@ from .instances.schedule import Schedule
 from .solvers.contract import Policy
 from .solvers.embedding.changes import Changes, Place
 from .solvers.embedding.embedded import Embedded
+from .solvers.embedding.rates import rates_from
 from .solvers.embedding.records import StepTime
 from .solvers.embedding.round import make_round
 from .solvers.embedding.unmeasured import unmeasured_profile
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "make_round",
     "policy",
+    "rates_from",
     "read",
     "run",
     "solve",

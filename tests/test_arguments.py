@@ -9,7 +9,7 @@ import pytest
 import ronda
 from ronda.instances import generate
 from ronda.instances.arguments import checked
-from ronda.solvers.adapters import Blox, Gavel, Pollux, Sia
+from ronda.solvers.adapters import Blox, Gavel, Pollux, Rubick, Sia
 
 CLUSTER = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
 INSTANCE, ROUND = ronda.load("two-jobs"), generate.round(3, seed=0)
@@ -134,6 +134,14 @@ CASES = {
             "node_names": NO_NAMES,
         },
     ),
+    ronda.rates_from: (
+        {"speed": lambda *_: 1.0, "cluster": CLUSTER},
+        {
+            "speed": (3, None, "x"),
+            "cluster": (*NO_RECORD, None),
+            "counts": (3, "x", [0], [1.5], [True], ["x"]),
+        },
+    ),
     ronda.policy: ({"spec": "fifo"}, {"spec": (*NO_TEXT, "nobody")}),
     ronda.summarise: (
         {"instance": INSTANCE, "schedule": SCHEDULE},
@@ -183,6 +191,16 @@ CASES = {
             "beliefs": NO_BOOL,
         },
     ),
+    Rubick: (
+        {},
+        {
+            "policy": NO_POLICY,
+            "interval_s": NO_POSITIVE,
+            "restart_s": NO_AMOUNT,
+            "guaranteed": NO_POSITIVE,
+            "deadline_s": NO_POSITIVE,
+        },
+    ),
     Gavel: ({}, {"policy": NO_POLICY, "leases": NO_COUNT, "lease_s": NO_POSITIVE}),
     Blox: (
         {},
@@ -210,7 +228,7 @@ def test_what_cannot_be_used_is_refused_by_name(call, given, name):
     with pytest.raises(ronda.InputError) as caught:
         call(**given)
     assert all((caught.value.place, caught.value.found, caught.value.expected))
-    if type(given[name]) in (int, float, object) and name != "measured":
+    if type(given[name]) in (int, float, object):
         assert name in caught.value.place
     assert "\n" not in str(caught.value)
 
@@ -221,7 +239,7 @@ def test_every_argument_of_every_public_function_is_looked_at():
     for call, (_, bad) in CASES.items():
         known = signature(own.get(call, call)).parameters.values()
         names = {each.name for each in known if each.kind is not each.VAR_KEYWORD} - {"self"}
-        assert names - bad.keys() <= {"rates", "ladder"}, call
+        assert names - bad.keys() <= {"rates"}, call
     functions = {
         name
         for name in ronda.__all__

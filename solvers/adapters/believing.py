@@ -345,8 +345,7 @@ class Believing:
 
     def _rates(self, job: HostJob) -> dict[str, Any] | None:
         """Return the rates of a job's own functions; None where nothing is known."""
-        found = {}
-        topology = self.cluster.topology
+        parts, topology = [], self.cluster.topology
         for k, pool in enumerate(topology.pools):
             speedup = job.speedups.get(pool.gpu_type.name)
             if speedup is None:
@@ -360,6 +359,9 @@ class Believing:
                 ways |= {(held, len(set(job.nodes))), (held, -(-held // size))}
             if ways:
                 gpus, nodes = np.array(sorted(ways)).T
-                rate = speedup(nodes, gpus)
-                found[pool.gpu_type.name] = {"gpus": gpus, "nodes": nodes, "rate": rate}
-        return found or None
+                kinds = np.repeat(pool.gpu_type.name, len(gpus))
+                parts.append((gpus, nodes, np.asarray(speedup(nodes, gpus), dtype=float), kinds))
+        if not parts:
+            return None
+        columns = map(np.concatenate, zip(*parts, strict=True))
+        return dict(zip(("gpus", "nodes", "rate", "gpu_type"), columns, strict=True))

@@ -144,7 +144,8 @@ def _gpus(frame: Any) -> dict[Key, list[tuple[Key, Key, str]]]:
 def _row(name: str, job: Mapping[str, Any], kinds: list[str], now_s: float) -> dict[str, Any]:
     """Return a job for the façade: an iteration is its work, at its own pace on any GPU."""
     gpus, rate = int(job["num_GPUs"]), 1.0 / float(job["job_iteration_time"])
-    row = {"id": name, "gpus": gpus, "rates": {k: {gpus: rate} for k in dict.fromkeys(kinds)}}
+    rates = {"gpus": gpus, "gpu_type": list(dict.fromkeys(kinds)), "rate": rate}
+    row = {"id": name, "gpus": gpus, "rates": rates}
     row["submit_s"] = min(now_s, max(0.0, float(job.get("submit_time", now_s))))
     total = job.get("job_total_iteration")
     return row | ({} if total is None else {"work": float(total)})

@@ -82,12 +82,13 @@ class Gavel:
         rows = []
         for name, key in ids.items():
             width = scale_factors[key]
-            rates = {
-                kind: {width: rate}
+            speeds = {
+                kind: rate
                 for kind, rate in unflattened_throughputs[key].items()
                 if rate > 0 and workers.get(kind, 0) >= width
             }
-            if rates:
+            if speeds:
+                rates = {"gpus": width, "gpu_type": [*speeds], "rate": [*speeds.values()]}
                 row = {"id": name, "gpus": width, "weight": weights.get(key, 1.0), "rates": rates}
                 rows.append(row | ({"work": max(1.0, left[key])} if key in left else {}))
         host.update(added=rows)

@@ -25,12 +25,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ronda.instances.arguments import checked
+from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.adapters.telling import tell
 from ronda.solvers.contract import Policy
 from ronda.solvers.embedding import Embedded
+from ronda.solvers.registry import as_policy
 
 GPU = "gpu"
 RESOURCES = ("gpu", "cpu", "mem")
@@ -67,16 +70,17 @@ class Rubick:
         Seconds for a decision.
     """
 
+    @checked
     def __init__(
         self,
         policy: Policy | str = "prices",
         *,
-        interval_s: float = 60.0,
-        restart_s: float = 260.0,
-        guaranteed: float = 4.0,
-        deadline_s: float | None = None,
+        interval_s: Positive = 60.0,
+        restart_s: NonNegative = 260.0,
+        guaranteed: Positive = 4.0,
+        deadline_s: Positive | None = None,
     ) -> None:
-        self.policy, self.interval_s, self.deadline_s = policy, interval_s, deadline_s
+        self.policy, self.interval_s, self.deadline_s = as_policy(policy), interval_s, deadline_s
         self.guaranteed = guaranteed
         self._costs = Costs(start_s=restart_s, restart_s=restart_s)
         self._host: Embedded | None = None
@@ -163,7 +167,7 @@ class Rubick:
             "rates": self._rates(job, ways),
         }
 
-    def _rates(self, job: Any, ways: Mapping[Way, Planned]) -> dict[Way, float]:
+    def _rates(self, job: Any, ways: Mapping[Way, Planned]) -> dict[str, list[float]]:
         """Return samples per second: measured with any job of the model, or else predicted.
 
         Without either, as `SCALING` has it from the nearest GPUs that were measured; before there
@@ -172,11 +176,13 @@ class Rubick:
         measured = {way: self._measured.get((job.model_name, way)) for way in ways}
         near = {gpus: rate for (gpus, _), rate in measured.items() if rate is not None}
         near = near or {max(gpus for gpus, _ in ways): float(job.max_throughput_config[3])}
-        found = dict[Way, float]()
+        rates = []
         for way, planned in ways.items():
             gpus = min(near, key=lambda n: abs(math.log(n / way[0])))
-            found[way] = measured[way] or planned.rate or near[gpus] * (way[0] / gpus) ** SCALING
-        return found
+            guess = near[gpus] * (way[0] / gpus) ** SCALING
+            rates.append(measured[way] or planned.rate or guess)
+        gpus_nodes = zip(*ways, strict=True)
+        return dict(zip(("gpus", "nodes"), map(list, gpus_nodes), strict=True)) | {"rate": rates}
 
 
 def ways_of(job: Any, sizes: Sequence[int]) -> dict[Way, Planned]:

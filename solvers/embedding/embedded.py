@@ -20,21 +20,27 @@ from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
-from ronda.instances.rules.cluster import cluster_problems
-from ronda.instances.rules.jobs import cost_problems
-from ronda.instances.rules.problem import as_error, show
-from ronda.instances.rules.profile import profile_problems
+from ronda.instances.rules.problem import show
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding.changes import Changes, changes, node_names
+from ronda.solvers.embedding.changes import Changes, changes
 from ronda.solvers.embedding.jobs import UNTOLD
-from ronda.solvers.embedding.live import Live, narrower, started, stopped
+from ronda.solvers.embedding.live import Tracked, stopped
 from ronda.solvers.embedding.moved import moved
 from ronda.solvers.embedding.news import Reader
-from ronda.solvers.embedding.plain import by_job, ids_of
-from ronda.solvers.embedding.rates import Ladder
-from ronda.solvers.embedding.records import FORMAT, Saved, Settings, Speeds, State
+from ronda.solvers.embedding.plain import by_job
+from ronda.solvers.embedding.records import (
+    FORMAT,
+    SavedState,
+    Settings,
+    Speeds,
+    State,
+    checked_settings,
+    names_of,
+)
+from ronda.solvers.embedding.round import round_of
 from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.guard import answer
+from ronda.solvers.horizon.journal import change_of
 from ronda.solvers.registry import as_policy
 
 _SOLVING = Lock()
@@ -64,8 +70,6 @@ class Embedded:
     speeds
         Whether the models of `profiles` are ``"given"``, or ``"learnt"`` from steps that jobs
         measure: then a model says no more than where its jobs can run.
-    ladder
-        GPU counts that callables are asked for: ``"pool"``, ``"all"`` or the counts.
     node_names
         Names of the nodes, in their order; None: that of the group and a number.
     seed
@@ -76,7 +80,8 @@ class Embedded:
     >>> import ronda
     >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
     >>> host = ronda.Embedded("prices", cluster)
-    >>> host.update(added=[{"id": "a", "work": 900.0, "rates": {8: 1.0, 16: 1.8, 24: 2.5}}])
+    >>> rates = {"gpus": [8, 16, 24], "rate": [1.0, 1.8, 2.5]}
+    >>> host.update(added=[{"id": "a", "work": 900.0, "rates": rates}])
     >>> host.decide(deadline_s=5.0).start["a"].nodes
     {'nodes-0': 8, 'nodes-1': 8, 'nodes-2': 8}
     """
@@ -92,11 +97,10 @@ class Embedded:
         length_s: Positive = 60.0,
         history: bool = True,
         speeds: Speeds = "given",
-        ladder: Ladder = "pool",
         node_names: Sequence[str] | None = None,
         seed: Index = 0,
     ) -> None:
-        names = _names(cluster, node_names)
+        names = names_of(cluster, node_names)
         settings = Settings(
             cluster=cluster,
             profiles=dict(profiles or {}),
@@ -104,7 +108,6 @@ class Embedded:
             length_s=length_s,
             history=history,
             speeds=speeds,
-            ladder=ladder if isinstance(ladder, str) else list(ladder),
             node_names=names,
             seed=seed,
         )
@@ -113,7 +116,7 @@ class Embedded:
     def _set_up(self, policy: Policy | str, settings: Settings) -> None:
         """Check the settings and make what follows from them."""
         self._spec = policy if isinstance(policy, str) else None
-        self._policy, self._settings = as_policy(policy), _checked(settings)
+        self._policy, self._settings = as_policy(policy), checked_settings(settings)
         self._reader = Reader(settings)
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
@@ -126,7 +129,7 @@ class Embedded:
     def _alike(self, job: Job) -> str:
         """Return the application of a job; sizes in GPU-seconds are those of another one."""
         of = self._state.jobs.get(job.id)
-        name = job.profile if of is None else of.application
+        name = job.profile if of is None else of.given.application
         return f"{UNTOLD}: {name}" if job.profile == UNTOLD else name
 
     def update(
@@ -229,7 +232,7 @@ class Embedded:
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
         self._mind_noise()
         with self._lock, _turn(deadline) as mine:
-            round, before = self._round(), self._state
+            round, before = round_of(self._settings, self._state, self._profiles), self._state
             ledger = self._ledger or Ledger(round.cluster)
             if not mine:
                 return Changes(plan=_kept(round, StopReason.TIME_LIMIT))
@@ -250,7 +253,7 @@ class Embedded:
                 return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
             names = self._settings.node_names
             found = changes(round.cluster, names, round.held, plan)
-            self._state = self._carried_out(plan)
+            self._state = self._carried_out(round.held, plan)
             self._ledger = None
             if plan.status is not SolutionStatus.NONE:  # or else it may break a rule
                 ledger.accept(plan)
@@ -260,7 +263,8 @@ class Embedded:
     def _mind_noise(self) -> None:
         """Warn once of jobs that keep their batch as nobody tells their noise."""
         for job, of in () if self._warned else self._state.jobs.items():
-            free = of.speeds is None and of.job.batch is None and len(of.profile.batches) > 1
+            given = of.given
+            free = given.speeds is None and given.job.batch is None and len(of.profile.batches) > 1
             if not free or of.state.noise is not None or of.state.allocation is None:
                 continue
             if self._state.now_s - of.state.held_s >= self._settings.length_s:
@@ -293,13 +297,13 @@ class Embedded:
     def round(self) -> Round:
         """Return the round as policies see it now, beliefs included."""
         with self._lock:
-            return self._beliefs.believe(self._round())
+            return self._beliefs.believe(round_of(self._settings, self._state, self._profiles))
 
     @checked
     def save(self, path: str | Path | None = None) -> bytes:
         """Return all that is needed to go on in another process; write it to a file if asked."""
         with self._lock:
-            saved = Saved(
+            saved = SavedState(
                 format=FORMAT,
                 policy=self._spec,
                 settings=self._settings,
@@ -323,7 +327,7 @@ class Embedded:
         """
         data = saved if isinstance(saved, bytes) else load(Path(saved))
         try:
-            found = msgspec.msgpack.decode(data, type=Saved)
+            found = msgspec.msgpack.decode(data, type=SavedState)
         except msgspec.DecodeError as error:
             raise InputError("saved state", str(error), "what Embedded.save made") from None
         chosen = policy if policy is not None else found.policy
@@ -338,10 +342,10 @@ class Embedded:
         made._beliefs.restore(found.believed)
         return made
 
-    def _learn(self, ended: Iterable[Live], works: Mapping[str, float]) -> None:
+    def _learn(self, ended: Iterable[Tracked], works: Mapping[str, float]) -> None:
         """Tell the beliefs which jobs are gone, and how much work those were that are complete."""
         for of in ended:
-            work = works.get(of.job.id)
+            work = works.get(of.given.job.id)
             self._beliefs.end(of.state.job, work if work and of.known else None)
 
     def _settings_with(
@@ -354,9 +358,9 @@ class Embedded:
             settings = replace(settings, profiles=known | by_job(profiles, "profiles"))
         if cluster is not None or node_names is not None:
             machines = settings.cluster if cluster is None else cluster
-            names = _names(machines, node_names)
+            names = names_of(machines, node_names)
             settings = replace(settings, cluster=machines, node_names=names)
-        return settings if settings is self._settings else _checked(settings)
+        return settings if settings is self._settings else checked_settings(settings)
 
     def _profiles_of(self, state: State) -> dict[str, Profile]:
         """Return the profiles of live jobs; the same object as long as they are the same."""
@@ -365,40 +369,25 @@ class Embedded:
         same = found.keys() == last.keys() and all(found[n] is last[n] for n in found)
         return last if same else found
 
-    def _round(self) -> Round:
-        """Return the round without beliefs."""
-        state, settings = self._state, self._settings
-        states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
-        return Round(
-            now_s=state.now_s,
-            length_s=settings.length_s,
-            cluster=settings.cluster,
-            profiles=self._profiles,
-            waiting=tuple(each for each in states if each.allocation is None),
-            running=tuple(each for each in states if each.allocation is not None),
-            costs=settings.costs,
-            power_cap_w=state.power_cap_w,
-            asleep=state.asleep,
-        )
-
-    def _carried_out(self, plan: Plan) -> State:
+    def _carried_out(self, held: Mapping[str, Allocation], plan: Plan) -> State:
         """Return the state once a plan is carried out."""
-        state, settings = self._state, self._settings
-        wake_s, jobs = settings.cluster.topology.wake_s, dict(state.jobs)
-        asleep = state.asleep if plan.asleep is None else plan.asleep
-        for job, of in jobs.items():
-            given, held = plan.allocations.get(job), of.state.allocation
-            if given is None:
-                jobs[job] = stopped(of, state.now_s)
-            elif held is not None and held.narrows_to(given):
-                jobs[job] = narrower(of, given, state.now_s)
-            elif held is None or not held.goes_on(given):
-                nodes = [node for node, _ in given.placement if node in state.asleep]
-                wait_s = max((float(wake_s[node]) for node in nodes), default=0.0)
-                jobs[job] = started(of, given, settings.costs, state.now_s, wait_s)
-            elif given is not held:
-                jobs[job] = replace(of, state=replace(of.state, allocation=given))
-        return replace(state, jobs=jobs, plan=plan, asleep=asleep)
+        state, usual, jobs = self._state, self._settings.costs, dict(self._state.jobs)
+        now_s, wake_s = state.now_s, self._settings.cluster.topology.wake_s
+        change = change_of(held, plan, state.asleep)
+        for job in change.stopped:
+            jobs[job] = stopped(jobs[job], now_s)
+        for job, given in plan.allocations.items():
+            of, before = jobs[job], held.get(job)
+            now = replace(of.state, allocation=given)
+            if job in change.held and before is not None and before.narrows_to(given):
+                now = of.state.narrowed(given, now_s, of.state.done_at(now_s))
+            elif job in change.held:
+                waking = [node for node, _ in given.placement if node in state.asleep]
+                ready_s = now_s + max((float(wake_s[node]) for node in waking), default=0.0)
+                pause_s = of.state.pause_at(now_s, given.option.gpus, usual)
+                now = stopped(of, now_s).state.holding(given, now_s, pause_s, ready_s)
+            jobs[job] = replace(of, state=now)
+        return replace(state, jobs=jobs, plan=plan, asleep=change.asleep)
 
 
 @contextmanager
@@ -412,40 +401,10 @@ def _turn(deadline: Deadline) -> Iterator[bool]:
             _SOLVING.release()
 
 
-def _checked(settings: Settings) -> Settings:
-    """Return settings that do not contradict themselves."""
-    try:
-        msgspec.convert(msgspec.to_builtins(settings), Settings)
-    except (TypeError, msgspec.ValidationError) as error:
-        raise InputError("Embedded", show(str(error)), "settings of their types") from None
-    cluster = settings.cluster
-    found = [
-        *cluster_problems(cluster),
-        *cost_problems(settings.costs),
-        *profile_problems(settings.profiles, cluster),
-    ]
-    if found:
-        raise as_error("Embedded", found)
-    return settings
-
-
-def _in_array(of: Live) -> bool:
+def _in_array(of: Tracked) -> bool:
     return of.state.allocation is not None and of.state.allocation.array is not None
 
 
 def _kept(round: Round, stop: StopReason) -> Plan:
     """Return the plan in which all goes on as it is."""
     return Plan(allocations=round.held, stop=stop, status=SolutionStatus.FALLBACK)
-
-
-def _names(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
-    """Return the names of nodes, each once."""
-    if not isinstance(cluster, Cluster):
-        raise InputError("cluster", type(cluster).__name__, "a Cluster")
-    if names is None:
-        return node_names(cluster)
-    nodes = sum(group.count for group in cluster.node_groups)
-    found = [str(name) for name in ids_of(names, "node_names")]
-    if len(found) != nodes or len(set(found)) != nodes:
-        raise InputError("node_names", f"{len(set(found))} names", f"{nodes}, one a node")
-    return found

@@ -15,16 +15,13 @@ from ronda.instances.rules.diagnose import mismatch, nearest
 from ronda.instances.rules.jobs import job_problems
 from ronda.instances.rules.problem import as_error, show
 from ronda.solvers.embedding.plain import plain
-from ronda.solvers.embedding.rates import Host, Rates, Tables, tables
+from ronda.solvers.embedding.rates import Host, Tables, tables
 
 UNTOLD = "speed not known yet"
 """Name of the profile of jobs without rates: the unit of their speed means nothing."""
 
 OWN = ("work", "work_sd", "rates", "application")
 """What a host may say of a job beside the fields of a `Job`."""
-
-COUNTS = ("gpus", "min_gpus", "max_gpus")
-"""Fields that name GPU counts."""
 
 Record = TypeVar("Record")
 
@@ -55,27 +52,13 @@ def given_jobs(
     Rates stand in the row, are `told` for all jobs at once, or are those of the profile that the
     row names; without any of them they are not known yet. InputError names each job and field.
     """
-    told = told or {}
     ids = [str(row.get("id", "")) for row in rows]
-    rates: dict[str, Rates] = {
-        name: row["rates"]
-        for name, row in zip(ids, rows, strict=True)
-        if row.get("rates") is not None and name not in told
-    }
-    speeds = {**told, **tables(host, rates, named_counts(rows))}
+    own = {name: row.get("rates") for name, row in zip(ids, rows, strict=True)}
+    speeds = tables(host, own) | dict(told or {})
     return [
         _given(row, place_of(k, row), profiles, speeds.get(name))
         for k, (row, name) in enumerate(zip(rows, ids, strict=True))
     ]
-
-
-def named_counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """Return by id the GPU counts that the fields of jobs name; those that are none are passed."""
-    found = {}
-    for row in rows:
-        values = [plain(row.get(field)) for field in COUNTS]
-        found[str(row.get("id", ""))] = [n for n in values if isinstance(n, int) and n >= 1]
-    return found
 
 
 def place_of(k: int, row: Mapping[str, Any]) -> str:

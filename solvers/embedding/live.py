@@ -6,25 +6,20 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import pool_shapes, suits
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState
+from ronda.instances.job import Job, JobState
 from ronda.instances.profile import Profile
 from ronda.solvers.embedding.held import Placement, held, with_way
 from ronda.solvers.embedding.jobs import UNTOLD, Given, shown
-from ronda.solvers.embedding.rates import Tables
 
 
-class Live(msgspec.Struct, frozen=True, kw_only=True):
+class Tracked(msgspec.Struct, frozen=True, kw_only=True):
     """One job.
 
-    `job`, `application`, `size` and `speeds` are as its host gave them (see `Given`). `done` is the
-    work that the host has reported. `state` and `profile` are what is shown: of a job whose speed
-    is not known, its work counts in GPU-seconds.
+    `given` is what its host said of it, `done` the work that the host has reported. `state` and
+    `profile` are what is shown: of a job whose speed is not known, its work counts in GPU-seconds.
     """
 
-    job: Job
-    application: str
-    size: Estimate | None
-    speeds: Tables | None
+    given: Given
     done: float
     state: JobState
     profile: Profile
@@ -35,29 +30,21 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.name != UNTOLD
 
 
-def live(given: Given, untold: Profile, shared: dict[str, Profile]) -> Live:
+def tracked(given: Given, untold: Profile, shared: dict[str, Profile]) -> Tracked:
     """Return a job that has just been submitted."""
     job, profile = shown(given, untold, shared)
     state = JobState(job=job, since_s=job.submit_s)
-    return Live(
-        job=given.job,
-        application=given.application,
-        size=given.size,
-        speeds=given.speeds,
-        done=0.0,
-        state=state,
-        profile=profile,
-    )
+    return Tracked(given=given, done=0.0, state=state, profile=profile)
 
 
 def again(
-    of: Live,
+    of: Tracked,
     given: Given,
     cluster: Cluster,
     untold: Profile,
     shared: dict[str, Profile],
     now_s: float,
-) -> Live:
+) -> Tracked:
     """Return a job as it is described now; what it has done by now was done as it was before.
 
     Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
@@ -70,10 +57,12 @@ def again(
     before = state.allocation
     if before is not None:
         option = before.option
-        if of.speeds is given.speeds and _model(of.job) == _model(given.job):
+        if of.given.speeds is given.speeds and _model(of.given.job) == _model(given.job):
             profile, kept = of.profile, option
         else:
-            batch = option.batch if of.speeds is not None and given.speeds is not None else None
+            batch = (
+                option.batch if of.given.speeds is not None and given.speeds is not None else None
+            )
             found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
             if found is None and (given.speeds is None or not of.known):
                 how = (
@@ -92,27 +81,19 @@ def again(
             job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
         state = replace(state, allocation=replace(before, option=kept))
     state = replace(state, job=job, done=done, since_s=since_s)
-    return Live(
-        job=given.job,
-        application=given.application,
-        size=given.size,
-        speeds=given.speeds,
-        done=done,
-        state=state,
-        profile=profile,
-    )
+    return Tracked(given=given, done=done, state=state, profile=profile)
 
 
 def _model(job: Job) -> tuple[str, float | None]:
     return job.profile, job.batch
 
 
-def state_done(of: Live, now_s: float) -> float:
+def state_done(of: Tracked, now_s: float) -> float:
     """Return the work that a job has done; of one whose speed is not known what was reported."""
     return of.state.done_at(now_s) if of.known else of.done
 
 
-def progressed(of: Live, done: float, now_s: float) -> Live:
+def progressed(of: Tracked, done: float, now_s: float) -> Tracked:
     """Return a job of which its host says how much it has done."""
     if not of.known:
         return replace(of, done=done)
@@ -122,41 +103,20 @@ def progressed(of: Live, done: float, now_s: float) -> Live:
     return replace(of, done=done, state=state)
 
 
-def stopped(of: Live, now_s: float) -> Live:
+def stopped(of: Tracked, now_s: float) -> Tracked:
     """Return a job that gives up what it holds."""
     return replace(of, state=of.state.stopped(now_s, of.state.done_at(now_s)))
 
 
-def started(of: Live, given: Allocation, usual: Costs, now_s: float, wake_s: float = 0.0) -> Live:
-    """Return a job that begins to hold an allocation, after a pause and once nodes are awake."""
-    pause_s = of.state.pause_at(now_s, given.option.gpus, usual)
-    resume_s = now_s + wake_s + pause_s
-    return replace(of, state=stopped(of, now_s).state.holding(given, now_s, resume_s, pause_s))
-
-
-def narrower(of: Live, given: Allocation, now_s: float) -> Live:
-    """Return a job that goes on in an array that others have left, or alone, without a pause."""
-    state = of.state
-    kept = replace(
-        state,
-        allocation=given,
-        done=state.done_at(now_s),
-        since_s=max(now_s, state.since_s),
-        gpu_s=state.gpu_s_at(now_s),
-        held_s=now_s,
-    )
-    return replace(of, state=kept)
-
-
 def runs_on(
-    of: Live,
+    of: Tracked,
     placement: Placement,
     cluster: Cluster,
     now_s: float,
     *,
     clock: float,
     batch: float | None,
-) -> Live:
+) -> Tracked:
     """Return a job that its host says runs on these nodes, since now unless it did so already."""
     now = of.state.allocation
     if now is not None and now.placement == placement and now.option.clock == clock:
@@ -177,5 +137,5 @@ def runs_on(
     if not low <= found.option.gpus <= high:
         how = f"{found.option.gpus} GPUs"
         raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
-    state = stopped(of, now_s).state.holding(found, now_s, now_s, None)
+    state = stopped(of, now_s).state.holding(found, now_s, None)
     return replace(of, state=replace(state, job=job))

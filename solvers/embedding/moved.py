@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation
 from ronda.solvers.embedding.jobs import UNTOLD, unknown_profile
-from ronda.solvers.embedding.live import Live, stopped
+from ronda.solvers.embedding.live import Tracked, stopped
 from ronda.solvers.embedding.records import Settings, State
 
 
@@ -34,14 +34,14 @@ def moved(state: State, before: Settings, after: Settings) -> None:
 
 
 def _kept(
-    of: Live,
+    of: Tracked,
     held: Allocation,
     before: Cluster,
     after: Cluster,
     place: Mapping[int, int],
     room: list[int],
     now_s: float,
-) -> Live:
+) -> Tracked:
     """Return a job that goes on on the same nodes, whose free GPUs are `room`, or stops."""
     old, new = before.topology, after.topology
     nodes = [(place.get(node), gpus) for node, gpus in held.placement]

@@ -11,37 +11,33 @@ from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.models.measured import Way, way_of
 from ronda.instances.check.arrays import distinct
 from ronda.instances.errors import InputError
-from ronda.instances.job import Job
+from ronda.instances.job import Job, JobState
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import noise_problems
 from ronda.solvers.embedding.held import held, placement_of
 from ronda.solvers.embedding.jobs import (
-    COUNTS,
     UNTOLD,
     Given,
     converted,
     given_jobs,
-    named_counts,
     refuse_odd,
     row_of,
     shown,
     unknown_profile,
 )
 from ronda.solvers.embedding.live import (
-    Live,
+    Tracked,
     again,
-    live,
-    narrower,
     progressed,
     runs_on,
     state_done,
     stopped,
+    tracked,
 )
-from ronda.solvers.embedding.plain import amount, by_job, ids_of, rows_of
-from ronda.solvers.embedding.rates import Host, Tables
+from ronda.solvers.embedding.plain import amount, by_job, ids_of, plain, rows_of
+from ronda.solvers.embedding.rates import Host, Tables, told_tables
 from ronda.solvers.embedding.records import Settings, State, StepTime
-from ronda.solvers.embedding.round import told_rates
 
 REMEMBERED = 1000
 """Applications whose rates are kept for new jobs."""
@@ -55,7 +51,7 @@ class Reader:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._host = Host(settings.cluster, settings.ladder)
+        self._host = Host(settings.cluster)
         self._untold = unknown_profile(settings.cluster)
         self._number = {name: k for k, name in enumerate(settings.node_names)}
 
@@ -93,7 +89,7 @@ class Reader:
             state.jobs[job] = replace(of, profile=profile)
         return others
 
-    def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Live]:
+    def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Tracked]:
         """Take jobs out; return what they were."""
         found = []
         for job in ids_of(jobs, what):
@@ -103,10 +99,10 @@ class Reader:
 
     def complete(
         self, state: State, completed: Iterable[str] | Mapping[str, float]
-    ) -> tuple[list[Live], dict[str, float]]:
+    ) -> tuple[list[Tracked], dict[str, float]]:
         """Take complete jobs out; return what they were, and how much work."""
         ended = self.gone(state, completed, "completed")
-        works = {of.job.id: state_done(of, state.now_s) for of in ended}
+        works = {of.given.job.id: state_done(of, state.now_s) for of in ended}
         if isinstance(completed, Mapping):
             for job, told in completed.items():
                 if told is not None:
@@ -120,16 +116,17 @@ class Reader:
             jobs = {i: state.jobs[i].state.job for i in running}
             profiles = {of.profile.name: of.profile for of in state.jobs.values()}
             for job, given in narrowed(running, jobs, profiles, self.settings.cluster).items():
-                state.jobs[job] = narrower(state.jobs[job], given, state.now_s)
+                of = state.jobs[job]
+                done = of.state.done_at(state.now_s)
+                state.jobs[job] = replace(of, state=of.state.narrowed(given, state.now_s, done))
 
-    def add(self, state: State, added: object) -> None:
-        """Add jobs; those without a submission were submitted now."""
+    def add(self, state: State, added: object, rates: object = None) -> None:
+        """Add jobs, with the `rates` of all; those without a submission were submitted now."""
         settings = self.settings
         rows = [{"submit_s": state.now_s} | row for row in rows_of(added, "added")]
-        if not rows:
-            return
-        new, profiles = list[Live](), dict[str, Profile]()
-        made = given_jobs(rows, self._host, settings.profiles)
+        new, profiles = list[Tracked](), dict[str, Profile]()
+        told = told_tables(self._host, rates, "rates")
+        made = given_jobs(rows, self._host, settings.profiles, told)
         for k, given in enumerate(made):
             job = given.job
             if job.id in state.jobs:
@@ -139,22 +136,19 @@ class Reader:
                 raise InputError(f"added: job {job.id!r}, submit_s", f"{job.submit_s:g}", expected)
             if given.speeds is None and job.profile == UNTOLD:
                 given = made[k] = given._replace(speeds=state.alike.get(given.application))
-            of = live(given, self._untold, settings.profiles)
+            of = tracked(given, self._untold, settings.profiles)
             profiles[of.profile.name] = of.profile
             new.append(of)
         refuse_odd(made, [of.state.job for of in new], profiles, settings.cluster)
-        state.jobs.update({of.job.id: of for of in new})
+        state.jobs.update({of.given.job.id: of for of in new})
 
     def measure(self, state: State, measured: object) -> list[Seen]:
         """Read new rates; return the steps that were measured."""
-        steps, tables = _steps(measured)
-        lives = () if tables is None else state.jobs.values()
-        rows = [{f: getattr(of.job, f) for f in ("id", *COUNTS)} for of in lives]
-        for job, speeds in told_rates(self._host, tables, named_counts(rows)).items():
+        steps, rates = _steps(measured)
+        for job, speeds in told_tables(self._host, rates, "measured").items():
             of = _known(state, job, "measured")
-            given = Given(of.job, of.application, of.size, speeds)
-            state.jobs[job] = self._again(state, given)
-            self._share(state, of.application, speeds)
+            state.jobs[job] = self._again(state, of.given._replace(speeds=speeds))
+            self._share(state, of.given.application, speeds)
         return [self._seen(state, job, step) for job, step in steps.items()]
 
     def change(self, state: State, changed: object) -> None:
@@ -163,11 +157,11 @@ class Reader:
         for row in rows_of(changed, "changed"):
             of = _known(state, row.get("id"), "changed")
             if fixed := sorted({"submit_s", "fusible", "rates"} & row.keys()):
-                place = f"changed: job {of.job.id!r}"
+                place = f"changed: job {of.given.job.id!r}"
                 raise InputError(place, f"field {show(fixed[0])}", "fields that may change")
-            rows.append(row_of(of.job, of.application, of.size) | row)
-            if of.speeds is not None and "profile" not in row:
-                told[of.job.id] = of.speeds
+            rows.append(row_of(of.given.job, of.given.application, of.given.size) | row)
+            if of.given.speeds is not None and "profile" not in row:
+                told[of.given.job.id] = of.given.speeds
         given = given_jobs(rows, self._host, settings.profiles, told)
         pairs = [shown(each, self._untold, settings.profiles) for each in given]
         profiles = {profile.name: profile for _, profile in pairs}
@@ -175,7 +169,7 @@ class Reader:
         for each in given:
             state.jobs[each.job.id] = self._again(state, each)
 
-    def _again(self, state: State, given: Given) -> Live:
+    def _again(self, state: State, given: Given) -> Tracked:
         """Return a live job as it is described now."""
         of, settings = state.jobs[given.job.id], self.settings
         shared = settings.profiles
@@ -212,6 +206,21 @@ class Reader:
             of = _known(state, job, "progress")
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
             state.jobs[job] = progressed(of, told, state.now_s)
+
+    def show(self, state: State, job: str, told: dict[str, Any]) -> None:
+        """Read where a job runs, and how it came there, into a state that remembers nothing."""
+        of, place = state.jobs[job], f"job {job!r}"
+        nodes, clock = told.pop("nodes", None), plain(told.pop("clock", 1.0))
+        if nodes is not None:
+            cluster = self.settings.cluster
+            placement = placement_of(nodes, cluster, self._number, place)
+            of = runs_on(of, placement, cluster, state.now_s, clock=clock, batch=None)
+            told = {"held_s": 0.0} | told
+        if told:
+            fields = msgspec.to_builtins(of.state) | {k: plain(v) for k, v in told.items()}
+            of = replace(of, state=converted(fields, JobState, place))
+        state.jobs[job] = of
+        self._fit(state)
 
     def run(self, state: State, running: Mapping[str, object]) -> None:
         """Read what jobs really run on; all that run must fit their nodes together."""
@@ -264,7 +273,7 @@ def _widest(speeds: Tables) -> int:
     return max(max(table.gpus) for table in speeds.values())
 
 
-def _known(state: State, job: object, what: str) -> Live:
+def _known(state: State, job: object, what: str) -> Tracked:
     of = state.jobs.get(job) if isinstance(job, str) else None
     if of is None:
         raise InputError(what, f"job {show(job)}", "a live job: add it first")

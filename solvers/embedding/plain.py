@@ -26,15 +26,16 @@ def is_frame(given: object) -> bool:
 
 
 def columns_of(
-    given: object, place: str, *, required: Sequence[str], optional: Sequence[str]
+    given: object, place: str, required: Sequence[str], optional: Sequence[str]
 ) -> Columns:
-    """Return the columns of a frame, a mapping of arrays, or a sequence of mappings.
+    """Return the columns of a frame, or of a mapping of arrays; a single value is of all rows.
 
-    A single value stands for all rows. InputError, with `place` and the column, for columns that
-    are missing, unknown or of different lengths.
+    InputError, with `place` and the column, for columns that are missing, unknown or of different
+    lengths.
     """
-    found = dict(_raw(given, place))
-    known = (*required, *optional)
+    if not is_frame(given) and not isinstance(given, Mapping):
+        raise InputError(place, type(given).__name__, "a data frame, or columns by name")
+    found, known = dict(_columns(given)), list(dict.fromkeys((*required, *optional)))
     for name in found:
         if name not in known:
             raise InputError(place, f"unknown column {show(name)}", one_of(known))
@@ -42,6 +43,13 @@ def columns_of(
         if name not in found:
             raise InputError(place, f"no column {show(name)}", f"columns {', '.join(required)}")
     return _even(found.items(), place)
+
+
+def _columns(given: Any) -> Iterable[tuple[str, Any]]:
+    """Return names and columns of a frame or a mapping."""
+    if isinstance(given, Mapping):
+        return given.items()
+    return ((str(name), given[name]) for name in given.columns)
 
 
 def _even(columns: Iterable[tuple[str, Any]], place: str) -> Columns:
@@ -55,23 +63,6 @@ def _even(columns: Iterable[tuple[str, Any]], place: str) -> Columns:
     return {n: a if a.ndim else np.repeat(a[None], rows) for n, a in arrays.items()}
 
 
-def _raw(given: object, place: str) -> Iterable[tuple[str, Any]]:
-    if is_frame(given):
-        frame: Any = given
-        return ((str(name), frame[name]) for name in frame.columns)
-    if isinstance(given, Mapping):
-        return given.items()
-    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
-        names = dict.fromkeys(name for row in given for name in row)
-        for k, row in enumerate(given):
-            for name in names:
-                if name not in row:
-                    raise InputError(f"{place}, row {k}", f"no {show(name)}", "it, as other rows")
-        return ((name, [row[name] for row in given]) for name in names)
-    expected = "a data frame, columns by name, or a list of dicts"
-    raise InputError(place, f"{type(given).__name__}", expected)
-
-
 def array(column: Any) -> NDArray[Any]:
     """Return a column as an array of at most one dimension."""
     if hasattr(column, "to_numpy"):
@@ -83,32 +74,33 @@ def array(column: Any) -> NDArray[Any]:
     return found if found.ndim < 2 else np.fromiter(column, dtype=object)
 
 
-def numbers(columns: Columns, name: str, place: str, *, whole: bool = False) -> Floats:
-    """Return a column as finite floats, whole if asked; InputError names the first other one."""
-    column = columns[name]
+def numbers(
+    columns: Columns, name: str, place: str, *, whole: bool = False, missing: bool = False
+) -> Floats:
+    """Return a column as finite floats; InputError names the first other one.
+
+    They are `whole` numbers if asked; some may be NaN if they may be `missing`.
+    """
+    column, expected = columns[name], "a whole number" if whole else "a finite number"
     try:
         values = column.astype(float)
     except (TypeError, ValueError):
-        bad = next(k for k, value in enumerate(column.tolist()) if not _is_number(value))
-        raise _odd(column, bad, name, place, whole=whole) from None
-    odd = ~np.isfinite(values) | ((values != np.floor(values)) if whole else False)
+        values = np.array([_number(value) for value in column.tolist()])
+    odd = np.isinf(values) | (np.isnan(values) & (not missing))
+    if whole:
+        odd |= values != np.floor(values)
     if odd.any():
-        raise _odd(column, int(np.argmax(odd)), name, place, whole=whole)
+        row = int(np.argmax(odd))
+        raise InputError(f"{place}, column {name}, row {row}", show(plain(column[row])), expected)
     return values
 
 
-def _is_number(value: object) -> bool:
+def _number(value: Any) -> float:
+    """Return a value as a float: infinite if it is none, NaN of None."""
     try:
-        float(value)  # type: ignore[arg-type]
+        return np.nan if value is None else float(value)
     except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _odd(column: NDArray[Any], row: int, name: str, place: str, *, whole: bool) -> InputError:
-    value = column[row]
-    expected = "a whole number" if whole else "a finite number"
-    return InputError(f"{place}, column {name}, row {row}", show(plain(value)), expected)
+        return np.inf
 
 
 def plain(value: Any) -> Any:
@@ -149,8 +141,8 @@ def ids_of(given: object, place: str) -> list[Any]:
 
 def rows_of(given: object, place: str) -> list[dict[str, Any]]:
     """Return rows by name of column, without the cells that a frame says are missing."""
-    if is_frame(given) or isinstance(given, Mapping):
-        columns = {n: column.tolist() for n, column in _even(_raw(given, place), place).items()}
+    if is_frame(given):
+        columns = {n: column.tolist() for n, column in _even(_columns(given), place).items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return [{k: v for k, v in row.items() if not _is_missing(v)} for row in rows]
     if isinstance(given, Iterable):

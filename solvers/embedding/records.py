@@ -1,15 +1,23 @@
 """What an embedded ronda is made with and remembers, as records that can be written."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
-from ronda.solvers.embedding.live import Live
+from ronda.instances.rules.cluster import cluster_problems
+from ronda.instances.rules.jobs import cost_problems
+from ronda.instances.rules.problem import as_error, show
+from ronda.instances.rules.profile import profile_problems
+from ronda.solvers.embedding.changes import node_names
+from ronda.solvers.embedding.live import Tracked
+from ronda.solvers.embedding.plain import ids_of
 from ronda.solvers.embedding.rates import Tables
 from ronda.solvers.horizon.beliefs import SavedBeliefs as Believed
 
@@ -46,7 +54,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     length_s: float
     history: bool
     speeds: Speeds
-    ladder: str | list[int]
     node_names: list[str]
     seed: int
 
@@ -59,13 +66,13 @@ class State(msgspec.Struct, kw_only=True):
 
     now_s: float = 0.0
     power_cap_w: float | None = None
-    jobs: dict[str, Live] = {}
+    jobs: dict[str, Tracked] = {}
     alike: dict[str, Tables] = {}
     plan: Plan | None = None
     asleep: tuple[int, ...] = ()
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
+class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     """An `Embedded` as it is written."""
 
     format: str
@@ -73,3 +80,33 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     state: State
     believed: Believed
+
+
+def checked_settings(settings: Settings) -> Settings:
+    """Return settings that do not contradict themselves."""
+    try:
+        msgspec.convert(msgspec.to_builtins(settings), Settings)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise InputError("Embedded", show(str(error)), "settings of their types") from None
+    cluster = settings.cluster
+    found = [
+        *cluster_problems(cluster),
+        *cost_problems(settings.costs),
+        *profile_problems(settings.profiles, cluster),
+    ]
+    if found:
+        raise as_error("Embedded", found)
+    return settings
+
+
+def names_of(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
+    """Return the names of nodes, each once."""
+    if not isinstance(cluster, Cluster):
+        raise InputError("cluster", type(cluster).__name__, "a Cluster")
+    if names is None:
+        return node_names(cluster)
+    nodes = sum(group.count for group in cluster.node_groups)
+    found = [str(name) for name in ids_of(names, "node_names")]
+    if len(found) != nodes or len(set(found)) != nodes:
+        raise InputError("node_names", f"{len(set(found))} names", f"{nodes}, one a node")
+    return found

@@ -6,20 +6,12 @@ from typing import Any
 from ronda.instances.arguments import checked
 from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
-from ronda.instances.errors import InputError
-from ronda.instances.job import Costs, Job, JobState
+from ronda.instances.job import Costs
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
-from ronda.solvers.embedding.held import held, placement_of
-from ronda.solvers.embedding.jobs import (
-    given_jobs,
-    named_counts,
-    refuse_odd,
-    shown,
-    unknown_profile,
-)
-from ronda.solvers.embedding.plain import is_frame, plain, rows_of
-from ronda.solvers.embedding.rates import Host, Ladder, Tables, tables, tables_of
+from ronda.solvers.embedding.news import Reader
+from ronda.solvers.embedding.plain import rows_of
+from ronda.solvers.embedding.records import Settings, State, checked_settings, names_of
 
 STATE = ("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s")
 """What a job's row may say of its state: all but `nodes` (where it runs) have defaults."""
@@ -32,12 +24,11 @@ def make_round(
     *,
     rates: object = None,
     profiles: Mapping[str, Profile] | None = None,
-    ladder: Ladder = "pool",
     now_s: NonNegative = 0.0,
     length_s: Positive = 60.0,
     costs: Costs | None = None,
     power_cap_w: NonNegative | None = None,
-    node_names: Sequence[str] = (),
+    node_names: Sequence[str] | None = None,
 ) -> Round:
     """Return a round of jobs in any order, from dicts, numpy values or a data frame.
 
@@ -55,12 +46,10 @@ def make_round(
         offered what its user asked for.
     profiles
         Models that jobs share, by name.
-    ladder
-        GPU counts that callables are asked for: ``"pool"``, ``"all"`` or the counts.
     now_s, length_s, costs, power_cap_w
         As in a `Round`.
     node_names
-        Names of the nodes, in their order; empty: they are numbered.
+        Names of the nodes, in their order; None: that of the group and a number.
 
     Raises
     ------
@@ -72,75 +61,47 @@ def make_round(
     >>> import ronda
     >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
     >>> round_ = ronda.make_round(
-    ...     cluster, [{"id": "a", "work": 900.0, "rates": {8: 1.0, 16: 1.8, 24: 2.5}}]
+    ...     cluster,
+    ...     [{"id": "a", "work": 900.0, "rates": {"gpus": [8, 16, 24], "rate": [1.0, 1.8, 2.5]}}],
     ... )
     >>> ronda.solve(round_, "prices").allocations["a"].option.gpus
     24
     """
-    host, shared = Host(cluster, ladder), dict(profiles or {})
-    rows = rows_of(jobs, "jobs")
-    told = told_rates(host, rates, named_counts(rows))
-    made = given_jobs([_without_state(row) for row in rows], host, shared, told)
-    untold = unknown_profile(cluster)
-    number = {name: k for k, name in enumerate(node_names)}
-    known, states = dict[str, Profile](), list[JobState]()
-    for row, given in zip(rows, made, strict=True):
-        job, profile = shown(given, untold, shared)
-        known[profile.name] = profile
-        states.append(_state(row, job, profile, cluster, number, now_s))
-    refuse_odd(made, [state.job for state in states], known, cluster)
-    states.sort(key=lambda state: state.job.submit_s)
-    return Round(
-        now_s=now_s,
-        length_s=length_s,
+    settings = Settings(
         cluster=cluster,
-        profiles=known,
-        waiting=tuple(state for state in states if state.allocation is None),
-        running=tuple(state for state in states if state.allocation is not None),
+        profiles=dict(profiles or {}),
         costs=costs or Costs(),
-        power_cap_w=power_cap_w,
+        length_s=length_s,
+        history=False,
+        speeds="given",
+        node_names=names_of(cluster, node_names or None),
+        seed=0,
+    )
+    reader, state = Reader(checked_settings(settings)), State(now_s=now_s, power_cap_w=power_cap_w)
+    rows = rows_of(jobs, "jobs")
+    reader.add(state, [_without_state(row) for row in rows], rates)
+    for row in rows:
+        told = {key: row[key] for key in STATE if row.get(key) is not None}
+        reader.show(state, str(row["id"]), told)
+    known = {of.profile.name: of.profile for of in state.jobs.values()}
+    return round_of(settings, state, known)
+
+
+def round_of(settings: Settings, state: State, profiles: dict[str, Profile]) -> Round:
+    """Return the round of what is known, without beliefs."""
+    states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
+    return Round(
+        now_s=state.now_s,
+        length_s=settings.length_s,
+        cluster=settings.cluster,
+        profiles=profiles,
+        waiting=tuple(each for each in states if each.allocation is None),
+        running=tuple(each for each in states if each.allocation is not None),
+        costs=settings.costs,
+        power_cap_w=state.power_cap_w,
+        asleep=state.asleep,
     )
 
 
-def told_rates(host: Host, rates: object, named: Mapping[str, Sequence[int]]) -> dict[str, Tables]:
-    """Return the tables of all jobs, from rates by id or columns with one named ``job``.
-
-    `named` has the GPU counts, by id, that fields of jobs name.
-    """
-    if rates is None:
-        return {}
-    by_column = is_frame(rates) or (isinstance(rates, Mapping) and "job" in rates)
-    if by_column or not isinstance(rates, Mapping):
-        return tables_of(host, rates)
-    return tables(host, {str(k): v for k, v in rates.items() if v is not None}, named)
-
-
 def _without_state(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in STATE}
-
-
-def _state(
-    row: Mapping[str, Any],
-    job: Job,
-    profile: Profile,
-    cluster: Cluster,
-    number: Mapping[str, int],
-    now_s: float,
-) -> JobState:
-    """Return a job's state; InputError if it runs in a way without a rate."""
-    place = f"job {job.id!r}"
-    more = {key: plain(row[key]) for key in STATE if key in row and key not in _OF_NODES}
-    if row.get("nodes") is None:
-        return JobState(job=job, **{"since_s": job.submit_s} | more)
-    placement = placement_of(row["nodes"], cluster, number, place)
-    clock = plain(row.get("clock", 1.0))
-    found = held(cluster, job, profile, placement, clock=clock)
-    if found is None:
-        gpus = sum(n for _, n in placement)
-        how = f"it runs on {gpus} GPUs of {len(placement)} nodes at clock {clock:g}, without a rate"
-        raise InputError(f"{place}, nodes", how, "a row of its rates for that")
-    more = {"since_s": now_s, "started": True} | more
-    return JobState(job=job, allocation=found, **more)
-
-
-_OF_NODES = ("nodes", "clock")
+    return {"submit_s": 0.0} | {key: value for key, value in row.items() if key not in STATE}

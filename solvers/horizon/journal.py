@@ -6,7 +6,7 @@ decision is refused. What a sudden end left of a last line is dropped.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,6 +40,16 @@ class Change(Record, frozen=True, kw_only=True):
     held: dict[str, Allocation] = {}  # jobs that start or change, with what they now hold
     stopped: tuple[str, ...] = ()
     asleep: tuple[int, ...] = ()  # all nodes that sleep from now on
+
+
+def change_of(held: Mapping[str, Allocation], plan: Plan, asleep: Iterable[int]) -> Change:
+    """Return what a plan changes of what jobs hold and which nodes are asleep."""
+    new, rest = plan.allocations, asleep if plan.asleep is None else plan.asleep
+    return Change(
+        held={i: a for i, a in new.items() if i not in held or not held[i].goes_on(a)},
+        stopped=tuple(i for i in held if i not in new),
+        asleep=tuple(sorted(rest)),
+    )
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -196,10 +196,10 @@ class LiveJob:
         """
         pause_s = self.pause_s(now_s, allocation, costs)
         self.start_s, self.start_done = now_s, self.done
-        self.resume_s = self.since_s = max(max(now_s, ready_s) + pause_s, together_s)
+        self.state = self.state.holding(allocation, now_s, pause_s, ready_s, together_s)
+        self.resume_s = self.since_s = self.state.since_s
         self.past = []
         self._run_at(rates, allocation, speed)
-        self.state = self.state.holding(allocation, now_s, self.resume_s, pause_s)
         if self.in_vain >= MOST_IN_VAIN:
             self.state = msgspec.structs.replace(self.state, job=self._pinned())
 
@@ -221,19 +221,12 @@ class LiveJob:
         segment = self._end_segment(now_s, self.done_at(now_s))
         self.in_vain = min(self.in_vain, in_vain)
         self.start_s, self.start_done = now_s, self.done
-        self.resume_s = self.since_s = max(now_s, self.resume_s)
+        self.state = self.state.narrowed(allocation, now_s, self.done)
+        self.resume_s = self.since_s = self.state.since_s
         self.past, self.report = [], None
         if self.done < self.work:  # else it is torn down, and ends when it would have
             self._run_at(rates, allocation, speed)
             self.next_stage_s = now_s if due else self.next_stage_s
-        self.state = msgspec.structs.replace(
-            self.state,
-            allocation=allocation,
-            since_s=self.resume_s,
-            done=self.done,
-            held_s=now_s,
-            gpu_s=self.state.gpu_s_at(now_s),
-        )
         return segment
 
     def _run_at(self, rates: TrueRates, allocation: Allocation, speed: float) -> None:

@@ -24,7 +24,7 @@ from ronda.instances.schedule import Failure, JobOutcome, Segment
 from ronda.instances.violation import SECOND
 from ronda.solvers.horizon.energy import Meter, Tally
 from ronda.solvers.horizon.faults import Event, FaultState
-from ronda.solvers.horizon.journal import Change
+from ronda.solvers.horizon.journal import Change, change_of
 from ronda.solvers.horizon.live import LiveJob, TrueRates
 from ronda.solvers.horizon.pacing import Pacer
 
@@ -449,11 +449,7 @@ class ClusterState:
 
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""
-        now, new = self.held(), plan.allocations
-        held = {i: a for i, a in new.items() if i not in now or not now[i].goes_on(a)}
-        stopped = tuple(i for i in self.running if i not in plan.allocations)
-        asleep = tuple(sorted(self.asleep)) if plan.asleep is None else tuple(sorted(plan.asleep))
-        return Change(held=held, stopped=stopped, asleep=asleep)
+        return change_of(self.held(), plan, self.asleep)
 
     def apply(self, change: Change) -> tuple[int, int, int]:
         """Carry out a change; returns how many jobs started, stopped and changed."""

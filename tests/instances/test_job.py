@@ -11,7 +11,7 @@ def test_a_stop_and_a_start_by_hand(width):
     option = Option(pool=0, gpus=8, rate=3.0, power_w=1.0, width=width)
     held = Allocation(option=option, placement=((0, 8),))
     waits = JobState(job=Job(id="a", profile="p", gpus=8, submit_s=5.0), since_s=5.0)
-    runs = waits.holding(held, 10.0, 40.0, 20.0)
+    runs = waits.holding(held, 10.0, 20.0, ready_s=20.0)
     assert (runs.since_s, runs.held_s, runs.pause_s) == (40.0, 10.0, 20.0)
     assert (runs.started, runs.restarts) == (True, 0)
     assert runs.gpu_s_at(100.0) == 720.0 / width
@@ -22,6 +22,6 @@ def test_a_stop_and_a_start_by_hand(width):
     assert stopped.stopped(500.0, 0.0) is stopped
     early = runs.stopped(35.0, 0.0)
     assert early.owed_s == 5.0
-    again = early.holding(held, 50.0, 60.0, 10.0)
+    again = early.holding(held, 50.0, 10.0)
     assert (again.restarts, again.owed_s) == (1, 0.0)
     assert again.gpu_s_at(60.0) == early.gpu_s + 80.0 / width

@@ -1,4 +1,4 @@
-"""A round from what a host has: any form of rates and jobs, and errors that name the place."""
+"""A round from what a host has: rates and jobs in each form, and errors that name the place."""
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from ronda.formulations.options.build import build
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.solvers.registry import POLICIES, policy
+from tests.helpers.ways import ways
 
 A100 = GpuType(name="A100", memory_gib=40, idle_w=50)
 CLUSTER = uniform_cluster(A100, 3, 8)
@@ -39,14 +40,13 @@ def columns():
 
 
 FORMS = {
-    "ways": ROWS,
-    "gpus alone": {8: 1.0, 16: 1.8, np.int64(24): np.float64(2.5)},
     "columns": columns(),
+    "one GPU type": columns() | {"gpu_type": "A100"},
     "pandas": pd.DataFrame(columns()),
     "another frame": Frame(columns()),
-    "rows": [{"gpus": n, "nodes": m, "rate": r} for (n, m), r in ROWS.items()],
-    "by type": {"A100": ROWS},
-    "callable": lambda gpus, nodes, kind: ROWS.get((gpus, nodes)),
+    "a function": ronda.rates_from(
+        lambda gpus, nodes, kind: ROWS.get((gpus, nodes)), CLUSTER, (8, 16, 24)
+    ),
 }
 
 
@@ -56,11 +56,17 @@ def rated(round_, job="a"):
     return round_.profiles[state.job.profile].throughput["A100"]
 
 
+def test_a_job_may_be_called_like_a_column():
+    """Rates in rows are by job, whatever its name."""
+    round_ = ronda.make_round(CLUSTER, [{"id": "job", "rates": ways(ROWS)}])
+    assert rated(round_, "job").gpus == (8, 16, 24)
+
+
 @pytest.mark.parametrize("form", list(FORMS))
 def test_every_form_of_rates_gives_the_same_table(form):
     """And all 24 of 24 GPUs are offered, and taken, though no ladder of powers of two has 24."""
     job = {"id": "a", "work": 900.0, "rates": FORMS[form]}
-    round_ = ronda.make_round(CLUSTER, [job], ladder=(8, 16, 24))
+    round_ = ronda.make_round(CLUSTER, [job])
     table = rated(round_)
     assert (table.gpus, table.nodes) == ((8, 16, 24), (1, 2, 3))
     assert table.rate == pytest.approx((1.0, 1.8, 2.5))
@@ -69,19 +75,24 @@ def test_every_form_of_rates_gives_the_same_table(form):
     assert ronda.check(round_, plan) == []
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_a_callable_is_asked_for_the_counts_that_a_job_names(at_once):
-    """Beside the ladder of 24 GPUs: 5, 7, and for at most 99 all 24; but counts given are all."""
+def test_a_function_is_asked_once_for_each_way():
+    """Of 24 GPUs in nodes of 8: powers of two, whole nodes; on the fewest nodes and on one more."""
+    asked = []
 
     def speed(gpus, nodes, kind):
-        return float(gpus)
+        asked.append((gpus, nodes))
+        return (float(gpus), 100.0 * gpus) if nodes == 1 else None
 
-    row = {"id": "a", "gpus": 7, "min_gpus": 5, "max_gpus": 99}
-    given = {"rates": {"a": speed}} if at_once else {}
-    row = row if at_once else row | {"rates": speed}
-    asked = [rated(ronda.make_round(CLUSTER, [row], **given)).gpus]
-    asked.append(rated(ronda.make_round(CLUSTER, [row], ladder=(7, 8), **given)).gpus)
-    assert [sorted(set(gpus)) for gpus in asked] == [[1, 2, 4, 5, 7, 8, 16, 24], [7, 8]]
+    rates = ronda.rates_from(speed, CLUSTER)
+    ways = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 2), (16, 2), (16, 3)]
+    assert asked == list(zip(rates["gpus"], rates["nodes"], strict=True)) == ways
+    assert rates["rate"] == [1.0, 2.0, 0.0, 4.0, 0.0, 8.0, 0.0, 0.0, 0.0]
+    table = rated(ronda.make_round(CLUSTER, [{"id": "a", "rates": rates}]))
+    assert (table.gpus, table.power_w) == ((1, 2, 4, 8), (100.0, 200.0, 400.0, 800.0))
+    odd = ronda.rates_from(lambda *_: 1.0, CLUSTER, (24, 5, 99))["gpus"]
+    assert odd == [5, 5, 24]  # 99 is more than there are
+    with pytest.raises(InputError, match=r"speed\(1, 1, .*rate, watts"):
+        ronda.rates_from(lambda *_: (1.0, 2.0, 3.0), CLUSTER)
 
 
 def test_all_tables_at_once_by_a_column_of_jobs():
@@ -108,13 +119,13 @@ def test_rates_by_type_on_a_cluster_of_several():
             ronda.NodeGroup(name="v", count=2, gpus_per_node=4, gpu_type="V100"),
         ),
     )
-    rates = {"A100": {8: 3.0}, "V100": {"gpus": [8], "rate": [4.0]}}
+    rates = {"gpus": 8, "gpu_type": ["A100", "V100"], "rate": [3.0, 4.0]}
     round_ = ronda.make_round(cluster, [{"id": "a", "rates": rates}])
     found = round_.profiles[round_.waiting[0].job.profile].throughput
     assert (found["A100"].nodes, found["V100"].nodes) == ((1,), (2,))
     assert len(ronda.solve(round_, "prices").allocations["a"].placement) == 2
     with pytest.raises(InputError, match="gpu_type"):
-        ronda.make_round(cluster, [{"id": "a", "rates": {8: 1.0}}])
+        ronda.make_round(cluster, [{"id": "a", "rates": ways({8: 1.0})}])
 
 
 def test_watts_clocks_and_batches_are_options_of_their_own():
@@ -139,14 +150,14 @@ def test_watts_clocks_and_batches_are_options_of_their_own():
 
 def test_only_what_was_asked_for_without_elasticity():
     """A rigid policy takes the requested GPUs at the full clock."""
-    job = {"id": "a", "gpus": 16, "rates": ROWS}
+    job = {"id": "a", "gpus": 16, "rates": ways(ROWS)}
     plan = ronda.solve(ronda.make_round(CLUSTER, [job]), "fifo")
     assert plan.allocations["a"].option.gpus == 16
 
 
 def test_rates_on_more_nodes_than_needed_are_for_what_runs_so():
     """They are no option, but a job that runs so counts at its own rate."""
-    job = {"id": "a", "gpus": 4, "rates": {(4, 1): 1.0, (4, 2): 1.7}}
+    job = {"id": "a", "gpus": 4, "rates": ways({(4, 1): 1.0, (4, 2): 1.7})}
     table = build(ronda.make_round(CLUSTER, [job]))
     assert table.rate.tolist() == [1.0]
     running = ronda.make_round(CLUSTER, [job | {"nodes": {0: 2, 1: 2}}])
@@ -164,8 +175,8 @@ def test_not_known_yet_is_a_state():
 
 def test_a_kept_job_whose_rates_were_fitted_anew_is_no_violation():
     """It runs at 1.0 by an earlier table; now that says 0.7, and the plan is in order."""
-    first = ronda.make_round(CLUSTER, [{"id": "a", "rates": {8: 1.0}, "nodes": {0: 8}}])
-    later = ronda.make_round(CLUSTER, [{"id": "a", "rates": {8: 0.7}, "nodes": {0: 8}}])
+    first = ronda.make_round(CLUSTER, [{"id": "a", "rates": ways({8: 1.0}), "nodes": {0: 8}}])
+    later = ronda.make_round(CLUSTER, [{"id": "a", "rates": ways({8: 0.7}), "nodes": {0: 8}}])
     held = first.running[0]
     mixed = ronda.Round(cluster=CLUSTER, profiles=later.profiles, running=(held,))
     plan = ronda.solve(mixed, "prices")
@@ -182,12 +193,15 @@ BAD = {
     "not a number": ({"gpus": [8, 16], "rate": [1.0, np.nan]}, "column rate, row 1"),
     "below 0": ({"gpus": [8], "rate": [-1.0]}, "column rate, row 0"),
     "half a GPU": ({"gpus": [1.5], "rate": [1.0]}, "column gpus, row 0"),
-    "more nodes than GPUs": ({(2, 3): 1.0}, "column nodes, row 0"),
+    "more nodes than GPUs": (ways({(2, 3): 1.0}), "column nodes, row 0"),
     "twice": ({"gpus": [8, 8], "rate": [1.0, 2.0]}, "twice"),
-    "an unknown type": ({"H100": {8: 1.0}}, "H100"),
-    "less than idle": ({8: (1.0, 399.0)}, "column watts, row 0"),
-    "nothing runs": ({8: 0.0}, "no rate above 0"),
-    "nothing": ({}, "no rates"),
+    "an unknown type": ({"gpus": 8, "rate": 1.0, "gpu_type": "H100"}, "H100"),
+    "rows": ([{"gpus": 8, "rate": 1.0}], "a data frame, or columns by name"),
+    "ways": ({8: 1.0}, "unknown column 8"),
+    "a function itself": (lambda *_: 1.0, "a data frame, or columns by name"),
+    "less than idle": ({"gpus": 8, "rate": 1.0, "watts": 399.0}, "column watts, row 0"),
+    "nothing runs": ({"gpus": 8, "rate": 0.0}, "no rate above 0"),
+    "nothing": ({}, "no column"),
 }
 
 
@@ -210,8 +224,8 @@ def test_errors_name_the_job_and_the_column(case):
         ({"gpus": 25}, "at most 24"),
         ({"profile": "bert"}, "bert"),
         ({"work": -1.0}, "work"),
-        ({"rates": ROWS, "nodes": {0: 4}}, "4 GPUs of 1 nodes"),
-        ({"rates": ROWS, "nodes": {7: 8}}, "a node of the cluster"),
+        ({"rates": ways(ROWS), "nodes": {0: 4}}, "4 GPUs of 1 nodes"),
+        ({"rates": ways(ROWS), "nodes": {7: 8}}, "a node of the cluster"),
     ],
 )
 def test_errors_name_the_job_and_the_field(row, said):
@@ -230,7 +244,7 @@ def hosts(draw):
     for j in range(draw(st.integers(1, 3))):
         counts = draw(st.sets(st.integers(1, 24), min_size=1, max_size=5))
         rates = {n: draw(st.floats(0.1, 30.0)) for n in sorted(counts)}
-        row = {"id": f"j{j}", "submit_s": float(draw(st.integers(0, 9))), "rates": rates}
+        row = {"id": f"j{j}", "submit_s": float(draw(st.integers(0, 9))), "rates": ways(rates)}
         if draw(st.booleans()):
             row["work"] = draw(st.floats(1.0, 1e5))
         node = next((k for k in free if free[k] >= min(counts)), None)
@@ -262,9 +276,15 @@ def hosts_of_all_kinds():
     slow = {(n, -(-n // 8), 0.5): (0.6 * rate, 80.0 * n) for n, (rate, _) in odd.items()}
     full = {(n, -(-n // 8), 1.0): told for n, told in odd.items()}
     jobs = [
-        {"id": "runs", "work": 900.0, "rates": full | slow, "nodes": {0: 8, 1: 4}, "done": 30.0},
-        {"id": "waits", "submit_s": 5.0, "gpus": 3, "work": 50.0, "rates": full | slow},
-        {"id": "endless", "submit_s": 6.0, "gpus": 6, "rates": full},
+        {
+            "id": "runs",
+            "work": 900.0,
+            "rates": ways(full | slow),
+            "nodes": {0: 8, 1: 4},
+            "done": 30.0,
+        },
+        {"id": "waits", "submit_s": 5.0, "gpus": 3, "work": 50.0, "rates": ways(full | slow)},
+        {"id": "endless", "submit_s": 6.0, "gpus": 6, "rates": ways(full)},
         {"id": "unknown", "submit_s": 7.0, "gpus": 2},
     ]
     cluster = uniform_cluster(gpu, 3, 8, host_idle_w=100)
