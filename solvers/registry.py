@@ -31,7 +31,7 @@ POLICIES = {
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
     "ones": "ronda.solvers.ones.policy:Ones",
-    "evolve": "ronda.solvers.policies.optimising.evolve:Evolve",
+    "evolve": "ronda.solvers.policies.optimising.genetic:Evolve",
     "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
     "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",

@@ -11,8 +11,8 @@ import numpy as np
 
 from ronda.bench.figures.beliefs import draw_beliefs
 from ronda.bench.figures.gantt import draw_gantt
-from ronda.bench.figures.over_time import gpus_and_watts
 from ronda.bench.figures.style import colour, look, marker, new_figure, save, tidy
+from ronda.bench.figures.usage import gpus_and_watts
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.instances.instance import Instance

@@ -19,9 +19,8 @@ from ronda.bench.figures.style import (
     time_axis,
 )
 from ronda.bench.frontier.bound import Steps
-from ronda.bench.frontier.curves import NUMBERS, Curve
+from ronda.bench.frontier.curves import NUMBERS, Curve, strongest
 from ronda.bench.frontier.report import Report
-from ronda.bench.frontier.rivals import strongest
 from ronda.bench.frontier.tables import energy_unit
 
 LOGARITHMIC = 8.0

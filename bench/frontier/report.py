@@ -8,13 +8,15 @@ from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import (
     COMPARATORS,
     Curve,
+    Duel,
     FrontierVerdict,
     Level,
+    at_equal_energy,
+    at_equal_jct,
     curves_of,
     levels_of,
     verdicts,
 )
-from ronda.bench.frontier.rivals import Duel, at_equal_energy, at_equal_jct
 from ronda.bench.frontier.shadow import Shadow, Worth, shadows, worth
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result

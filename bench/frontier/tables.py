@@ -4,9 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import NUMBERS, FrontierVerdict
+from ronda.bench.frontier.curves import FASTER, NUMBERS, THRIFTIER, FrontierVerdict, spans
 from ronda.bench.frontier.report import Report
-from ronda.bench.frontier.rivals import FASTER, THRIFTIER, spans
 from ronda.bench.frontier.shadow import SHADOWS
 
 MWH = 3.6e9

@@ -14,8 +14,7 @@ from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import POLL_S, RunLimits, carry_out
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
-from ronda.instances.files.names import file_name
-from ronda.instances.files.storage import label
+from ronda.instances.files.storage import file_name, label
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import Schedule
 

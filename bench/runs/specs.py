@@ -13,7 +13,7 @@ from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
-from ronda.instances.files.names import file_name
+from ronda.instances.files.storage import file_name
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.learnt import Predictor
 from ronda.instances.round import Round

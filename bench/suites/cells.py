@@ -16,7 +16,7 @@ from ronda.instances.base import Positive
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
-from ronda.instances.files.names import file_name
+from ronda.instances.files.storage import file_name
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
 from ronda.solvers.contract import Policy

@@ -9,7 +9,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.catalogue import document, entries, load, load_demand
 from ronda.instances.files.fits import find, fitted
 from ronda.instances.files.json import fingerprint, read, write
-from ronda.instances.files.names import file_name
+from ronda.instances.files.storage import file_name
 
 __all__ = [
     "document",

@@ -84,7 +84,7 @@ class How:
         with ExitStack() as stack:
             client = None
             if self.dask is not None:
-                from ronda.bench.runs.cluster import LOCAL, connect
+                from ronda.bench.runs.on_dask import LOCAL, connect
 
                 client = stack.enter_context(connect(self.dask.strip() or LOCAL, self.jobs))
             stack.enter_context(claim(self.out, kind, about))

@@ -6,7 +6,7 @@ import socket
 import distributed  # noqa: F401  (so that no test pays for its import)
 import pytest
 
-from ronda.bench.runs import cluster
+from ronda.bench.runs import on_dask
 from ronda.instances.errors import InputError
 
 
@@ -22,7 +22,7 @@ def summary(done):
 @pytest.fixture(scope="module")
 def address():
     """Return the address of a scheduler with a worker."""
-    with cluster.connect(workers=1) as client:
+    with on_dask.connect(workers=1) as client:
         yield client.scheduler.address
 
 
@@ -46,7 +46,7 @@ def test_without_an_address_workers_are_started_here(words, folder, ronda, monke
         asked.append((address, workers))
         raise InputError("workers", "enough", "no more")
 
-    monkeypatch.setattr(cluster, "connect", connect)
+    monkeypatch.setattr(on_dask, "connect", connect)
     done = ronda("compare", "two-nodes.json", "--policies", "fifo", "--jobs", 3, "--dask", words)
     assert done.exit_code == 2
     assert asked == [("local", 3)]
@@ -55,7 +55,7 @@ def test_without_an_address_workers_are_started_here(words, folder, ronda, monke
 @pytest.mark.parametrize("command", ["compare", "frontier"])
 def test_unreachable_address_is_one_line_and_code_2(command, folder, ronda, monkeypatch):
     """Nobody listens at a port that was just given back."""
-    monkeypatch.setattr(cluster, "CONNECT_S", 0.3)
+    monkeypatch.setattr(on_dask, "CONNECT_S", 0.3)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"

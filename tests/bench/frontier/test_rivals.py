@@ -2,8 +2,14 @@
 
 import pytest
 
-from ronda.bench.frontier.curves import Curve, FrontierPoint
-from ronda.bench.frontier.rivals import at_equal_energy, at_equal_jct, spans, strongest
+from ronda.bench.frontier.curves import (
+    Curve,
+    FrontierPoint,
+    at_equal_energy,
+    at_equal_jct,
+    spans,
+    strongest,
+)
 
 
 def curve(label, own, *pairs):

@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 from distributed import Client
 
-from ronda.bench.runs import cluster, pulse
-from ronda.bench.runs.cluster import connect
+from ronda.bench.runs import on_dask, pulse
+from ronda.bench.runs.on_dask import connect
 from ronda.instances.errors import InputError
 
 
@@ -42,7 +42,7 @@ def refused(address):
 @pytest.fixture
 def impatient(monkeypatch):
     """Give a scheduler a fraction of a second to answer."""
-    monkeypatch.setattr(cluster, "CONNECT_S", 0.3)
+    monkeypatch.setattr(on_dask, "CONNECT_S", 0.3)
 
 
 def test_unreachable_address_is_an_error_in_time(impatient):
@@ -178,7 +178,7 @@ def test_outside_cluster_works_and_is_left_running(outside):
 
 QUIET = """
 import os, signal
-from ronda.bench.runs.cluster import connect
+from ronda.bench.runs.on_dask import connect
 
 if __name__ == "__main__":
     with connect(workers=2) as client:

@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 
 from ronda.bench.runs import on_dask
-from ronda.bench.runs.cluster import connect
 from ronda.bench.runs.compare import Comparison
+from ronda.bench.runs.on_dask import connect
 from ronda.bench.runs.results import ResultsFile
 from ronda.bench.runs.specs import cases
 from ronda.bench.runs.worker import RunLimits

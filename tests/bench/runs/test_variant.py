@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.changes import SearchDraw, Window
-from ronda.bench.runs.variant import UNCHANGED, Sleep, Variant, reference_w
+from ronda.bench.runs.variant import UNCHANGED, SearchDraw, Sleep, Variant, Window, reference_w
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.errors import InputError

@@ -10,8 +10,7 @@ from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.decision.plan import Question
-from ronda.solvers.policies.optimising.evolve import Evolve
-from ronda.solvers.policies.optimising.genetic import Genetic
+from ronda.solvers.policies.optimising.genetic import Evolve, Genetic
 from ronda.solvers.registry import policy as by_name
 from settled import settled, worth_of
 
