@@ -1,5 +1,5 @@
-"""Policies, one file each, in rooms by what they decide.
+"""Policies, each in one file with its rule, in rooms by what they decide.
 
-`ronda.solvers.registry` finds them by name and makes them from their parameters. Engines and rules
-that several policies share stand in the other rooms of `ronda.solvers`.
+`ronda.solvers.registry` finds them by name and makes them from their parameters. Engines that
+several policies share stand in the other rooms of `ronda.solvers`.
 """
