@@ -16,7 +16,7 @@ from ronda.formulations.positions.choices import ways
 from ronda.instances.plan import ROUNDING, SolutionStatus, StopReason
 from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.plan import Choice, Question
+from ronda.solvers.decision.plan import Choice, Placing, Question
 from ronda.solvers.exact.model_file import load_solution
 from ronda.solvers.prices import Search
 
@@ -56,15 +56,18 @@ def allocate_by_file(
     else:
         chosen = chosen_rows(model)
         worth = float(question.values[chosen[chosen >= 0]].sum())
-        best = replace(best, chosen=chosen, racks=None)
+        best = replace(best, chosen=chosen, placing=Placing())
     return replace(
         best,
         objective=worth,
         bound=max(best.bound, worth),
         stop=StopReason.COMPLETE,
         incumbents=((search.deadline.elapsed(), worth),),
-        solver="file",
-        message=f"read from {os.fspath(path)}{_otherwise(said, worth)}",
+        spent=replace(
+            best.spent,
+            solver="file",
+            message=f"read from {os.fspath(path)}{_otherwise(said, worth)}",
+        ),
     ).judged(search.gap)
 
 

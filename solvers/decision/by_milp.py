@@ -9,7 +9,6 @@ D less the least loss left out.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +23,12 @@ from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, Question, filled, nobody, reserve_s
+from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, bound_at
-from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.engine import by_parts, first_answer
 
 if TYPE_CHECKING:
     from ronda.solvers.exact.form import Outcome
@@ -105,40 +104,42 @@ def _apart(
     parts: Sequence[Part],
     search: Search,
 ) -> Choice:
-    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts.
+    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts."""
 
-    Each has the time that is its by its options. Without an answer to a part there is none at all.
-    """
-    whole, chosen, left, stops = best, np.full_like(best.chosen, -1), len(losses), set()
-    objective = bound = 0.0
+    def improved(part: Part, search: Search) -> Choice:
+        chosen, mine = np.full_like(best.chosen, -1), np.zeros(len(losses), dtype=bool)
+        chosen[part.jobs], mine[part.options] = best.chosen[part.jobs], True
+        worth = float(values[chosen[chosen >= 0]].sum())
+        bound = max(bound_at(part.problem, prices[part.resources]), worth)
+        own = replace(best, chosen=chosen, objective=worth, bound=bound, spent=Spent())
+        if not part.jobs.size:  # nobody is no bad choice
+            return replace(own, incumbents=best.incumbents or ((0.0, 0.0),))
+        if best.incumbents and own.closed(0.0):
+            return own
+        return _searched(restrict(case, mine), values, own, losses[mine], search)
+
+    return _together(best, by_parts(parts, search, improved), search)
+
+
+def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
+    """Return the choice of all parts of a whole; that of one without an answer if there is any."""
     for part in parts:
-        own = np.full_like(chosen, -1)
-        own[part.jobs] = whole.chosen[part.jobs]
-        worth = float(values[own[own >= 0]].sum())
-        least = max(bound_at(part.problem, prices[part.resources]), worth)
-        best = replace(best, chosen=own, objective=worth, bound=least, incumbents=whole.incumbents)
-        if part.jobs.size and not (whole.incumbents and best.closed(0.0)):
-            mine = np.zeros(len(losses), dtype=bool)
-            mine[part.options] = True
-            share = search.deadline.share(len(part.options) / left)
-            timed = with_fields(search, deadline=share)
-            best = _searched(restrict(case, mine), values, best, losses[mine], timed)
-            stops.add(best.stop)
-        if not best.incumbents:
-            return best
-        chosen, left = np.maximum(chosen, best.chosen), left - len(part.options)
-        objective, bound = objective + best.objective, bound + best.bound
-    late = StopReason.TIME_LIMIT in stops
+        if not part.incumbents:
+            return replace(part, spent=whole.spent + part.spent)
+    stops = [part.stop for part in parts if part.stop is not StopReason.COMPLETE]
+    objective, bound = sum(part.objective for part in parts), sum(part.bound for part in parts)
     incumbents = whole.incumbents
     if not incumbents or objective > whole.objective:
         incumbents = (*incumbents, (search.deadline.elapsed(), objective))
     return replace(
-        best,
-        chosen=chosen,
+        whole,
+        chosen=np.maximum.reduce([part.chosen for part in parts]),
         objective=objective,
         bound=max(min(bound, whole.bound) if whole.incumbents else bound, objective),
         incumbents=incumbents,
-        stop=StopReason.TIME_LIMIT if late else best.stop,
+        stop=StopReason.TIME_LIMIT if StopReason.TIME_LIMIT in stops else [*stops, whole.stop][0],
+        details={name: said for part in parts for name, said in part.details.items()},
+        spent=sum((part.spent for part in parts), whole.spent),
     )
 
 
@@ -156,7 +157,7 @@ def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows])
                 chosen=chosen,
                 objective=worth,
                 bound=max(best.bound, worth),
-                incumbents=((greedy.build_s, worth),),
+                incumbents=((greedy.spent.build_s, worth),),
             )
     return best
 
@@ -181,8 +182,9 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
         why = "no time for a MILP"
         if _import_s(search):
             why += ", as packages would be loaded first (ronda.warm_up does it before time counts)"
-        message = "; ".join(filter(None, (best.message, why)))
-        return replace(best, stop=StopReason.TIME_LIMIT, message=message)
+        message = "; ".join(filter(None, (best.spent.message, why)))
+        spent = replace(best.spent, message=message)
+        return replace(best, stop=StopReason.TIME_LIMIT, spent=spent)
     chosen = np.isin(case.rows, best.chosen)  # so that the incumbent is in it
     matter, left_out = _core(losses, affordable)
     dual = best.bound
@@ -228,13 +230,16 @@ def solved(
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
-        build_s=best.build_s + deadline.elapsed() - began - outcome.solve_s,
-        solve_s=best.solve_s + outcome.solve_s,
-        variables=outcome.variables,
-        constraints=outcome.constraints,
-        nodes=best.nodes + outcome.nodes,
-        solver=search.solver,
-        message=outcome.message,
+        spent=best.spent
+        + Spent(
+            build_s=deadline.elapsed() - began - outcome.solve_s,
+            solve_s=outcome.solve_s,
+            variables=outcome.variables,
+            constraints=outcome.constraints,
+            nodes=outcome.nodes,
+            solver=search.solver,
+            message=outcome.message,
+        ),
         details=best.details | untold,
     )
 

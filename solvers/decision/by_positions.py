@@ -28,7 +28,7 @@ from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
 from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, Question, filled, nobody
+from ronda.solvers.decision.plan import Choice, Placing, Question, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.dual import Jobs
@@ -157,7 +157,7 @@ def _better(choice: Choice, best: _Found, bound: float) -> Choice:
         chosen=best.chosen,
         objective=best.worth,
         bound=max(bound, best.worth),
-        realised=best.realised,
+        placing=Placing(realised=best.realised),
         details=choice.details | {MOVE_LOSS: best.moves},
     )
 

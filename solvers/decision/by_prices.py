@@ -18,7 +18,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, nobody, taken
+from ronda.solvers.decision.plan import Choice, Placing, Spent, nobody, taken
 from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
@@ -69,7 +69,11 @@ def allocate_by_prices(
         return loose
     racks = first_fit(round.cluster.topology, table, loose.chosen)
     if racks is not None:
-        return replace(loose, racks=racks, details=loose.details | {JOINT: True})
+        return replace(
+            loose,
+            placing=replace(loose.placing, racks=racks),
+            details=loose.details | {JOINT: True},
+        )
     try:
         case = make_case(round, table, values, joint=True, awake=awake)
         tied = metered(case, lambda case: _choose(case, values, search), search)
@@ -101,19 +105,23 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         prices=problem.named(answer.dual.prices),
         stop=answer.stop,
         scale=case.scale,
-        build_s=build_s,
-        solve_s=deadline.elapsed() - build_s,
-        variables=answer.columns,
-        constraints=len(problem.names),
-        nodes=answer.nodes,
         incumbents=((deadline.elapsed(), answer.objective),),
-        solver="prices",
-        message=_words(problem, answer, carried, search),
         details={DUAL_GAP: answer.dual_gap},
-        racks=taken(answer.chosen, case.rack) if case.joint else None,
         regret=partial(_regrets, case, problem, answer),
-        worth=None if begun is None else begun.worth,
-        awake=None if begun is None else begun.awake,
+        spent=Spent(
+            build_s=build_s,
+            solve_s=deadline.elapsed() - build_s,
+            variables=answer.columns,
+            constraints=len(problem.names),
+            nodes=answer.nodes,
+            solver="prices",
+            message=_words(problem, answer, carried, search),
+        ),
+        placing=Placing(
+            racks=taken(answer.chosen, case.rack) if case.joint else None,
+            worth=None if begun is None else begun.worth,
+            awake=None if begun is None else begun.awake,
+        ),
     ).judged(search.gap)
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -135,6 +135,41 @@ def _late_s(deadline: Deadline, table: OptionTable) -> float:
     return late_s if behind_s < 0 else behind_s + GARBAGE_S + 2 * reserve_s(table)
 
 
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What it took to find a choice, and who found it; the words are those of the last search."""
+
+    build_s: float = 0.0  # for prices and models
+    solve_s: float = 0.0  # in the solver
+    variables: int = 0  # of the largest MILP
+    constraints: int = 0
+    nodes: int = 0  # search-tree nodes of all MILPs
+    solver: str = ""
+    message: str = ""  # in the solver's own words
+
+    def __add__(self, more: "Spent") -> "Spent":
+        """Return what this and a later search took together."""
+        return Spent(
+            build_s=self.build_s + more.build_s,
+            solve_s=self.solve_s + more.solve_s,
+            variables=max(self.variables, more.variables),
+            constraints=max(self.constraints, more.constraints),
+            nodes=self.nodes + more.nodes,
+            solver=more.solver or self.solver,
+            message=more.message or self.message,
+        )
+
+
+class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How a choice goes on nodes: what its options alone do not say."""
+
+    yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
+    racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
+    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
+    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
+    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
+    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
+
+
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The options chosen for a round, however they were found.
 
@@ -144,28 +179,17 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
-    bound: float = 0.0
+    bound: float = inf  # infinite: nothing is proven
     scale: float = 0.0  # the largest worth of an option: a small share of it is rounding
     prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
     status: SolutionStatus = SolutionStatus.FEASIBLE
-    build_s: float = 0.0  # for prices and models
-    solve_s: float = 0.0  # in the solver
-    variables: int = 0  # of the largest MILP
-    constraints: int = 0
-    nodes: int = 0  # search-tree nodes of all MILPs
     incumbents: tuple[tuple[float, float], ...] = ()  # (seconds since entry, objective)
-    solver: str = ""
-    message: str = ""  # in the solver's own words
     regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
     details: dict[str, Any] = {}  # what else the plan remembers
-    yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
-    racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
-    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
-    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
-    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
-    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
+    spent: Spent = Spent()
+    placing: Placing = Placing()
 
     def closed(self, gap: float) -> bool:
         """Return whether the bound proves the gap."""
@@ -186,9 +210,8 @@ def nobody(
         chosen=np.full(len(table.jobs), -1, dtype=np.int64),
         stop=stop,
         status=SolutionStatus.NONE,
-        build_s=search.deadline.elapsed(),
-        solver="prices",
         conflicts=tuple(conflicts or ()),
+        spent=Spent(build_s=search.deadline.elapsed(), solver="prices"),
     )
 
 
@@ -204,10 +227,8 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
         bound=max(answer.bound, objective),
         scale=case.scale,
         prices=problem.named(answer.dual.prices),
-        build_s=elapsed,
         incumbents=() if answer.chosen is None else ((elapsed, objective),),
-        solver="prices",
-        message="greedy choice at the dual prices",
+        spent=Spent(build_s=elapsed, solver="prices", message="greedy choice at the dual prices"),
     )
 
 
@@ -234,18 +255,18 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     more = question.details | choice.details
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, more)
-    began = deadline.elapsed()
+    began, how = deadline.elapsed(), choice.placing
     with ending(deadline.end + _late_s(deadline, question.table)):
-        placed = choice.realised or realise(
+        placed = how.realised or realise(
             question.round,
             question.table,
-            question.values if choice.worth is None else choice.worth,
+            question.values if how.worth is None else how.worth,
             choice.chosen,
-            watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
-            yielding=choice.yielding,
-            racks=choice.racks,
+            watt_value=max(how.watt_value, price_of_a_watt(question.round, choice.prices)),
+            yielding=how.yielding,
+            racks=how.racks,
         )
-    worth = placed.objective if choice.realised is None else choice.objective
+    worth = placed.objective if how.realised is None else choice.objective
     if placed.unplaced or placed.widened:
         more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
     short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
@@ -260,12 +281,13 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         lost = zip(jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
         more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
+    bound = worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound
     return Plan(
         policy=question.policy,
         allocations=placed.allocations,
         asleep=placed.asleep,
         objective=worth,
-        bound=worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound,
+        bound=bound if isfinite(bound) else None,
         stop=choice.stop,
         status=SolutionStatus.FEASIBLE if short else choice.status,
         prices=choice.prices,
@@ -294,21 +316,21 @@ def _record(
     question: Question, choice: Choice, extract_s: float, deadline: Deadline
 ) -> SolveRecord:
     """Return what the decision cost."""
-    known = versions()
+    known, spent = versions(), choice.spent
     return SolveRecord(
         seed=question.seed,
-        build_s=max(question.options_s, choice.build_s),
-        solve_s=choice.solve_s,
+        build_s=max(question.options_s, spent.build_s),
+        solve_s=spent.solve_s,
         extract_s=extract_s,
         total_s=deadline.elapsed(),
-        nodes=choice.nodes,
+        nodes=spent.nodes,
         options=len(question.table),
-        variables=choice.variables,
-        constraints=choice.constraints,
+        variables=spent.variables,
+        constraints=spent.constraints,
         incumbents=choice.incumbents,
-        solver=choice.solver,
+        solver=spent.solver,
         versions={package: known[package] for package in question.packages},
-        message=choice.message,
+        message=spent.message,
     )
 
 

@@ -17,6 +17,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -85,20 +86,29 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
 def _apart(
     problem: Separable, search: Search, solve: Callable[[Separable, Search], Answer]
 ) -> Answer:
-    """Answer a problem part after part; each has the time that is its by its options."""
+    """Answer a problem as a whole, or its parts."""
     checkpoint()
     problem.validate()
     parts = independent(problem)
     if not parts:
         return solve(problem, search)
-    answers, left = [], len(problem.value) + len(parts)
+    answers = by_parts(parts, search, lambda part, search: solve(part.problem, search))
+    return _together(problem, parts, answers)
+
+
+Found = TypeVar("Found")
+
+
+def by_parts(
+    parts: Sequence[Part], search: Search, solve: Callable[[Part, Search], Found]
+) -> list[Found]:
+    """Solve the parts of a problem in turn; each has the time that is its by its options."""
+    found, left = list[Found](), sum(len(part.options) + 1 for part in parts)
     for part in parts:
         own = len(part.options) + 1
-        answers.append(
-            solve(part.problem, replace(search, deadline=search.deadline.share(own / left)))
-        )
+        found.append(solve(part, replace(search, deadline=search.deadline.share(own / left))))
         left -= own
-    return _together(problem, parts, answers)
+    return found
 
 
 STOPS = (StopReason.INFEASIBLE, StopReason.TIME_LIMIT, StopReason.GAP, StopReason.COMPLETE)

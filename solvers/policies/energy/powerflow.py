@@ -19,13 +19,12 @@ from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Rows
-from ronda.instances.plan import Plan, SolveRecord
+from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.decision.realise import realise
+from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import StepLadder, admit, climb, ladder, priced, relative
-from ronda.solvers.versions import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,35 +79,22 @@ class MarginalGreedy(ABC):
             limits(round, table),
             ladder(table, seen.left_s, energy_j),
         )
-        built_s = deadline.elapsed()
+        question = Question(
+            round=round,
+            objective=self.objective,
+            table=table,
+            values=case.values,
+            policy=self.name,
+            packages=("ronda", "numpy"),
+            seed=seed,
+            options_s=deadline.elapsed(),
+        )
         chosen = _climbed(case, self.worth(case))
-        solved_s = deadline.elapsed()
+        spent = Spent(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
         # What nobody can use yet is saved for those that wait.
         watt_value = worth_of_a_watt(table, case.values, chosen) or float(len(round.waiting))
-        placed = realise(round, table, case.values, chosen, watt_value=watt_value)
-        record = SolveRecord(
-            seed=seed,
-            build_s=built_s,
-            solve_s=solved_s - built_s,
-            extract_s=deadline.elapsed() - solved_s,
-            total_s=deadline.elapsed(),
-            options=len(table),
-            solver="greedy",
-            versions={package: versions()[package] for package in ("ronda", "numpy")},
-        )
-        details: dict[str, object] = {"objective": self.objective}
-        if placed.unplaced:
-            details |= {"placement_loss": placed.lost, "unplaced": list(placed.unplaced)}
-        if placed.moved:
-            details["moved"] = list(placed.moved)
-        return Plan(
-            policy=self.name,
-            allocations=placed.allocations,
-            asleep=placed.asleep,
-            objective=placed.objective,
-            record=record,
-            details=details,
-        )
+        placing = Placing(watt_value=watt_value)
+        return to_plan(question, Choice(chosen=chosen, spent=spent, placing=placing), deadline)
 
     @abstractmethod
     def worth(self, case: MarginalCase) -> Floats:

@@ -26,7 +26,9 @@ from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import (
     Choice,
     Optimising,
+    Placing,
     Question,
+    Spent,
     filled,
     nobody,
     price_of_a_watt,
@@ -191,15 +193,17 @@ class Genetic(Optimising):
             objective=value,
             bound=max(greedy.bound, value),
             stop=found.stop,
-            build_s=began,
-            solve_s=deadline.elapsed() - began,
-            variables=len(task.genes.free),
-            nodes=found.evaluations,
             incumbents=found.incumbents,
-            solver="deap",
-            message=f"{found.generations} generations",
-            yielding=yielding,
             details={"generations": found.generations},
+            spent=Spent(
+                build_s=began,
+                solve_s=deadline.elapsed() - began,
+                variables=len(task.genes.free),
+                nodes=found.evaluations,
+                solver="deap",
+                message=f"{found.generations} generations",
+            ),
+            placing=Placing(yielding=yielding),
         ).judged(self.gap)
 
     def _without_search(self, task: Task, start: Rows, priced: Answer) -> Choice:

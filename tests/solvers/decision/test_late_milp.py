@@ -45,4 +45,4 @@ def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch
     table = build(round_)
     choice = allocate(round_, table, values(round_, table), Search(gap=0, deadline=Deadline(0.4)))
     assert choice.incumbents
-    assert "ronda.warm_up does it before time counts" in choice.message
+    assert "ronda.warm_up does it before time counts" in choice.spent.message
