@@ -165,6 +165,18 @@ def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
     return tuple(cap for cap in caps if cap.racks)
 
 
+def outermost_w(cluster: Cluster) -> float | None:
+    """Return the sum of the outermost racks' power caps if these cover all nodes, else None.
+
+    Necessary for the racks' caps, not sufficient: which rack a job draws from, placement decides.
+    """
+    caps = rack_caps(cluster)
+    outermost = [c for c in caps if not any(c.racks < other.racks for other in caps)]
+    tightest = {c.racks: min(o.cap_w for o in outermost if o.racks == c.racks) for c in outermost}
+    covered = frozenset[int]().union(*tightest)
+    return sum(tightest.values()) if len(covered) == len(cluster.topology.racks) else None
+
+
 def node_classes(round: Round) -> tuple[NodeClass, ...]:
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
@@ -268,6 +280,19 @@ def _by_saving(classes: Sequence[NodeClass], saved: Sequence[float]) -> list[int
     """Return the classes by what a GPU's share of a node saves asleep, the least first."""
     each = [max(0.0, w) / kind.gpus_per_node for w, kind in zip(saved, classes, strict=True)]
     return sorted(range(len(classes)), key=each.__getitem__)
+
+
+def node_steps_w(classes: Sequence[NodeClass], pool: int) -> Floats:
+    """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
+
+    Nodes as of `awake_for`; those that sleep now draw what waking takes besides.
+    """
+    order = _by_saving(classes, [kind.more_w for kind in classes])
+    own = [classes[c] for c in order if classes[c].pool == pool]
+    counts = [kind.count for kind in own]
+    sizes = np.repeat([kind.gpus_per_node for kind in own], counts)
+    awake_w = np.cumsum(np.repeat([max(0.0, kind.more_w) for kind in own], counts))
+    return np.append(0.0, awake_w.repeat(sizes)) if own else np.zeros(1)
 
 
 def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> list[int]:

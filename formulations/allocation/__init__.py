@@ -2,12 +2,10 @@
 
 Here each constraint family is stated. Nothing is solved: `ronda.solvers.exact` and
 `ronda.solvers.prices` do that. Which nodes a job gets is in `ronda.formulations.placement`.
-``rows.separable``, ``limits.limits`` and ``pyomo_model``, which loads Pyomo, are imported by module
-path.
+``rows.separable`` and ``pyomo_model``, which loads Pyomo, are imported by module path.
 """
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
-from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.allocation.rows import Conflict, shortages
 from ronda.formulations.allocation.separable import Separable, Units, normalise, regrets, surpluses
 from ronda.formulations.allocation.waking import Ready, begin, ready, with_waking
@@ -15,7 +13,6 @@ from ronda.formulations.allocation.waking import Ready, begin, ready, with_wakin
 __all__ = [
     "Case",
     "Conflict",
-    "Limits",
     "Ready",
     "Separable",
     "Units",

@@ -8,9 +8,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
-import numpy as np
 
-from ronda.formulations.allocation.limits import node_steps_w
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
@@ -19,79 +17,38 @@ from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.sleeping import rest, spare_of
 from ronda.formulations.watts import (
     awake_for,
-    base_w,
     by_pool,
     capped,
-    extra_w,
     may_sleep,
     node_classes,
-    seconds_left,
-    share,
 )
-from ronda.instances.job import Allocation, JobState, Option, used_nodes
+from ronda.instances.job import Allocation, Option, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.greedy.counted import ROUNDING, Charge, Counted, charge
 from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
-
-ROUNDING = 1e-9
-"""Relative rounding allowed against the limits on watts."""
 
 
 class GpuLadderClimb:
     """How far each job has climbed, and the GPUs and watts that are left.
 
-    Running jobs that may not be stopped have taken theirs. Watts are limited at once, by the power
-    cap, and throughout the energy window, in which a job is charged its share
-    (`ronda.formulations.watts`). Nodes sleep that no job needs, if that helps. `step` (L,) is the
-    index into each ladder's counts (-1: no GPUs), `left` (P,) the GPUs left in each pool; `clocks`
-    sets the clock of jobs that do not go on as they run.
+    Running jobs that may not be stopped have taken theirs. `step` (L,) is the index into each
+    ladder's counts (-1: no GPUs), `left` what is left; `clocks` sets the clock of jobs that do not
+    go on as they run.
     """
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
         self.round, self.ladders, self._clocks = round, ladders, clocks
-        pools = round.cluster.topology.pools
-        self.left = [pool.gpus for pool in pools]
-        self.sleeping = may_sleep(round)
-        self._node_w = [
-            node_steps_w(round, p) if self.sleeping else np.zeros(pool.gpus + 1)
-            for p, pool in enumerate(pools)
-        ]
-        self._watts = self._limits()
+        self.left, self.sleeping = Counted.of(round), may_sleep(round)
         self.step = [-1] * len(ladders)
-        self._now_w = [(0.0, 0.0)] * len(ladders)
+        self._now: list[Charge] = [(0.0, 0.0)] * len(ladders)
         self._known: dict[tuple[str, int, int, float], Option] = {}
         self._pinned: dict[str, Option] = {}
         for state in round.running:
             if state.allocation is not None and not state.job.preemptible:
-                option = state.allocation.option
-                self._pinned[state.job.id] = option
-                used = self._nodes_w(option.pool, option.gpus)
-                self.left[option.pool] -= option.gpus
-                self._use([w + used for w in self._charge(state, option)])
-
-    def _limits(self) -> list[float]:
-        """Return the watts left by the cap and by the energy window, infinite without."""
-        round, base = self.round, base_w(self.round)
-        cap, window = round.power_cap_w, round.energy_j
-        limits = (cap, None if window is None else window / round.window_s)
-        return [np.inf if w is None else w * (1 + ROUNDING) - base for w in limits]
-
-    def _nodes_w(self, pool: int, more: int) -> float:
-        """Return the watts of the nodes that some more GPUs of a pool keep awake."""
-        steps = self._node_w[pool]
-        used = len(steps) - 1 - self.left[pool]
-        return float(steps[used + more] - steps[used])
-
-    def _charge(self, state: JobState, option: Option) -> tuple[float, float]:
-        """Return the watts that a job adds at once, and as charged throughout the window."""
-        watts = extra_w(self.round, option)
-        if self.round.energy_j is None:
-            return watts, watts
-        seconds = np.array(seconds_left(self.round, state, option))
-        return watts, watts * float(share(self.round, seconds))
-
-    def _use(self, watts: Iterable[float]) -> None:
-        self._watts = [left - more for left, more in zip(self._watts, watts, strict=True)]
+                option = self._pinned[state.job.id] = state.allocation.option
+                watts = charge(round, state, option)
+                self.left.take(option.pool, option.gpus, watts, anyhow=True)
 
     def top(self, j: int) -> bool:
         """Tell whether job j has reached the top of its ladder."""
@@ -102,18 +59,13 @@ class GpuLadderClimb:
         checkpoint()
         ladder, now = self.ladders[j], self.step[j]
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
-        if more > self.left[ladder.pool]:
+        if more > self.left.gpus[ladder.pool]:
             return False
-        if self.round.watts is not None:
-            held, then = self._now_w[j], self._charge_of(j, step)
-            nodes_w = self._nodes_w(ladder.pool, more)
-            added = [b - a + nodes_w for a, b in zip(held, then, strict=True)]
-            if any(w > max(left, 0.0) for w, left in zip(added, self._watts, strict=True)):
-                return False
-            self._use(added)
-            self._now_w[j] = then
-        self.left[ladder.pool] -= more
-        self.step[j] = step
+        then = self._charge_of(j, step) if self.left.limited else self._now[j]
+        watts = [b - a for a, b in zip(self._now[j], then, strict=True)]
+        if not self.left.take(ladder.pool, more, watts):
+            return False
+        self._now[j], self.step[j] = then, step
         return True
 
     def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
@@ -123,7 +75,7 @@ class GpuLadderClimb:
         """
         steps = [(known, j) for j in jobs if (known := cost(j)) is not None]
         heapq.heapify(steps)
-        while steps and any(self.left):
+        while steps and any(self.left.gpus):
             _, j = heapq.heappop(steps)
             if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
                 heapq.heappush(steps, (known, j))
@@ -173,7 +125,7 @@ class GpuLadderClimb:
         if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
             return loose
         pools = self.round.cluster.topology.pools
-        gpus = [pool.gpus - left for pool, left in zip(pools, self.left, strict=True)]
+        gpus = [pool.gpus - left for pool, left in zip(pools, self.left.gpus, strict=True)]
         classes = node_classes(self.round)
         awake = by_pool(classes, awake_for(classes, gpus), len(pools))
         return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
@@ -212,14 +164,14 @@ class GpuLadderClimb:
         assert option is not None, "ladders hold only counts with a speed"
         return self._clocks(state, option)
 
-    def _charge_of(self, j: int, step: int) -> tuple[float, float]:
+    def _charge_of(self, j: int, step: int) -> Charge:
         """Return what a step of a job is charged; watts are the same for all jobs of a profile."""
         ladder, state = self.ladders[j], self.ladders[j].state
         if self.round.energy_j is not None:
-            return self._charge(state, self._option(j, step))
+            return charge(self.round, state, self._option(j, step))
         if state.allocation is not None and state.allocation.option.gpus == ladder.gpus[step]:
-            return self._charge(state, self._option(j, step))
+            return charge(self.round, state, self._option(j, step))
         key = (state.job.profile, ladder.pool, ladder.gpus[step], ladder.batch[step])
         if key not in self._known:
             self._known[key] = self._option(j, step)
-        return self._charge(state, self._known[key])
+        return charge(self.round, state, self._known[key])

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.limits import Limits
 from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
-
-ROUNDING = 1e-9
-"""Sums in another order differ by rounding."""
+from ronda.solvers.greedy.counted import Counted, RowUses
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,40 +132,25 @@ def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
     return np.where((up >= 0) & (gain > 0), worth, -np.inf)
 
 
-class _Load:
-    """What some rows of a table use together, and whether another change still fits."""
-
-    def __init__(self, limits: Limits, rows: Rows) -> None:
-        self._limits = limits
-        self._use = np.asarray(limits.demand[:, rows].sum(axis=1))
-        self._most = limits.capacity + ROUNDING * np.maximum(1.0, np.abs(limits.capacity))
-
-    def take(self, more: Floats) -> bool:
-        """Use (R,) more of each resource if that fits; tell whether it did."""
-        use = self._use + more
-        total = use.copy()
-        for p, node_w in enumerate(self._limits.node_w):  # the nodes that the GPUs keep awake
-            total[len(self._limits.node_w) :] += node_w[min(round(float(use[p])), len(node_w) - 1)]
-        fits = bool((total <= self._most).all())
-        if fits:
-            self._use = use
-        return fits
+def admit(left: Counted, uses: RowUses, queue: Rows) -> Rows:
+    """Return the rows of a queue for which there is room, each in its turn, and take them."""
+    fit: Mask = np.array(
+        [left.take(*_of(uses, row)) for row in watched(queue.tolist())], dtype=bool
+    )
+    return np.asarray(queue[fit])
 
 
-def admit(limits: Limits, now: Rows, queue: Rows) -> Rows:
-    """Return the rows of a queue that fit beside the rows `now`, each in its turn."""
-    load = _Load(limits, now)
-    return queue[[load.take(limits.demand[:, row]) for row in watched(queue.tolist())]]
+def _of(uses: RowUses, row: int) -> tuple[int, int, list[float]]:
+    return int(uses.pool[row]), int(uses.gpus[row]), uses.watts[row].tolist()
 
 
-def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
+def climb(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:
     """Return (J,) the rows to which jobs climb from `start` (-1: not admitted, stays out).
 
-    `up` and `worth` (2, K) are the rows that steps lead to, and their priority (-infinite: never).
-    If `start` is not within the limits no step is taken.
+    `left` is what those at the start leave, whose rows take what `uses` says. `up` and `worth`
+    (2, K) are the rows that steps lead to, and their priority (-infinite: never).
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
-    load = _Load(limits, now[now >= 0])
     queue: list[tuple[float, int, int, int]] = []
     struck: list[tuple[int, int, float]] = []
 
@@ -186,10 +168,11 @@ def climb(limits: Limits, start: Rows, up: Rows, worth: Floats) -> Rows:
         priority, j, kind, row = heapq.heappop(queue)
         if row != now[j]:
             continue
-        more = limits.demand[:, up[kind, row]] - limits.demand[:, row]
-        if load.take(more):
-            now[j] = up[kind, row]
-            if (more < 0).any():  # it ends sooner, which leaves joules
+        to = int(up[kind, row])
+        more_w = (uses.watts[to] - uses.watts[row]).tolist()
+        if left.take(int(uses.pool[to]), int(uses.gpus[to] - uses.gpus[row]), more_w):
+            now[j] = to
+            if min(more_w) < 0:  # it ends sooner, which leaves joules
                 for job, at, before in struck:
                     if now[job] == at // 2:
                         worth[at % 2, at // 2] = before

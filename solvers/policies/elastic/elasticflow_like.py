@@ -90,7 +90,7 @@ def satisfactory(
             by_pool[climb.ladders[j].pool].append(j)
     needed = {}
     for pool, jobs in by_pool.items():
-        future = FutureGpus(climb.left[pool], [due_s[j] for j in jobs])
+        future = FutureGpus(climb.left.gpus[pool], [due_s[j] for j in jobs])
         for j in jobs:
             checkpoint()
             ladder = climb.ladders[j]

@@ -11,18 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import outlook_of, parameters, values_of
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.options.build import build
-from ronda.formulations.options.table import OptionTable, running_rows
+from ronda.formulations.options.table import running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan
+from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import StepLadder, admit, climb, ladder, priced, relative
 
@@ -34,7 +34,8 @@ class MarginalCase:
     outlook: Outlook
     values: Floats  # (K,) what options are worth
     energy_j: Floats  # (K,) joules of a job's GPUs until it is complete
-    limits: Limits
+    left: Counted  # what the round has
+    uses: RowUses  # what options take of it
     ladder: StepLadder
 
 
@@ -76,7 +77,8 @@ class MarginalGreedy(ABC):
             seen,
             values_of(seen, self.objective, self.parameters),
             energy_j,
-            limits(round, table),
+            Counted.of(round),
+            uses(round, table),
             ladder(table, seen.left_s, energy_j),
         )
         question = Question(
@@ -154,11 +156,13 @@ class PowerflowPrices(MarginalGreedy):
 
     def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the priority of each step at the two prices."""
-        table, bounds = case.outlook.table, case.limits
-        cost = table.gpus / np.maximum(bounds.capacity[table.pool], 1.0)
-        watts = _watts_with_hosts(table, bounds)
-        if watts.any() and bounds.capacity[-1] > 0:
-            cost = cost + watts / bounds.capacity[-1]
+        table, left = case.outlook.table, case.left
+        cost = table.gpus / np.maximum(np.array(left.gpus)[table.pool], 1.0)
+        tightest = int(np.argmin(left.watts))
+        if 0 < left.watts[tightest] < np.inf:
+            each_w = np.array([steps[-1] / max(1, len(steps) - 1) for steps in left.node_w])
+            watts = case.uses.watts[:, tightest] + table.gpus * each_w[table.pool]
+            cost = cost + watts / left.watts[tightest]
         return priced(case.ladder.up, case.values, cost)
 
 
@@ -171,25 +175,28 @@ def _climbed(case: MarginalCase, worth: Floats) -> Rows:
     steps = case.ladder
     small = (steps.start, steps.frugal)
     starts = (_start(case, (running_rows(case.outlook.table), *small)), _start(case, small))
-    climbs = [climb(case.limits, start, steps.up, worth) for start in starts]
+    climbs = [climb(left, case.uses, start, steps.up, worth) for start, left in starts]
     return max(climbs, key=lambda rows: float(case.values[rows[rows >= 0]].sum()))
 
 
-def _start(case: MarginalCase, choices: Iterable[Rows]) -> Rows:
-    """Return (J,) the options of the jobs that are admitted at one of the choices, -1 for others.
+def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
+    """Return (J,) the options of the jobs that are admitted, -1 for others, and what they leave.
 
     Each choice (J,) is offered to all jobs that no earlier one admitted.
     """
-    table = case.outlook.table
+    table, left = case.outlook.table, case.left.rest()
     now = np.full(len(table.jobs), -1, dtype=np.int64)
     must = np.flatnonzero(table.must_run)
     now[must] = case.ladder.start[must]
+    for row in now[must].tolist():
+        watts = case.uses.watts[row].tolist()
+        left.take(int(table.pool[row]), int(table.gpus[row]), watts, anyhow=True)
     for rows in choices:
         jobs = np.flatnonzero((now < 0) & (rows >= 0))
         queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
-        fit = admit(case.limits, now[now >= 0], queue)
+        fit = admit(left, case.uses, queue)
         now[table.job[fit]] = fit
-    return now
+    return now, left
 
 
 def _urgency(case: MarginalCase, rows: Rows) -> Floats:
@@ -199,16 +206,3 @@ def _urgency(case: MarginalCase, rows: Rows) -> Floats:
     age_s = now_s - np.array([state.job.submit_s for state in table.jobs])
     job = table.job[rows]
     return np.asarray(seen.left_s[rows] / (seen.weight[job] * np.maximum(age_s[job], 1.0)))
-
-
-def _watts_with_hosts(table: OptionTable, limits: Limits) -> Floats:
-    """Return (K,) the watts that each option adds, its share of the nodes it keeps awake included.
-
-    All 0 if power is not limited.
-    """
-    if len(limits.names) == len(table.pools):
-        return np.zeros(len(table))
-    per_gpu = np.zeros(len(table.pools))
-    for p, node_w in enumerate(limits.node_w):
-        per_gpu[p] = node_w[-1] / max(1, len(node_w) - 1)
-    return np.asarray(limits.demand[-1] + table.gpus * per_gpu[table.pool])

@@ -1,17 +1,25 @@
 """Rounds of several partitions: decided as if each were alone, unless a limit is shared."""
 
+import sys
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partitioned import alone
+from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build
+from ronda.formulations.allocation.rows import separable
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.plan import SolutionStatus
+from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.exact.highs import solve
+from ronda.solvers.prices import Search
+from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.registry import policy
 
 
@@ -70,6 +78,24 @@ def test_milp_of_parts_is_the_optimum_of_the_whole(seed):
     assert plan.record.incumbents[-1][1] == pytest.approx(plan.objective, rel=1e-7)
     assert plan.record.solver == "highs"
     assert plan.status is SolutionStatus.OPTIMAL
+
+
+def test_parts_without_time_for_a_milp_keep_the_fill(monkeypatch):
+    """Each part starts from its own jobs of the choice of the whole: where no MILP can be made
+    (packages that take 0.5 s would be loaded within 0.4 s), they are that choice again.
+    """
+    round_ = round_of(3, 0)
+    question = Question.of(round_, "rank")
+    asked = round_, question.table, question.values
+    search = Search(gap=0.0, deadline=Deadline(0.4))
+    problem = separable(make_case(*asked))
+    fill = first_answer(problem, search)
+    monkeypatch.delitem(sys.modules, "pyomo.environ", raising=False)
+    choice = allocate(*asked, search)
+    assert choice.objective == pytest.approx(fill.objective)
+    assert np.count_nonzero(choice.chosen >= 0) == np.count_nonzero(fill.chosen >= 0)
+    assert choice.bound == pytest.approx(max(fill.bound, fill.objective))
+    assert "no time for a MILP" in choice.spent.message
 
 
 @pytest.mark.parametrize("name", ["prices", "milp"])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.limits import Limits, limits
 from ronda.formulations.clock import OutOfTimeError, ending
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from ronda.instances import generate
+from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.marginal import admit, climb, ladder, priced, relative
 
 
@@ -21,12 +21,25 @@ def snapshot_of(round_):
     return table, left_s, energy_j, ladder(table, left_s, energy_j)
 
 
-def used(bounds, rows):
-    """Return (R,) what rows use together, the nodes that their GPUs keep awake included."""
-    total = bounds.demand[:, rows].sum(axis=1)
-    for gpus, node_w in zip(total.copy(), bounds.node_w, strict=False):
-        total[len(bounds.node_w) :] += node_w[min(round(gpus), len(node_w) - 1)]
-    return total
+def some(gpus, watts=np.inf, node_w=None):
+    """Return one pool of some GPUs, and watts at once."""
+    return Counted([gpus], [watts, np.inf], [np.zeros(gpus + 1) if node_w is None else node_w])
+
+
+def using(*rows):
+    """Return uses of the pool: pairs of GPUs and watts."""
+    gpus, watts = np.array(rows, dtype=float).T
+    return RowUses(
+        np.zeros(len(rows), dtype=int), gpus.astype(int), np.stack([watts, watts], axis=1)
+    )
+
+
+def taken(left, used, rows):
+    """Return what is left beside some rows, and whether there was room for all."""
+    left = left.rest()
+    rows = [(int(used.pool[k]), int(used.gpus[k]), used.watts[k].tolist()) for k in rows]
+    enough = [left.take(*row, anyhow=True) for row in rows]
+    return left, all(enough)
 
 
 def test_priorities_by_hand():
@@ -53,46 +66,41 @@ def test_two_jobs_by_hand():
     """
     up = np.array([[1, -1, 3, -1], [-1] * 4])
     worth = np.array([[3.0, 0.0, 4.0, 0.0], [0.0] * 4])
+    used = using((1, 4), (2, 10), (1, 3), (2, 5))
     for watts, expected in ((13.0, [0, 3]), (15.0, [1, 3]), (7.0, [0, 2])):
-        bounds = Limits(
-            ("gpus[p]", "watts"),
-            np.array([4.0, watts]),
-            np.array([[1.0, 2.0, 1.0, 2.0], [4.0, 10.0, 3.0, 5.0]]),
-        )
-        assert climb(bounds, np.array([0, 2]), up, worth).tolist() == expected
+        left, enough = taken(some(4, watts), used, [0, 2])
+        assert enough
+        assert climb(left, used, np.array([0, 2]), up, worth).tolist() == expected
 
 
 def test_a_step_that_does_not_fit_makes_room_for_the_other():
     """Two GPUs are not there, but the next clock is."""
     up = np.array([[1, -1, -1], [2, -1, -1]])
     worth = np.array([[9.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-    bounds = Limits(("gpus[p]",), np.array([1.0]), np.array([[1.0, 2.0, 1.0]]))
-    assert climb(bounds, np.array([0]), up, worth).tolist() == [2]
+    used = using((1, 0), (2, 0), (1, 0))
+    assert climb(taken(some(1), used, [0])[0], used, np.array([0]), up, worth).tolist() == [2]
 
 
 def test_nodes_that_wake_take_watts():
     """Nodes of two GPUs that draw 5 W awake: three jobs of one GPU and 1 W need 3 + 10 W."""
-    node_w = (np.array([0.0, 5.0, 5.0, 10.0, 10.0]),)
+    node_w = np.array([0.0, 5.0, 5.0, 10.0, 10.0])
     for watts, count in ((6.9, 1), (7.0, 2), (12.9, 2), (13.0, 3)):
-        bounds = Limits(
-            ("gpus[p]", "watts"), np.array([4.0, watts]), np.ones((2, 3)), node_w=node_w
-        )
-        assert len(admit(bounds, np.zeros(0, dtype=int), np.arange(3))) == count
+        left = some(4, watts, node_w)
+        assert len(admit(left, using((1, 1), (1, 1), (1, 1)), np.arange(3))) == count
 
 
 def test_who_does_not_fit_is_passed_over():
     """Of 4, 3 and 1 GPUs on 5, the first and the last are admitted."""
-    bounds = Limits(("gpus[p]",), np.array([5.0]), np.array([[4.0, 3.0, 1.0]]))
-    assert admit(bounds, np.zeros(0, dtype=int), np.arange(3)).tolist() == [0, 2]
+    assert admit(some(5), using((4, 0), (3, 0), (1, 0)), np.arange(3)).tolist() == [0, 2]
 
 
 def test_long_queues_look_at_the_clock():
     """Neither who is admitted nor who may climb is asked once the time is over."""
-    bounds = Limits(("gpus[p]",), np.array([1.0]), np.ones((1, 3)))
+    used = using((1, 0), (1, 0), (1, 0))
     with ending(0.0), pytest.raises(OutOfTimeError):
-        admit(bounds, np.zeros(0, dtype=int), np.arange(3))
+        admit(some(1), used, np.arange(3))
     with ending(0.0), pytest.raises(OutOfTimeError):
-        climb(bounds, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
+        climb(some(1), used, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
 
 
 def test_steps_double_the_gpus_or_raise_the_clock():
@@ -123,19 +131,18 @@ def test_the_climb_keeps_the_limits_and_leaves_no_step_that_fits(seed, severity)
     """What jobs use together is within the limits, and every further step would break one."""
     round_ = generate.round(12, 40, severity, seed)
     table, left_s, energy_j, steps = snapshot_of(round_)
-    bounds = limits(round_, table)
-    fit = admit(bounds, np.zeros(0, dtype=int), steps.start)
+    whole, used = Counted.of(round_), uses(round_, table)
+    left = whole.rest()
+    fit = admit(left, used, steps.start)
     start = np.full(len(table.jobs), -1)
     start[table.job[fit]] = fit
     for worth in (
         relative(steps.up, left_s, energy_j),
         priced(steps.up, -left_s, table.gpus / 40 + table.power_w / 1e4),
     ):
-        chosen = climb(bounds, start, steps.up, worth)
-        total = used(bounds, chosen[chosen >= 0])
-        assert (total <= bounds.capacity * (1 + 1e-9)).all()
+        chosen = climb(left.rest(), used, start, steps.up, worth)
+        assert taken(whole, used, chosen[chosen >= 0])[1]
         for job in np.flatnonzero(chosen >= 0):  # nobody could climb on
             for up, gain in zip(steps.up[:, chosen[job]], worth[:, chosen[job]], strict=True):
                 more = np.where(np.arange(len(chosen)) == job, up, chosen)
-                room = (used(bounds, more[more >= 0]) <= bounds.capacity * (1 + 1e-9)).all()
-                assert up < 0 or gain == -np.inf or not room
+                assert up < 0 or gain == -np.inf or not taken(whole, used, more[more >= 0])[1]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ronda.bench.runs.variant import Variant, reference_w
-from ronda.formulations.allocation.limits import limits
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
@@ -21,6 +20,7 @@ from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.decision.explain_job import explain_jobs
+from ronda.solvers.greedy.counted import Counted, uses
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.energy.milp_energy import WAKING, MilpEnergy
 from ronda.solvers.policies.optimising.prices import Prices
@@ -39,7 +39,7 @@ def best_of_all(round_):
     """Return the value of the best choice, by trying all."""
     table = build(round_, mind_power=True)
     worth = values(round_, table, EXACT.objective)
-    bounds = limits(round_, table)
+    left, used = Counted.of(round_), uses(round_, table)
     choices = [
         [*range(table.start[j], table.start[j + 1]), *([] if table.must_run[j] else [-1])]
         for j in range(len(table.jobs))
@@ -48,18 +48,15 @@ def best_of_all(round_):
         (
             float(worth[rows[rows >= 0]].sum())
             for rows in map(np.array, product(*choices))
-            if within(bounds, rows[rows >= 0])
+            if within(left.rest(), used, rows[rows >= 0])
         ),
         default=-np.inf,
     )
 
 
-def within(bounds, rows):
+def within(left, used, rows):
     """Tell whether some rows keep all limits, nodes awake counted by their GPUs."""
-    used = bounds.demand[:, rows].sum(axis=1)
-    for gpus, node_w in zip(used.astype(int).tolist(), bounds.node_w, strict=False):
-        used[-1] += node_w[min(gpus, len(node_w) - 1)]
-    return (used <= bounds.capacity + 1e-9 * np.maximum(1.0, bounds.capacity)).all()
+    return all(left.take(used.pool[k], used.gpus[k], used.watts[k]) for k in rows.tolist())
 
 
 def reached(plan):
