@@ -1,6 +1,7 @@
 """A job's state as it starts, stops and resumes: hand-made."""
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.instances.job import Allocation, Job, JobState, Option
 
@@ -20,6 +21,11 @@ def test_a_stop_and_a_start_by_hand(width):
     assert (stopped.gpu_s, stopped.owed_s, stopped.pause_s) == (720.0 / width, 0.0, None)
     assert stopped.gpu_s_at(500.0) == stopped.gpu_s
     assert stopped.stopped(500.0, 0.0) is stopped
+    fewer = Allocation(option=replace(option, width=1), placement=((0, 8),))
+    assert runs.narrowed(fewer, 35.0, 0.0).since_s == 40.0  # its pause goes on
+    narrow = runs.narrowed(fewer, 100.0, 180.0)
+    assert (narrow.since_s, narrow.held_s, narrow.done) == (100.0, 100.0, 180.0)
+    assert (narrow.gpu_s, narrow.restarts) == (720.0 / width, 0)
     early = runs.stopped(35.0, 0.0)
     assert early.owed_s == 5.0
     again = early.holding(held, 50.0, 10.0)

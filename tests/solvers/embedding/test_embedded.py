@@ -13,6 +13,7 @@ import pytest
 
 import ronda
 from ronda.formulations.clock import Deadline, checkpoint
+from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.prediction.sizes import VARIANCE, Sizes
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
@@ -333,6 +334,54 @@ def test_jobs_that_share_a_gpu_are_told_their_array():
     changes = found.decide()
     assert not set(mates) & (set(changes.resize) | set(changes.stop))
     assert changes.plan.status is not SolutionStatus.FALLBACK
+
+
+class Leaving:
+    """FIFO with arrays as they are, but for one job that it stops."""
+
+    name, capabilities = "leaving", Capability.ARRAYS
+
+    def __init__(self, job):
+        self.job = job
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Let the others of its array go on without the job."""
+        kept = {job: held for job, held in round.held.items() if job != self.job}
+        jobs = {state.job.id: state.job for state in round.jobs}
+        return Plan(allocations=kept | narrowed(kept, jobs, round.profiles, round.cluster))
+
+
+def test_a_plan_lets_an_array_go_on_without_a_job():
+    """Two go on as two, from now on, and owe no pause though a change costs 30 s."""
+    time = AffineTime(alpha_s=1.0, beta_s=0.1)
+    sharing = tuple(Sharing(mode=mode, time=time) for mode in ("exclusive", "fused"))
+    net = msgspec.structs.replace(NET, sharing={"A100": sharing})
+    cluster = uniform_cluster(GpuType(name="A100", memory_gib=40), 1, 1)
+    costs = Costs(restart_s=30.0)
+    found = ronda.Embedded("prices+fused", cluster, profiles={"net": net}, costs=costs)
+    job = {"profile": "net", "fusible": "class"}
+    found.update(added=[{"id": f"j{k}", "work": 1e4} | job for k in range(3)])
+    assert len(found.decide().start) == 3
+    found.update(now_s=60.0)
+    left = ronda.Embedded.restore(found.save(), Leaving("j0"))
+    changes = left.decide()
+    assert (changes.stop, changes.resize, changes.retune) == (("j0",), {}, {})
+    after = {state.job.id: state for state in left.round().running}
+    assert {of.allocation.option.width for of in after.values()} == {2}
+    assert {(of.since_s, of.held_s, of.restarts) for of in after.values()} == {(60.0, 60.0, 0)}
+
+
+def test_a_job_waits_for_nodes_that_wake():
+    """Nodes take 40 s to wake, a start 5 s: from 100 s on it progresses at 145 s."""
+    cluster = uniform_cluster(
+        GpuType(name="A100", memory_gib=40, idle_w=50), 2, 8, sleep_w=1.0, wake_s=40.0
+    )
+    found = ronda.Embedded("race-to-idle", cluster, costs=Costs(start_s=5.0))
+    assert found.decide().asleep == ("nodes-0", "nodes-1")
+    found.update(now_s=100.0, added=[{"id": "a", "gpus": 8, "rates": ways({8: 1.0})}])
+    assert list(found.decide().start) == ["a"]
+    (state,) = found.round().running
+    assert (state.since_s, state.pause_s) == (145.0, 5.0)
 
 
 def test_a_change_of_batch_alone_is_told_apart():

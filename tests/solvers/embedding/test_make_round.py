@@ -162,6 +162,7 @@ def test_rates_on_more_nodes_than_needed_are_for_what_runs_so():
     assert table.rate.tolist() == [1.0]
     running = ronda.make_round(CLUSTER, [job | {"nodes": {0: 2, 1: 2}}])
     assert running.running[0].allocation.option.rate == 1.7
+    assert running.running[0].held_s == 0.0  # nothing is told of when it began
     assert sorted(build(running).rate.tolist()) == [1.0, 1.7]
 
 
