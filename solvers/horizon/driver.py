@@ -8,6 +8,7 @@ ledger before it is carried out; a plan with a violation never runs.
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
+from ronda.solvers.horizon.late import still
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import as_policy, config_of
 from ronda.solvers.versions import versions
@@ -170,7 +172,7 @@ class Driver:
             self._energy_due_s = self._next_look_s()
             self.records.append(decision.record)
             self._count_in_vain(decision.record)
-            if self._again and (state.waiting or state.running):
+            if self._again and (state.queue.waiting or state.queue.running):
                 self._ask()
             if progress is not None:
                 progress(state.completed, len(self.instance.jobs), now_s)
@@ -179,22 +181,23 @@ class Driver:
     def _next_event_s(self) -> float:
         """Return the time of the next event of any kind."""
         state = self.state
-        times = [state.next_submit_s(), state.next_end_s(), state.world.next_s, self._answer_s]
-        if state.waiting or state.running:
+        times = [state.next_submit_s(), state.ends.next_s(), state.world.next_s, self._answer_s]
+        if state.queue.waiting or state.queue.running:
             times.extend(self._clock_events())
         else:
             times.extend(state.limit_events())
         now_s = min(times)
         never = now_s == float("inf") or self._in_vain > PATIENCE
-        if never and not state.waiting:
+        running, waiting = state.queue.running, state.queue.waiting
+        if never and not waiting:
             raise RondaError(
-                f"{self.policy.name}: {len(state.running)} jobs run, {next(iter(state.running))!r} "
-                "first, but none ever ends: they have too much work for their speed"
+                f"{self.policy.name}: {len(running)} jobs run, {next(iter(running))!r} first, but "
+                "none ever ends: they have too much work for their speed"
             )
         if never:
-            first = next(iter(state.waiting))
+            first = next(iter(waiting))
             raise RondaError(
-                f"{self.policy.name} leaves {len(state.waiting)} jobs waiting for ever, "
+                f"{self.policy.name} leaves {len(waiting)} jobs waiting for ever, "
                 f"{first!r} first, though nothing else ends or will arrive: the job may be too "
                 "large for the power or energy budget at the configuration that the policy uses"
             )
@@ -227,7 +230,7 @@ class Driver:
         state, window_s = self.state, self._window_s
         if window_s is None:
             return float("inf")
-        often = state.waiting and self.cadence.period_s is None
+        often = state.queue.waiting and self.cadence.period_s is None
         look_s = state.now_s + (window_s / LOOKS if often else window_s)
         spent_s = state.spent_s()
         return min(look_s, spent_s) if spent_s > state.now_s + state.instant_s else look_s
@@ -239,7 +242,7 @@ class Driver:
         changes or runs out does not wait: the policy is asked again, and what it says is done.
         """
         now_s = self.state.now_s
-        live = bool(self.state.waiting or self.state.running)
+        live = bool(self.state.queue.waiting or self.state.queue.running)
         at_once = not self.instance.faults.decision_s or not live or self._is_urgent(now_s)
         asked = None
         if due and at_once:
@@ -271,7 +274,7 @@ class Driver:
 
     def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
         """Tell whether to call the policy now: without live jobs, if limits need sleep."""
-        if not (self.state.waiting or self.state.running):
+        if not (self.state.queue.waiting or self.state.queue.running):
             return self.state.must_rest()
         if self.cadence.on_event and any(happened):
             return True
@@ -286,7 +289,7 @@ class Driver:
         """Count the rounds in a row that only wait: nothing that runs ends, nothing will arrive."""
         state = self.state
         comes_s = min(state.next_submit_s(), state.world.next_s)
-        idle = comes_s == float("inf") and state.next_end_s() > LONGEST_S
+        idle = comes_s == float("inf") and state.ends.next_s() > LONGEST_S
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
 
     def _decide(self, began: float, asked: Round) -> Decision:
@@ -300,7 +303,7 @@ class Driver:
         deadline = Deadline(self.time_limit_s)
         now = None
         if asked.now_s != state.now_s:
-            now = Passed(state.snapshot(self._length_s), state.still)
+            now = Passed(state.snapshot(self._length_s), partial(still, state))
         relief, faults, solve_s, replaced = guarded(
             self.policy,
             asked,
@@ -332,7 +335,7 @@ class Driver:
             solve_s=solve_s,
             overhead_s=time.perf_counter() - began - solve_s,
             overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
-            power_w=state.power_w,
+            power_w=state.nodes.watts,
             violations=faults,
             prices=plan.prices,
             slowed_jobs=relief.slowed,
@@ -361,7 +364,7 @@ class Driver:
     ) -> tuple[int, int, int]:
         """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
         for job_id in slowed:
-            held = self.state.running[job_id].allocation
+            held = self.state.queue.running[job_id].allocation
             if held is not None:
                 self._clocks.setdefault(job_id, held.option.clock)
         for job_id in {*change.held, *change.stopped} - set(slowed):
@@ -385,10 +388,10 @@ class Driver:
             seed=self.seed,
             jobs=jobs,
             rounds=tuple(self.records),
-            sleeps=tuple(state.sleeps),
+            sleeps=tuple(state.nodes.sleeps),
             failures=tuple(state.failures),
             forecasts=() if state.beliefs is None else tuple(state.beliefs.forecasts),
-            energy=state.meter.total(state.now_s),
+            energy=state.nodes.meter.total(state.now_s),
             energy_cost=None if state.cost is None else state.cost.total,
             carbon_g=None if state.carbon is None else state.carbon.total,
             end_s=state.now_s,

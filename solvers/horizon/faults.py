@@ -4,10 +4,9 @@ The driver's alone: rounds show the GPUs that are out of service (`Cluster.out`)
 measured, no more.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from ronda.formulations.fusion.sharing import whole
 from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.job import Allocation
 
@@ -31,16 +30,10 @@ class Event(NamedTuple):
 
 
 class FaultState:
-    """The faults of an instance as time goes by.
-
-    `off` are the nodes that are off, by the time since when; `draining` those that give nothing
-    away any more.
-    """
+    """The faults of an instance as time goes by, and the speeds of nodes that are slow now."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
-        self.off: dict[int, float] = {}
-        self.draining: set[int] = set()
         self.speed: dict[int, float] = {}
         events = [event for fault in faults.outages for event in _outage(fault)]
         events += [event for fault in faults.stragglers for event in _straggler(fault)]
@@ -68,18 +61,6 @@ class FaultState:
         if not self.speed:
             return 1.0
         return min(self.speed.get(node, 1.0) for node, _ in allocation.placement)
-
-    def out(
-        self, node_gpus: Sequence[int], held: Mapping[str, Allocation]
-    ) -> tuple[tuple[int, int], ...]:
-        """Return the GPUs out of service by node: all if it is off, if drained those not held."""
-        left = dict.fromkeys(self.draining - self.off.keys(), 0)
-        for allocation in whole(held).values() if left else ():
-            for node, gpus in allocation.placement:
-                if node in left:
-                    left[node] += gpus
-        gone = {node: node_gpus[node] - left.get(node, 0) for node in {*self.off, *left}}
-        return tuple(sorted((node, gpus) for node, gpus in gone.items() if gpus))
 
 
 def _outage(fault: Outage) -> Iterable[Event]:

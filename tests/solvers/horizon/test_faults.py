@@ -23,6 +23,7 @@ from ronda.instances.schedule import Failure
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.journal import Change
+from ronda.solvers.horizon.late import still
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.rigid.queues import Fifo
 from ronda.solvers.registry import POLICIES, policy
@@ -306,5 +307,5 @@ def test_what_is_left_of_an_overtaken_plan_fits():
     state.ledger.accept(Plan(allocations={"a": first, "b": second}))
     state.apply(Change(held={"a": first, "b": second}))
     state.advance(3.0)
-    assert state.still(Plan(allocations={"a": second, "b": first})).allocations == {"a": first}
-    assert state.still(Plan(allocations={"b": first, "a": second})).allocations == {"b": first}
+    assert still(state, Plan(allocations={"a": second, "b": first})).allocations == {"a": first}
+    assert still(state, Plan(allocations={"b": first, "a": second})).allocations == {"b": first}
