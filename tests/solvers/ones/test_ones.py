@@ -13,6 +13,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.learning import LearningCurve
+from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseCurve, Parametric, Profile
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import problems
@@ -248,6 +249,26 @@ def test_doubling_needs_two_epochs(epochs, scaled, artifact, limit, target):
     assert [seat.new for seat in found] == [False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("variant", "limit", "raw"), [("intended", 2, False), ("artifact", 4, True)]
+)
+def test_the_policy_has_the_slips_of_its_variant(variant, limit, raw):
+    """Job 0 was scaled an epoch ago; the artifact's network does not standardise its features."""
+    round_, board = _round(), _board([0, 0, o, o, o, o, o, o])
+    round_ = msgspec.structs.replace(
+        round_, running=(board.jobs[0].state,), waiting=round_.waiting[1:]
+    )
+    memory = _memory(
+        j0=(30.0, 2, 50.0, 0, 2), **dict.fromkeys(("j1", "j2", "j3"), (0.0, 1, 0.0, 0, 0))
+    )
+    before = Plan(policy="ones", allocations=round_.held, details=memory.write())
+    plan = policy(f"ones(variant={variant})").plan(
+        round_, deadline=Deadline(None), seed=0, initial=before
+    )
+    assert OnesMemory.read(plan.details).jobs["j0"].limit == limit
+    assert (plan.details["ones.predictor"]["shift"] == [0.0] * 5) is raw
+
+
 def test_the_dominant_job_is_scaled_down():
     """Job 0 has 6 of 8 GPUs and ran 300 s, the median is 100 s: floor(12 / 4) = 3, made even: 4."""
     board = _board([0, 0, 0, 0, 0, 0, 1, 2])
@@ -297,6 +318,36 @@ def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
     assert (memory.jobs["j0"].scaled, memory.jobs["j0"].placed) == (5, 5)
     # The part of an epoch that the change ended: 2 samples in 1 s on 2 GPUs, batch 2.
     assert memory.speeds["j0"] == {"2": [2.0]}
+    account(board, np.array([0, 0, o, o, 3, o, o, o]), found, memory, whole=False)
+    assert memory.jobs["j1"].limit == 2  # not the whole genome: no other halving
+
+
+def test_jobs_lie_within_a_node_as_they_were_deployed():
+    """GPUs of a node are interchangeable: the order of before is kept where the node still agrees.
+
+    On the second node job 2 had one GPU more than it has.
+    """
+    board = _board([0, 0, 1, 1, 2, 2, o, o])
+    states = tuple(job.state for job in board.jobs)
+    round_ = msgspec.structs.replace(_round(), running=states[:3], waiting=states[3:])
+    last = {"0": [["0", "j1", "j0", "j0", "j1"], ["1", "j2", "", "j2", "j2"]]}
+    (found,) = boards(round_, last)
+    assert found.deployed.tolist() == [1, 0, 0, 1, 2, 2, o, o]
+    assert found.written(found.deployed) == [
+        ["0", "j1", "j0", "j0", "j1"],
+        ["1", "j2", "j2", "", ""],
+    ]
+
+
+def test_an_epoch_is_logged_with_its_speed():
+    """Two GPUs, batch 2: 2 samples in a second, so 10 samples an epoch are done after 5 s."""
+    (job, *_) = _board([0, 0, o, o, o, o, o, o]).jobs
+    memory = _memory(j0=(8.0, 2, 0.0, 0, 0))
+    memory.look({"j0": job}, job.state.since_s + 0.9)
+    assert memory.speeds == {}
+    memory.look({"j0": job}, job.state.since_s + 2.0)
+    assert memory.speeds == {"j0": {"2": [2.0]}}
+    assert len(memory.rows["j0"]) == 1
 
 
 def test_batches_beyond_what_is_offered_are_frozen():

@@ -115,15 +115,15 @@ def test_a_finished_log_gives_a_row_an_epoch_but_the_last():
     assert [row[2:] for row in rows] == [[1, 0.5, 0.1], [2, 0.75, 0.2], [3, 0.9, 0.3]]
 
 
-@pytest.mark.parametrize("others", [0, 3])
-def test_the_loss_and_its_gradient_are_those_of_the_likelihood(others, finished):
-    """Each b is scored with its own a, or with three others as well."""
+@pytest.mark.parametrize(("others", "opening"), [(0, 5.0), (3, 5.0), (0, -5.0)])
+def test_the_loss_and_its_gradient_are_those_of_the_likelihood(others, opening, finished):
+    """Each b is scored with its own a, or with three others as well; the ReLU is open, or not."""
     rows, progress = (column[:12] for column in finished)
     a = rows[:, 2]
     scored = np.stack([np.roll(a, k) for k in range(others + 1)], axis=1)
     rng = np.random.default_rng(3)
     weights = 0.3 * rng.standard_normal(7 * 4 + 1)
-    weights[-1] = 5.0  # the ReLU is open
+    weights[-1] = opening
     x = (rows - rows.mean(axis=0)) / (rows.std(axis=0) + 1e-9)
 
     def expected(vector):
@@ -200,6 +200,16 @@ def test_no_more_rows_than_allowed_are_read(finished, monkeypatch):
     fitted = ProgressPredictor.fit(rows, progress, seed=0)
     # Features are standardised by the mean of the rows that were taken: it is not that of all.
     assert (fitted.shift != rows.mean(axis=0)).any()
+
+
+def test_the_artifact_scores_rows_with_others(finished):
+    """Not each with its own epochs alone, which trains other weights from the same start."""
+
+    class Paired(ArtifactPredictor):
+        _scored_with = ProgressPredictor._scored_with
+
+    weights = [kind.fit(*finished, seed=0).weights for kind in (ArtifactPredictor, Paired)]
+    assert (weights[0] != weights[1]).any()
 
 
 def test_the_artifact_predicts_from_the_raw_dataset_size(finished):

@@ -1,9 +1,11 @@
 """A generation of ONES by hand: what only refresh, crossover or mutation can bring about."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ronda.solvers.ones.tick import Tick, generation
+from ronda.solvers.ones.tick import Tick, first_population, generation
 
 
 def tick(deployed, weights, limits, protected=()):
@@ -58,3 +60,10 @@ def test_mutation_makes_room(protected, score):
     given = tick([0, 0], [[0, 0, 0], [10, 5, 0]], limits=[2, 2], protected=protected)
     assert best([[0, 0]] * 8, given)[1] == 10.0
     assert best([[0, 0]] * 8, given, mutated=0.5)[1] == score
+
+
+def test_the_first_population_has_what_runs_and_new_jobs_as_far_as_they_fit():
+    """One GPU is idle, for which jobs 1 and 2 wait: both orders are drawn."""
+    given = replace(tick([0, -1], [[0.0] * 3] * 3, limits=[1, 1, 1]), new=np.array([1, 2]))
+    found = first_population(given, 16, np.random.default_rng(0))
+    assert sorted(set(map(tuple, found.tolist()))) == [(0, 1), (0, 2)]
