@@ -36,6 +36,7 @@ from ronda.solvers.embedding.records import (
     State,
     checked_settings,
     names_of,
+    settings_of,
 )
 from ronda.solvers.embedding.round import round_of
 from ronda.solvers.horizon.beliefs import Beliefs
@@ -100,23 +101,14 @@ class Embedded:
         node_names: Sequence[str] | None = None,
         seed: Index = 0,
     ) -> None:
-        names = names_of(cluster, node_names)
-        settings = Settings(
-            cluster=cluster,
-            profiles=dict(profiles or {}),
-            costs=costs or Costs(),
-            length_s=length_s,
-            history=history,
-            speeds=speeds,
-            node_names=names,
-            seed=seed,
-        )
+        rest = {"length_s": length_s, "history": history, "speeds": speeds, "seed": seed}
+        settings = settings_of(cluster, profiles, costs, node_names, **rest)
         self._set_up(policy, settings)
 
     def _set_up(self, policy: Policy | str, settings: Settings) -> None:
-        """Check the settings and make what follows from them."""
+        """Make what follows from the settings."""
         self._spec = policy if isinstance(policy, str) else None
-        self._policy, self._settings = as_policy(policy), checked_settings(settings)
+        self._policy, self._settings = as_policy(policy), settings
         self._reader = Reader(settings)
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
@@ -336,7 +328,7 @@ class Embedded:
         if chosen is None:
             raise InputError("policy", "none: it was saved with one that has no name", "one")
         made = cls.__new__(cls)
-        made._set_up(chosen, found.settings)
+        made._set_up(chosen, checked_settings(found.settings))
         made._state = found.state
         made._profiles = made._profiles_of(found.state)
         made._beliefs.restore(found.believed)

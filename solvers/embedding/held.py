@@ -84,43 +84,26 @@ def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: f
     shape = pool_shapes(cluster)[option.pool]
     kind = shape.pool.gpu_type
     table = profile.throughput.get(kind.name)
-    if not isinstance(table, Rated):
-        table = Rated(gpus=(), nodes=(), batch=(), clock=(), rate=())
-    known = dict(
-        zip(
-            zip(table.gpus, table.nodes, table.batch, table.clock, strict=True),
-            table.rate,
-            strict=True,
-        )
-    )
-    ways = [
+    known: dict[tuple[int, int, float, float], tuple[float, float]] = {}  # rate and watts
+    if isinstance(table, Rated):
+        ways = zip(table.gpus, table.nodes, table.batch, table.clock, strict=True)
+        watts = table.power_w or (0.0,) * len(table.rate)
+        known = dict(zip(ways, zip(table.rate, watts, strict=True), strict=True))
+    told = isinstance(table, Rated) and table.power_w
+    own = [
         (option.gpus, nodes, option.batch, option.clock)
         for nodes in dict.fromkeys((shape.nodes(option.gpus), len(allocation.placement)))
     ]
-    told = [known[way] for way in ways if way in known]
-    for way in ways:
-        if way not in known:
-            table = _more(table, way, told[0] if told else rate, kind.idle_w)
+    rate = next((known[way][0] for way in own if way in known), rate)
+    near = min(known, key=lambda way: abs(way[0] - option.gpus), default=own[0])
+    per_gpu_w = max(known[near][1] / near[0] if known else 0.0, kind.idle_w)
+    known = known | {way: (rate, per_gpu_w * option.gpus) for way in own if way not in known}
+    gpus, nodes, batch, clock = zip(*known, strict=True)
+    rates, watts = zip(*known.values(), strict=True)
+    more = Rated(gpus=gpus, nodes=nodes, batch=batch, clock=clock, rate=rates)
     batches = tuple(sorted({*profile.batches, profile.base_batch, option.batch}))
     return replace(
         profile,
-        throughput=profile.throughput | {kind.name: table},
+        throughput=profile.throughput | {kind.name: replace(more, power_w=watts) if told else more},
         batches=batches if len(batches) > 1 else profile.batches,
-    )
-
-
-def _more(table: Rated, way: tuple[int, int, float, float], rate: float, idle_w: float) -> Rated:
-    """Return a table with one more row; it draws the watts of the nearest GPU count, if any do."""
-    gpus, nodes, batch, clock = way
-    watts = table.power_w
-    if watts:
-        near = min(range(len(watts)), key=lambda k: abs(table.gpus[k] - gpus))
-        watts = (*watts, max(watts[near] * gpus / table.gpus[near], gpus * idle_w))
-    return Rated(
-        gpus=(*table.gpus, gpus),
-        nodes=(*table.nodes, nodes),
-        batch=(*table.batch, batch),
-        clock=(*table.clock, clock),
-        rate=(*table.rate, rate),
-        power_w=watts,
     )

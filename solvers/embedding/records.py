@@ -1,7 +1,7 @@
 """What an embedded ronda is made with and remembers, as records that can be written."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -52,10 +52,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     profiles: dict[str, Profile]
     costs: Costs
     length_s: float
-    history: bool
-    speeds: Speeds
     node_names: list[str]
-    seed: int
+    history: bool = True
+    speeds: Speeds = "given"
+    seed: int = 0
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -80,6 +80,20 @@ class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     state: State
     believed: Believed
+
+
+def settings_of(
+    cluster: Cluster,
+    profiles: Mapping[str, Profile] | None,
+    costs: Costs | None,
+    node_names: Sequence[str] | None,
+    **rest: Any,
+) -> Settings:
+    """Return settings from what a host hands over."""
+    names = names_of(cluster, node_names)
+    known, usual = dict(profiles or {}), costs or Costs()
+    made = Settings(cluster=cluster, profiles=known, costs=usual, node_names=names, **rest)
+    return checked_settings(made)
 
 
 def checked_settings(settings: Settings) -> Settings:

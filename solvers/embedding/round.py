@@ -11,7 +11,7 @@ from ronda.instances.profile import Profile
 from ronda.instances.round import Round
 from ronda.solvers.embedding.news import Reader
 from ronda.solvers.embedding.plain import rows_of
-from ronda.solvers.embedding.records import Settings, State, checked_settings, names_of
+from ronda.solvers.embedding.records import Settings, State, settings_of
 
 STATE = ("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s")
 """What a job's row may say of its state: all but `nodes` (where it runs) have defaults."""
@@ -67,17 +67,8 @@ def make_round(
     >>> ronda.solve(round_, "prices").allocations["a"].option.gpus
     24
     """
-    settings = Settings(
-        cluster=cluster,
-        profiles=dict(profiles or {}),
-        costs=costs or Costs(),
-        length_s=length_s,
-        history=False,
-        speeds="given",
-        node_names=names_of(cluster, node_names or None),
-        seed=0,
-    )
-    reader, state = Reader(checked_settings(settings)), State(now_s=now_s, power_cap_w=power_cap_w)
+    settings = settings_of(cluster, profiles, costs, node_names or None, length_s=length_s)
+    reader, state = Reader(settings), State(now_s=now_s, power_cap_w=power_cap_w)
     rows = rows_of(jobs, "jobs")
     reader.add(state, [_without_state(row) for row in rows], rates)
     for row in rows:

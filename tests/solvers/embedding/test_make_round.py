@@ -160,7 +160,7 @@ def test_rates_on_more_nodes_than_needed_are_for_what_runs_so():
     job = {"id": "a", "gpus": 4, "rates": ways({(4, 1): 1.0, (4, 2): 1.7})}
     table = build(ronda.make_round(CLUSTER, [job]))
     assert table.rate.tolist() == [1.0]
-    running = ronda.make_round(CLUSTER, [job | {"nodes": {0: 2, 1: 2}}])
+    running = ronda.make_round(CLUSTER, [job | {"nodes": {0: 2, 1: 2}}], now_s=50.0)
     assert running.running[0].allocation.option.rate == 1.7
     assert running.running[0].held_s == 0.0  # nothing is told of when it began
     assert sorted(build(running).rate.tolist()) == [1.0, 1.7]
