@@ -384,13 +384,18 @@ def within(case: Case, chosen: Rows) -> bool:
     return kept and (not case.times_s or tightest_by(case, rows)[1])
 
 
-def tightest_by(case: Case, rows: Rows) -> tuple[float, bool]:
+def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> tuple[float, bool]:
     """Return the time until which rows of the table leave least watts of the energy budget.
 
-    And whether they keep it, with as few nodes awake as their GPUs need.
+    And whether they keep it, with the nodes `asleep`, or None: as few awake as their GPUs need.
     """
-    counts = awake_for(case.classes, gpus_by_pool(case.table, rows))
-    awake = counts if case.sleeps else [c.count for c in case.classes]
+    awake = [c.count for c in case.classes]
+    if case.sleeps and asleep is None:
+        awake = awake_for(case.classes, gpus_by_pool(case.table, rows))
+    elif case.sleeps:
+        kinds = classes_of_nodes(case.round)
+        for node in asleep or ():
+            awake[kinds[node]] -= 1
     nodes = list(zip(awake, case.classes, strict=True))
     return tightest_s(
         case.round,

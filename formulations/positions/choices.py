@@ -20,6 +20,7 @@ from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK
 from ronda.formulations.watts import classes_of_nodes
 from ronda.instances.arrays import Mask, Rows
+from ronda.instances.cluster import Topology
 
 NODE_SHARE = 1e-5
 """What a node in use costs, as a share of the largest value of an option: of plans that are worth
@@ -76,15 +77,22 @@ def restrict(found: Ways, kept: Rows) -> Ways:
     return replace(found, case=restrict_case(found.case, some), **columns)
 
 
+def largest(topology: Topology) -> list[int]:
+    """Return (P,) the GPUs of each pool's largest node in service; 1 where none is."""
+    most = np.ones(len(topology.pools), dtype=np.int64)
+    np.maximum.at(most, topology.node_pool, topology.node_gpus)
+    return [int(gpus) for gpus in most]
+
+
 def _pieces(case: Case, stay: Mask) -> Ways:
     """Return how many whole nodes, and which block, every option takes."""
     topology = case.round.cluster.topology
-    largest = np.array([pool.gpus_per_node for pool in topology.pools])[case.pool]
-    whole, rest = np.divmod(case.gpus, largest)
+    most = largest(topology)
+    whole, rest = np.divmod(case.gpus, np.array(most)[case.pool])
     mixed = np.zeros(len(whole), dtype=bool)
-    for p, pool in enumerate(topology.pools):
+    for p in range(len(topology.pools)):
         sizes = np.sort(topology.node_gpus[topology.in_service(p)])[::-1]
-        if (sizes == pool.gpus_per_node).all():
+        if (sizes == most[p]).all():
             continue
         own = np.flatnonzero((case.pool == p) & (whole > 0))
         for i in own.tolist():

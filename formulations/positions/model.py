@@ -35,7 +35,7 @@ from pyomo.common.gc_manager import PauseGC
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.positions.choices import Group, Nodes, Ways, nodes_of
+from ronda.formulations.positions.choices import Group, Nodes, Ways, largest, nodes_of
 from ronda.instances.arrays import Rows
 
 
@@ -149,9 +149,9 @@ def mixed_nodes(model: Any) -> None:
         gpus = sum(groups[c].size * model.mixed[i, c] for c in cs)
         model.mixed_nodes.add(gpus >= int(found.case.gpus[i]) * model.x[i])
         for c in cs if found.tied[i] else ():
-            most = int(found.whole[i])
-            there = model.in_rack.get((i, groups[c].rack), 0)
-            model.mixed_nodes.add(model.mixed[i, c] <= most * there)
+            place = i, groups[c].rack
+            there = [model.in_rack[place]] if place in model.in_rack else []
+            model.mixed_nodes.add(model.mixed[i, c] <= int(found.whole[i]) * sum(there))
 
 
 def awake_nodes(model: Any) -> None:
@@ -169,7 +169,7 @@ def capped_pieces(model: Any) -> None:
 
     Ways tied to a rack have all there.
     """
-    found, largest = model.ways, _largest(model)
+    found, most = model.ways, largest(model.ways.case.round.cluster.topology)
     needs = defaultdict(list)
     model.capped_pieces = pyo.ConstraintList()
     for i, racks in model.capped.items():
@@ -181,7 +181,7 @@ def capped_pieces(model: Any) -> None:
             if found.tied[i]:
                 there = model.filled[i, r] + model.block[i, r]
                 model.capped_pieces.add(there == (q + b) * model.in_rack[i, r])
-            needs[pool, largest[pool], r].append(model.filled[i, r])
+            needs[pool, most[pool], r].append(model.filled[i, r])
             if rest:
                 needs[pool, rest, r].append(model.block[i, r])
     _at_least(model, "pieces_by_rack", needs)
@@ -190,7 +190,8 @@ def capped_pieces(model: Any) -> None:
 def power_in_rack(model: Any) -> None:
     """Σ extra watts of the GPUs that ways have in rack r and pool p ≤ 1000 y_pr."""
     found, case = model.ways, model.ways.case
-    topology, largest = case.round.cluster.topology, _largest(model)
+    topology = case.round.cluster.topology
+    most = largest(topology)
     each_w = case.extra_w / np.maximum(case.gpus, 1)
     drawn: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
 
@@ -206,7 +207,7 @@ def power_in_rack(model: Any) -> None:
     for (i, c), count in model.mixed.items():
         draw(i, model.nodes.groups[c].rack, model.nodes.groups[c].size * count)
     for i, racks in model.capped.items():
-        whole, rest = largest[int(case.pool[i])], int(found.rest[i])
+        whole, rest = most[int(case.pool[i])], int(found.rest[i])
         for r in racks:
             draw(i, r, whole * model.filled[i, r] + rest * model.block[i, r])
     model.power_in_rack = pyo.Constraint(
@@ -250,14 +251,14 @@ def _cuts(model: Any) -> None:
     wanted = defaultdict(set)
     for _, pool, size, _ in pieces_of(model.ways):
         wanted[pool].add(size)
-    groups = model.nodes.groups
+    groups, most = model.nodes.groups, largest(model.ways.case.round.cluster.topology)
     model.sizes = [sorted(s for s in wanted[g.pool] if s <= g.size) for g in groups]
     cuts = [
         (c, free, s)
         for c, group in enumerate(groups)
         for free in range(group.size, 0, -1)
         for s in model.sizes[c]
-        if s <= free and (s < _largest(model)[group.pool] or free == group.size)
+        if s <= free and (s < most[group.pool] or free == group.size)
     ]
     model.cut = pyo.Var(cuts, domain=pyo.NonNegativeIntegers)
     for c, free, s in cuts:
@@ -313,11 +314,11 @@ def _path(model: Any, n: int, group: Group) -> dict[int, list[Any]]:
 def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
     """Yield (way, pool, GPUs, count) of all pieces of fresh ways that are not mixed."""
     case = found.case
-    pools = case.round.cluster.topology.pools
+    most = largest(case.round.cluster.topology)
     for i in np.flatnonzero(~found.stay & ~found.mixed).tolist():
         pool = int(case.pool[i])
         if found.whole[i]:
-            yield i, pool, pools[pool].gpus_per_node, int(found.whole[i])
+            yield i, pool, most[pool], int(found.whole[i])
         if found.rest[i]:
             yield i, pool, int(found.rest[i]), 1
 
@@ -343,10 +344,6 @@ def _racks_of_all(model: Any) -> dict[int, list[int]]:
         for i, (pool, enough, stays) in enumerate(asked)
         if not stays
     }
-
-
-def _largest(model: Any) -> list[int]:
-    return [pool.gpus_per_node for pool in model.ways.case.table.pools]
 
 
 def _at_least(model: Any, name: str, needs: dict[Any, list[Any]]) -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from ronda.formulations.positions.choices import Ways
+from ronda.formulations.positions.choices import Ways, largest
 from ronda.formulations.positions.model import chosen_ways
 
 Placement = tuple[tuple[int, int], ...]
@@ -55,7 +55,7 @@ class _Supply:
         if found.mixed[i]:
             return self._mixed(i)
         pool = int(found.case.pool[i])
-        size, rest = found.case.table.pools[pool].gpus_per_node, int(found.rest[i])
+        size, rest = largest(found.case.round.cluster.topology)[pool], int(found.rest[i])
         wholes, blocks = self._pieces[pool, size], self._pieces[pool, rest]
         taken, near = [], list[int]()
         for rack, count in self._whole_racks(i, wholes):

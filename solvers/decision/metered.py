@@ -34,7 +34,9 @@ def metered(case: Case, solve: Callable[[Case], Choice], search: Search) -> Choi
         if choice.status is SolutionStatus.NONE:
             return choice
         bound = min(bound, choice.bound)
-        time_s, kept = tightest_by(case, choice.chosen[choice.chosen >= 0])
+        placed = choice.placing.realised
+        asleep = None if placed is None else placed.asleep
+        time_s, kept = tightest_by(case, choice.chosen[choice.chosen >= 0], asleep)
         stopped = choice.stop is StopReason.TIME_LIMIT or search.deadline.over()
         if kept or time_s in case.times_s or stopped:
             return replace(choice, bound=max(bound, choice.objective))

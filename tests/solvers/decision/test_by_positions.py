@@ -10,7 +10,9 @@ from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
-from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.formulations.positions.choices import NODE_SHARE, restrict, ways
+from ronda.formulations.positions.model import build as exact_model
+from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
@@ -21,8 +23,10 @@ from ronda.instances.round import Round
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
 from ronda.solvers.decision.explain_job import explain_jobs
+from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices import Search
 from ronda.solvers.registry import policy
+from ronda.testing import without
 
 MOVES, UNEQUAL, CAPPED_RACK, CAPPED = (3, 5, 8, 58, 71), (6, 8), (17, 43), (28, 53)
 
@@ -236,3 +240,18 @@ def test_quick_repack_with_sizes_that_do_not_divide():
         missed += most - some
         placed += most
     assert missed <= 0.05 * placed
+
+
+def test_a_wide_job_of_one_rack_stays_out_of_racks_that_cannot_hold_it():
+    """16 GPUs on nodes of 8, 4 and 4, or of 2, 2 and 2: the model has no variable for these."""
+    made = generate.round(3, 48, "loose", 0, generate.Structure(racks=2))
+    state = made.waiting[0]
+    job = replace(state.job, gpus=16, min_gpus=16, max_gpus=16)
+    alone = replace(made, running=(), waiting=(replace(state, job=job),), power_cap_w=None)
+    round_ = without(alone, {1: 4, 2: 4, 3: 6, 4: 6, 5: 6})
+    table = build(round_)
+    found = ways(make_case(round_, table, table.rate, positions=True))
+    assert (found.mixed & found.tied).any()
+    model = exact_model(restrict(found, np.flatnonzero(found.mixed & found.tied)))
+    assert solve(model).objective > 0
+    assert {c for (_, c), taken in model.mixed.items() if taken.value} == {0, 1}

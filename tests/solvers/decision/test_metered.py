@@ -1,6 +1,7 @@
 """An energy budget at all times of its window: hand-made."""
 
 import pytest
+from msgspec.structs import replace
 
 import ronda
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
@@ -128,3 +129,22 @@ def test_what_runs_is_charged_for_as_long_as_the_checker_does(policy):
         state = JobState(job=round_.waiting[0].job, since_s=1000.0, started=True, allocation=held)
         asked = _fields(round_) | {"waiting": (), "running": (state,)}
         assert len(ronda.solve(ronda.Round(**asked), policy).allocations) == runs
+
+
+def test_the_nodes_that_are_used_are_charged():
+    """Not those that would be cheapest: 60 W on a host of 100 W, as the rack of a free one is full.
+
+    By 30 s, when the job ends, 4,800 J; allowed are 100 + 8,300 / 2 = 4,250 J. The window's 8,400 J
+    bear it: 4,800 + 30 x 100 J.
+    """
+    round_ = a_round([60], [30], energy_j=8400.0, banked_j=100.0)
+    (free,) = round_.cluster.node_groups
+    dear = replace(free, name="dear", rack="s", host_idle_w=100.0)
+    racks = (Rack(name="r", power_cap_w=10.0), Rack(name="s"))
+    cluster = replace(round_.cluster, node_groups=(free, dear), racks=racks)
+    for spec in POLICIES:
+        plan = ronda.solve(replace(round_, cluster=cluster), spec)
+        assert plan.status is not SolutionStatus.FALLBACK, plan.record.message
+        assert plan.allocations == {}
+    plan = ronda.solve(replace(round_, cluster=cluster, banked_j=1300.0), "milp(placement=exact)")
+    assert plan.allocations.keys() == {"j0"}
