@@ -266,6 +266,16 @@ def kept(values: Numbers) -> Numbers:
     return scaled
 
 
+def some_jobs(problem: Separable, every: int) -> Separable:
+    """Return a problem of every so-manieth job, with its share of the capacities and the blocks."""
+    jobs = np.arange(0, problem.jobs, every)
+    part = len(jobs) / problem.jobs
+    few = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
+    return replace(
+        few.problem, capacity=problem.capacity * part, block_count=problem.block_count * part
+    )
+
+
 def surpluses(problem: Separable, prices: Floats) -> Floats:
     """Return (K,) value less price of every option; `prices` (R,) are per unit of each resource."""
     return problem.use.net(problem.value, prices)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from ronda.instances.arrays import Floats, Mask, Rows
 
@@ -113,6 +114,14 @@ class Uses:
             matrix[where if r is None else r, column] += what
         return matrix
 
+    def sparse(self) -> csc_array:
+        """Return the matrix (R, K) without its zeros."""
+        option = np.broadcast_to(np.arange(self.options), self.amount.shape)
+        entries = self.amount.ravel(), (self.resource.ravel(), option.ravel())
+        matrix = csc_array(entries, shape=(self.resources, self.options))
+        matrix.eliminate_zeros()
+        return matrix
+
     def of_resource(self, r: int) -> Floats:
         """Return (K,) what each option uses of one resource."""
         return np.asarray(np.where(self.resource == r, self.amount, 0.0).sum(axis=0))
@@ -169,6 +178,13 @@ class Uses:
             np.where(kept, new, 0)[slots],
             np.where(kept, self.amount, 0.0)[slots],
         )
+
+    def below(self, room: Floats) -> Mask:
+        """Return (K,) whether each option uses no more than there is (R,)."""
+        fits = np.ones(self.options, dtype=bool)
+        for resource, amount in zip(self.resource, self.amount, strict=True):
+            fits &= amount <= room[resource]
+        return fits
 
     def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:
         """Return whether options (n,) find room (R,), each in place of one (n,), -1 for none."""

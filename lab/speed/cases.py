@@ -25,11 +25,15 @@ FIELDS = (
 OPTIONS: dict[str, dict[str, Any]] = {
     "baseline": {"is_flag": True, "help": "Measure the monolithic model, too."},
     "gap": {"type": Above0(below=1), "help": "Relative gap to reach."},
-    "limit_s": {"type": Above0(), "help": "Seconds for the baseline."},
+    "limit_s": {
+        "type": Above0(),
+        "help": "Seconds: of the baseline, and in `pools` of the engine.",
+    },
     "seed": {"type": click.IntRange(0), "help": "Of what is generated."},
     "gpus": {"type": click.IntRange(1), "help": "As the severity says by default."},
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "help": "How scarce things are."},
     "policy": {"help": "A policy, with its parameters."},
+    "types": {"type": click.IntRange(1), "help": "GPU types, each with a pool."},
     "nodes": {"type": click.IntRange(1), "help": "Of the cluster."},
     "gpus_per_node": {"type": click.IntRange(1), "help": "Of each node."},
     "rounds": {"type": click.IntRange(1), "help": "Decisions, one after another."},

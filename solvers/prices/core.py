@@ -24,12 +24,12 @@ This is the dynamic programme of the multiple-choice knapsack (Kellerer, Pfersch
 takes a millisecond where a MILP solver takes ten; with many jobs the labels become too many.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, vstack
+from scipy.sparse import csc_array, hstack, vstack
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints
@@ -40,8 +40,9 @@ from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
 
-FIRST_CORE = 150
-"""Alternatives in the first core. Few are enough to close what greedy fills leave open."""
+FIRST_CORE, BESIDE_ANSWER = 150, 2000
+"""Alternatives in the first core: few are enough to close what greedy fills leave open, more are
+needed to improve on an answer that the dual came with."""
 
 WIDER = 2
 """Factor from one core to the next."""
@@ -133,15 +134,18 @@ class CoreSearch:
         prices, blocks = self.dual.prices, self.dual.blocks
         best = self.jobs.losses(prices, np.inf, 0).best
         self._offer(best, blocks)
+        if self.dual.answer is not None:
+            self._offer(*self.dual.answer)
         if self.chosen is None or not self._certified():
             best = without_excess(self.problem, best, blocks)
             self._offer(best, blocks)
         if not self._certified():
-            self._offer(spend(self.problem, prices, best, blocks), blocks)
+            if self.dual.answer is None:
+                self._offer(spend(self.problem, prices, best, blocks), blocks)
             # Few jobs are decided exactly even so: plans of later rounds are better for it.
             if self.problem.jobs <= FEW_JOBS and self._near():
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE
-        most = FIRST_CORE
+        most = FIRST_CORE if self.dual.answer is None else BESIDE_ANSWER
         while not self._certified():
             if self.search.deadline.left() <= 2 * blind_s(most):
                 return StopReason.TIME_LIMIT
@@ -187,6 +191,9 @@ class CoreSearch:
         shortfall = self._shortfall()
         losses = self.jobs.losses(self.dual.prices, shortfall, most)
         complete = len(losses.loss) < most
+        begin = self.chosen if self.dual.answer is not None else None
+        if begin is not None:
+            losses = _including(losses, begin)
         found = solve_core(
             self.problem,
             self.dual.bound,
@@ -196,6 +203,7 @@ class CoreSearch:
             nodes=2**31 - 1 if complete else CORE_NODES,
             seconds=min(self.search.deadline.left() - blind_s(most), 1e6),
             seed=self.search.seed,
+            begin=begin,
         )
         self._enter(CORES, found, losses.next_loss)
         return complete and found.proven
@@ -396,6 +404,7 @@ def solve_core(
     nodes: int,
     seconds: float,
     seed: int,
+    begin: Ints | None = None,
 ) -> Decided:
     """Decide the core.
 
@@ -407,6 +416,8 @@ def solve_core(
         Shortfall that is good enough to stop at, in units of value.
     cutoff
         Shortfall of the best answer known: only better ones matter.
+    begin
+        (J,) an answer within the core, from which the search sets out.
     """
     columns = _columns(losses)
     if not len(columns.row) and not len(problem.block_value):  # nothing is open
@@ -425,6 +436,12 @@ def solve_core(
     solver.setOptionValue("objective_target", target / unit)
     if np.isfinite(cutoff):
         solver.setOptionValue("objective_bound", cutoff / unit)
+    if begin is not None:
+        taken = np.zeros(solver.getNumCol())
+        taken[: len(columns.row)] = begin[columns.jobs[columns.job]] == columns.row
+        solution = highspy.HighsSolution()
+        solution.col_value = taken.tolist()
+        solver.setSolution(solution)
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     states = highspy.HighsModelStatus
@@ -435,6 +452,20 @@ def solve_core(
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         chosen, blocks = _read(problem, losses, columns, np.array(solver.getSolution().col_value))
     return Decided(chosen, blocks, least, proven, len(columns.row), int(info.mip_node_count))
+
+
+def _including(losses: Losses, chosen: Ints) -> Losses:
+    """Return losses with the options of a choice among them, whatever these lose."""
+    job = np.flatnonzero(chosen != losses.best)
+    key = (losses.row.max(initial=0) + chosen.max(initial=0) + 2) * losses.job + losses.row + 1
+    mine = (losses.row.max(initial=0) + chosen.max(initial=0) + 2) * job + chosen[job] + 1
+    new = job[~np.isin(mine, key)]
+    return replace(
+        losses,
+        job=np.append(losses.job, new),
+        row=np.append(losses.row, chosen[new]),
+        loss=np.append(losses.loss, np.full(len(new), losses.next_loss)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,8 +500,8 @@ def _model(
     fixed = np.delete(losses.best, columns.jobs)
     fixed = fixed[fixed >= 0]
     room = problem.capacity - problem.use.total(fixed)
-    use = np.hstack([problem.use.dense(columns.row), problem.block_use])
-    scale = np.abs(use).max(axis=1, initial=0.0)
+    use = problem.use.picked(columns.row)
+    scale = np.maximum(use.largest(), np.abs(problem.block_use).max(axis=1, initial=0.0))
     scale = np.where(scale > 0, scale, 1.0)
     options, jobs = len(columns.row), len(columns.jobs)
     width = options + blocks
@@ -484,7 +515,9 @@ def _model(
     lp.row_lower_ = np.concatenate([np.full(resources, -highspy.kHighsInf), least])
     lp.row_upper_ = np.concatenate([room / scale, np.ones(jobs)])
     one_each = csc_array((np.ones(options), (columns.job, np.arange(options))), shape=(jobs, width))
-    matrix = csc_array(vstack([csc_array(use / scale[:, None]), one_each]))
+    used = hstack([use.sparse(), csc_array(problem.block_use)], format="csc")
+    used.data /= scale[used.indices]
+    matrix = csc_array(vstack([used, one_each]))
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = matrix.indptr
     lp.a_matrix_.index_ = matrix.indices

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.errors import InputError
 
 
@@ -59,8 +59,8 @@ class Search:
             raise InputError("gap", f"{self.gap:g}", "a share of at least 0 and below 1")
 
 
-BLOCK = 4096
-"""Jobs in a block."""
+BLOCK, OPTIONS = 4096, 2**18
+"""Jobs in a block at most, and about how many options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ class Jobs:
     """
 
     def __init__(self, problem: Separable) -> None:
-        starts = range(0, max(1, problem.jobs), BLOCK)
-        self._blocks = [_Block.cut(problem, j, min(j + BLOCK, problem.jobs)) for j in starts]
+        each = len(problem.value) / max(1, problem.jobs)
+        size = min(BLOCK, max(1, int(OPTIONS / max(1.0, each))))
+        starts = range(0, max(1, problem.jobs), size)
+        self._blocks = [_Block.cut(problem, j, min(j + size, problem.jobs)) for j in starts]
         self.reply_s = 0.0
 
     def reply(self, prices: Floats) -> Reply:
@@ -102,6 +104,13 @@ class Jobs:
         found = _added([block.reply(prices) for block in self._blocks])
         self.reply_s = time.thread_time() - began
         return found
+
+    def best_of_each(self, prices: Floats, worth: Floats, without: Mask, most: int) -> Rows:
+        """Return the `most` options of each job that have most surplus, above (J,) what it has.
+
+        `without` (K,) tells which options are out of the question.
+        """
+        return np.concatenate([b.best_of_each(prices, worth, without, most) for b in self._blocks])
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
@@ -192,6 +201,24 @@ class _Block:
         """Return what the jobs of the block take."""
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use.total(best[best >= 0]))
+
+    def best_of_each(self, prices: Floats, worth: Floats, without: Mask, most: int) -> Rows:
+        """Return rows of the problem: the `most` options of each job that have most surplus."""
+        jobs, options = len(self.start) - 1, len(self.value)
+        surplus = self._reduced(prices)
+        least = worth[self.first_job : self.first_job + jobs].repeat(self.counts)
+        surplus[(surplus <= least) | without[self.first_row : self.first_row + options]] = -np.inf
+        found, starts = [], self.start[self.filled]
+        for _ in range(most if len(starts) else 0):
+            top = np.maximum.reduceat(surplus, starts)
+            hits = (surplus == top.repeat(self.counts[self.filled])).nonzero()[0]
+            rows = hits[hits.searchsorted(starts)]
+            rows = rows[top > -np.inf]
+            if not len(rows):
+                break
+            surplus[rows] = -np.inf
+            found.append(rows)
+        return np.concatenate([*found, np.zeros(0, dtype=np.int64)]) + self.first_row
 
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) what each option loses against its job's best one."""
@@ -334,6 +361,9 @@ class Dual:
     evaluations: int  # how often all jobs were asked
     blocks: Floats  # (B,) how many of each block are worth their price
     replies: tuple[tuple[Floats, Reply], ...] = ()
+    answer: tuple[Ints, Floats] | None = (
+        None  # an answer that fits, and its blocks, if one is known
+    )
 
 
 class DualFunction:

@@ -1,6 +1,8 @@
 """The price engine: certified near-optimal answers to separable rounds.
 
-1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D.
+1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D. Where many
+   resources couple the jobs, capacities are rounded down first (`with_floors`), and columns find
+   the prices, and an answer to begin with (`ronda.solvers.prices.columns`).
 2. Where the dual takes half a block (half a node that may sleep), its bound is above what any plan
    is worth by up to half a node's worth: far more than what undecided jobs cost. So the range of
    such a block is cut in two, and each part has a dual of its own: branch and bound.
@@ -21,13 +23,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from ronda.formulations.allocation.floors import folded, with_floors
 from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
 from ronda.formulations.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason, closes, gap_between
+from ronda.solvers.prices.columns import MANY, price
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
-from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at, solve_dual
+from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
 from ronda.solvers.prices.fill import fill, is_feasible
 
 DUAL_GAP = "dual_gap"
@@ -154,7 +158,8 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
 
 def _solved(problem: Separable, search: Search) -> Answer:
     """Solve a problem to a certified gap."""
-    own, units, jobs, dual = _priced(problem, search)
+    ready = _priced(problem, search)
+    own, jobs, dual = ready.problem, ready.jobs, ready.dual
     search = _closing(search, jobs)
     tree = WholeBlocks(own, jobs, dual, search)
     with ending(search.deadline.end):
@@ -180,14 +185,15 @@ def _solved(problem: Separable, search: Search) -> Answer:
         columns=tree.columns,
         nodes=tree.nodes,
     )
-    return _in_units(found, problem, units)
+    return _in_units(found, problem, ready)
 
 
 def _first(problem: Separable, search: Search) -> Answer:
     """Fill a problem at the prices of its dual."""
-    own, units, jobs, dual = _priced(problem, search)
-    with ending(_closing(search, jobs).deadline.end):
-        chosen, blocks = _filled(own, jobs, dual)
+    ready = _priced(problem, search)
+    dual = ready.dual
+    with ending(_closing(search, ready.jobs).deadline.end):
+        chosen, blocks = _filled(ready.problem, ready.jobs, dual)
     found = Answer(
         chosen=chosen,
         blocks=blocks,
@@ -196,20 +202,40 @@ def _first(problem: Separable, search: Search) -> Answer:
         dual=dual,
         stop=StopReason.GAP,
     )
-    return _in_units(found, problem, units)
+    return _in_units(found, problem, ready)
 
 
-def _priced(problem: Separable, search: Search) -> tuple[Separable, Units, Jobs, Dual]:
-    """Return a problem in units of its own, these units, its jobs, and the dual."""
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """A problem in units of its own, with its dual.
+
+    `problem` is `plain` with capacities rounded down as further resources: `rounded` (F,) is which,
+    by `size` (F,).
+    """
+
+    plain: Separable
+    units: Units
+    problem: Separable
+    rounded: Ints
+    size: Ints
+    jobs: Jobs
+    dual: Dual
+
+
+def _priced(problem: Separable, search: Search) -> _Priced:
+    """Return a problem in units of its own, with its dual."""
     checkpoint()
-    own, units = normalise(problem)
+    plain, units = normalise(problem)
     checkpoint()
+    own, rounded, size = plain, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if len(plain.names) >= MANY:
+        own, rounded, size = with_floors(plain)
     jobs = Jobs(own)
     start = None
     if any(search.start.get(name) for name in problem.names):
         named = np.array([search.start.get(name, np.nan) for name in problem.names])
-        start = units.normalised_prices(named)
-    return own, units, jobs, solve_dual(own, jobs, search, start=start)
+        start = np.append(units.normalised_prices(named), np.full(len(rounded), np.nan))
+    return _Priced(plain, units, own, rounded, size, jobs, price(own, jobs, search, start=start))
 
 
 CLOSE = 15
@@ -227,7 +253,9 @@ _Found = tuple[Ints | None, Floats | None]
 
 
 def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
-    """Return the greedy fill at the dual's prices; nothing if that is not feasible."""
+    """Return the dual's answer, or the greedy fill at its prices; nothing if that does not fit."""
+    if dual.answer is not None:
+        return dual.answer
     chosen, blocks = fill(problem, jobs, dual.prices)
     return (chosen, blocks) if is_feasible(problem, chosen, blocks) else (None, None)
 
@@ -244,14 +272,18 @@ def _best_of(problem: Separable, *answers: _Found) -> _Found:
     return max(answers, key=worth)
 
 
-def _in_units(found: Answer, problem: Separable, units: Units) -> Answer:
+def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
     """Return an answer in the user's units; the dual's bound is computed again in them.
 
-    Of a bound that is the objective but for the rounding of the dual's, only that is left.
+    Prices of capacities rounded down count at the capacities; the bound that all prove stays. Of a
+    bound that is the objective but for the rounding of the dual's, only that is left.
     """
-    prices = units.prices(found.dual.prices)
+    own, proven = folded(found.dual.prices, ready.rounded, ready.size), found.dual.bound
+    if len(ready.rounded):
+        proven = bound_at(ready.plain, own)
+    prices = ready.units.prices(own)
     certified = bound_at(problem, prices)
-    bound, objective = certified - (found.dual.bound - found.bound) * units.value, None
+    bound, objective = certified - (proven - found.bound) * ready.units.value, None
     if found.chosen is not None and found.blocks is not None:
         objective = problem.objective(found.chosen, found.blocks)
         bound = objective if closes(bound, objective, 0.0, abs(certified)) else bound
@@ -381,7 +413,7 @@ class WholeBlocks:
     def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
         """Open a part of a part, unless its dual shows that it does not matter."""
         offset = part.offset + float(problem.block_value @ least)
-        dual = solve_dual(problem, self.jobs, self.search, known=part.dual.replies)
+        dual = price(problem, self.jobs, self.search, known=part.dual.replies)
         dual = replace(dual, bound=min(dual.bound, -part.key - offset))
         self._add(problem, dual, part.low + least, offset)
 

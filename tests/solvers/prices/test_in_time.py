@@ -28,17 +28,17 @@ class SlowJobs(Jobs):
         return found
 
 
-def market(seed=0):
-    """Return a problem that many rows couple: each job wants 1, 2 or 4 of one of 20 goods."""
+def market(seed=0, goods=GOODS):
+    """Return a problem that many rows couple: each job wants 1, 2 or 4 of one of some goods."""
     rng = np.random.default_rng(seed)
     sizes = np.array([1.0, 2.0, 4.0])
-    value = rng.lognormal(0, 1, (JOBS, GOODS, 1)) * sizes ** rng.uniform(0.5, 0.9, (JOBS, 1, 1))
-    use = np.zeros((GOODS, value.size))
-    good = np.broadcast_to(np.arange(GOODS)[:, None], value.shape).ravel()
+    value = rng.lognormal(0, 1, (JOBS, goods, 1)) * sizes ** rng.uniform(0.5, 0.9, (JOBS, 1, 1))
+    use = np.zeros((goods, value.size))
+    good = np.broadcast_to(np.arange(goods)[:, None], value.shape).ravel()
     use[good, np.arange(value.size)] = np.broadcast_to(sizes, value.shape).ravel()
-    start = np.arange(JOBS + 1) * GOODS * len(sizes)
-    names = tuple(f"good {g}" for g in range(GOODS))
-    return Separable.without_blocks(start, value.ravel(), use, np.full(GOODS, 10.0), names)
+    start = np.arange(JOBS + 1) * goods * len(sizes)
+    names = tuple(f"good {g}" for g in range(goods))
+    return Separable.without_blocks(start, value.ravel(), use, np.full(goods, 10.0), names)
 
 
 @pytest.mark.parametrize(("limit_s", "asked"), [(30.0, 1), (1000.0, 20)])
@@ -76,9 +76,9 @@ def test_a_fill_that_is_cut_keeps_what_it_has():
 def test_there_is_an_answer_even_if_all_time_is_gone(solve):
     """A nanosecond: jobs take what they like best for nothing, and those in excess give way.
 
-    What that leaves is not spent.
+    What that leaves is not spent. (Of many goods columns find the prices, and begin with more.)
     """
-    problem = market()
+    problem = market(goods=8)
     answer = solve(problem, Search(deadline=Deadline(1e-9)))
     assert is_feasible(problem, answer.chosen, answer.blocks)
     more = spend(problem, answer.dual.prices, answer.chosen, answer.blocks)
@@ -107,3 +107,16 @@ def test_the_deadline_of_a_search_changes_nothing_that_it_does_not_cut():
     one, other = solve_separable(problem, search), solve_separable(problem, hour)
     assert one.chosen.tolist() == other.chosen.tolist()
     assert (one.bound, one.stop) == (other.bound, other.stop)
+
+
+@pytest.mark.parametrize("solve", [solve_separable, first_answer])
+def test_columns_have_an_answer_even_if_all_time_is_gone(solve):
+    """A nanosecond: the greedy answer with which the master begins, in which most goods are taken.
+
+    20 goods of 10 each, and more jobs than these are enough for.
+    """
+    problem = market()
+    answer = solve(problem, Search(deadline=Deadline(1e-9)))
+    assert is_feasible(problem, answer.chosen, answer.blocks)
+    assert problem.use.total(answer.chosen[answer.chosen >= 0]).sum() > 0.9 * 10.0 * GOODS
+    assert answer.objective <= answer.bound

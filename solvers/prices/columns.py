@@ -1,0 +1,307 @@
+"""The dual of a problem that many resources couple: by column generation, and an answer by diving.
+
+Planes need more evaluations than there are resources, and for each an LP as large as all of them.
+From some 16 resources on it is quicker the other way round: a master problem, the relaxation of a
+few options of each job, gives prices (the duals of its rows). D at these prices is a bound, and
+options that are worth more than that enter, until none is or the bound is near enough. The master
+begins with the options of most surplus at the prices of every fourth job, which are found in the
+same way, and with the basis of a greedy answer.
+
+Its solution is nearly whole. A dive makes it so: half of the jobs that are split take the option of
+their largest share, what fits no more is forbidden, and the master is solved again, with all other
+jobs free. Every other time options enter that it needs now.
+
+(Column generation: Dantzig and Wolfe, Oper. Res. 8, 1960. Diving: Sadykov et al., INFORMS J.
+Comput. 31, 2019.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import highspy
+import numpy as np
+
+from ronda.formulations.allocation.separable import Separable, some_jobs
+from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, solve_dual
+from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
+
+MANY = 16
+"""Resources from which on columns find prices sooner than planes do."""
+
+FIRST, MORE, IN_DIVE = 6, 4, 3
+"""Options of a job in the first master, and how many enter at most: each time, and in a dive."""
+
+SAMPLED, EVERY, ROUGH = 600, 4, 1e-3
+"""Above this many jobs, and three a resource, prices of every fourth one come first, to this
+relative precision."""
+
+ENTERS = 1e-7
+"""What an option must be worth more than its job's price to enter, in units of the largest."""
+
+WHOLE, SLACK = 1e-6, 1e-9
+"""Share of an option that is rounding, and of a capacity."""
+
+DECIDED = 0.5
+"""Share of the split jobs that a dive decides at once."""
+
+TO_PRICE = 0.6
+"""Share of the time for prices: a dive takes about as long."""
+
+
+def price(
+    problem: Separable,
+    jobs: Jobs,
+    search: Search,
+    *,
+    start: Floats | None = None,
+    known: Sequence[tuple[Floats, Reply]] = (),
+) -> Dual:
+    """Find prices of a good bound for a normalised problem, by columns if many resources couple it.
+
+    `start` and `known` are as in `solve_dual`. With columns there is an answer as well.
+    """
+    if len(problem.names) >= MANY and len(problem.value):
+        ask = DualFunction(problem, jobs)
+        if known:
+            start = min(known, key=lambda pair: ask.given(*pair)[0])[0]
+        master = Master(problem, jobs, _first_prices(problem, search, start))
+        dual = master.price(replace(search, deadline=search.deadline.share(TO_PRICE)))
+        if dual is not None:
+            return replace(dual, answer=master.dive(search))
+    return solve_dual(problem, jobs, search, start=start, known=known)
+
+
+def _first_prices(problem: Separable, search: Search, start: Floats | None) -> Floats:
+    """Return (R,) prices of an earlier problem, or else of a sample of the jobs."""
+    if start is not None and (start > 0).any():
+        return np.nan_to_num(start)
+    few_jobs = problem.jobs <= max(SAMPLED, 3 * len(problem.names))
+    if few_jobs or search.deadline.over():
+        best = np.maximum.reduceat(problem.value, problem.start[:-1][np.diff(problem.start) > 0])
+        scarce = np.maximum(problem.capacity, 1.0)
+        together = float(np.median(best)) * len(best) / 4  # a quarter of what all would pay at most
+        return np.asarray(together / len(scarce) / scarce)
+    few = some_jobs(problem, EVERY)
+    rough = replace(search, tolerance=ROUGH, deadline=search.deadline.share(TO_PRICE / 2))
+    first = _first_prices(few, search, None)
+    dual = Master(few, Jobs(few), first).price(rough)
+    return first if dual is None else dual.prices
+
+
+class Master:
+    """The relaxation of some options of a normalised problem, in HiGHS.
+
+    Its columns are the blocks and then the options `rows`, as they came; its rows are one for each
+    job and one for each resource.
+    """
+
+    def __init__(self, problem: Separable, jobs: Jobs, prices: Floats) -> None:
+        self.problem, self.jobs, self.ask = problem, jobs, DualFunction(problem, jobs)
+        self.known = np.zeros(len(problem.value), dtype=bool)
+        self.rows: Rows = np.zeros(0, dtype=np.int64)
+        self.owner: Rows = np.zeros(0, dtype=np.int64)
+        self.prices = prices
+        self._lp = _without_options(problem)
+        self._enter(np.flatnonzero(problem.must.repeat(np.diff(problem.start))))
+        self._widen(np.full(problem.jobs, -np.inf), FIRST)
+        self.greedy = self._begin()
+
+    def price(self, search: Search) -> Dual | None:
+        """Find prices; None if jobs that must run, or amounts that must be used, do not fit."""
+        best, bound = self.prices, self.ask(self.prices * self.ask.scale)[0]
+        self._lp.setOptionValue("simplex_strategy", PRIMAL)
+        while not search.deadline.over() and self._solve(search):
+            worth, prices = self._duals()
+            value = self.ask(prices * self.ask.scale)[0]
+            if value < bound:
+                best, bound = prices, value
+            relaxed = self._lp.getInfo().objective_function_value
+            if bound - relaxed <= search.tolerance * abs(bound):
+                break
+            self.prices = prices
+            if not self._widen(worth, MORE):
+                break
+        if self._lp.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return None
+        self.prices = best
+        replies = tuple(self.ask.replies)
+        return Dual(best, bound, len(replies), self.ask.blocks_at(best), replies)
+
+    def dive(self, search: Search) -> tuple[Ints, Floats] | None:
+        """Return an answer near the relaxation, with counts of blocks; None if none was found."""
+        problem = self.problem
+        self._lp.setOptionValue("simplex_strategy", DUAL)
+        left = problem.capacity + np.maximum(-problem.block_use, 0.0) @ problem.block_count
+        slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
+        undecided, turn = np.ones(problem.jobs, dtype=bool), 0
+        share = self._shares()
+        while len(split := np.flatnonzero((share > WHOLE) & (share < 1 - WHOLE))):
+            if search.deadline.over():
+                break
+            turn += 1
+            taken, count = list[int](), len(np.unique(self.owner[split]))
+            for k in split[np.argsort(-share[split], kind="stable")].tolist():
+                use = problem.use.column(int(self.rows[k]))
+                if undecided[self.owner[k]] and (use <= left + slack).all():
+                    undecided[self.owner[k]] = False
+                    left -= use
+                    taken.append(k)
+                if len(taken) >= DECIDED * count:
+                    break
+            fits = problem.use.below(left + slack)
+            shut = np.flatnonzero(undecided[self.owner] & ~fits[self.rows])
+            self._bound(np.array(taken, dtype=np.int64), 1.0, 1.0)
+            self._bound(shut, 0.0, 0.0)
+            if turn % 2 == 0:
+                worth, self.prices = self._duals()
+                self._widen(np.where(undecided, worth, np.inf), IN_DIVE, fits)
+            if not self._solve(search):
+                break
+            share = self._shares()
+        return self._rounded(share)
+
+    def _solve(self, search: Search) -> bool:
+        """Solve the master; returns whether it was solved in time."""
+        # HiGHS counts the time of all runs together.
+        self._lp.setOptionValue("time_limit", self._lp.getRunTime() + search.deadline.left())
+        self._lp.run()
+        return bool(self._lp.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    def _duals(self) -> tuple[Floats, Floats]:
+        """Return (J,) what each job is worth, and (R,) the prices."""
+        duals = np.abs(np.array(self._lp.getSolution().row_dual))
+        return duals[: self.problem.jobs], duals[self.problem.jobs :]
+
+    def _shares(self) -> Floats:
+        """Return (n,) how much of each option the relaxation takes."""
+        blocks = len(self.problem.block_value)
+        return np.array(self._lp.getSolution().col_value)[blocks:]
+
+    def _bound(self, columns: Rows, low: float, high: float) -> None:
+        """Let the shares of some options lie between two numbers."""
+        at, n = (columns + len(self.problem.block_value)).astype(np.int32), len(columns)
+        self._lp.changeColsBounds(n, at, np.full(n, low), np.full(n, high))
+
+    def _widen(self, worth: Floats, most: int, among: Mask | None = None) -> bool:
+        """Let options enter that are worth more at the prices than (J,) jobs are worth so far."""
+        kept_out = self.known if among is None else self.known | ~among
+        rows = self.jobs.best_of_each(self.prices, worth + ENTERS, kept_out, most)
+        self._enter(rows)
+        return len(rows) > 0
+
+    def _enter(self, rows: Rows) -> None:
+        """Add options to the master."""
+        problem, n = self.problem, len(rows)
+        owner = np.searchsorted(problem.start, rows, side="right") - 1
+        use = problem.use.picked(rows)
+        where = np.vstack([owner, problem.jobs + use.resource]).T
+        what = np.vstack([np.ones(n), use.amount]).T
+        filled = what != 0
+        begin = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])[:-1]
+        self._lp.addCols(
+            n,
+            problem.value[rows],
+            np.zeros(n),
+            np.full(n, highspy.kHighsInf),
+            int(filled.sum()),
+            begin.astype(np.int32),
+            where[filled].astype(np.int32),
+            what[filled],
+        )
+        self.known[rows] = True
+        self.rows = np.concatenate([self.rows, rows])
+        self.owner = np.concatenate([self.owner, owner])
+
+    def _begin(self) -> Ints:
+        """Make a greedy answer at the prices the master's first basis, and return its options.
+
+        Job after job, those of most surplus first, takes its best option that fits.
+        """
+        problem, blocks = self.problem, self.ask.blocks_at(self.prices)
+        use = problem.use.picked(self.rows)
+        surplus = use.net(problem.value[self.rows], self.prices)
+        order = np.lexsort((-surplus, self.owner))
+        first = np.searchsorted(self.owner[order], np.arange(problem.jobs + 1))
+        best = np.full(problem.jobs, -np.inf)
+        some = first[:-1] < first[1:]
+        best[some] = surplus[order[first[:-1][some]]]
+        best[problem.must & some] = np.inf
+        left = (problem.capacity - problem.block_use @ blocks).tolist()
+        uses = [
+            [(r, a) for r, a in zip(where, what, strict=True) if a]
+            for where, what in zip(use.resource.T.tolist(), use.amount.T.tolist(), strict=True)
+        ]
+        chosen, basic = np.full(problem.jobs, -1), np.zeros(len(self.rows), dtype=bool)
+        for j in np.argsort(-best, kind="stable")[: np.count_nonzero(best > 0)].tolist():
+            for k in order[first[j] : first[j + 1]].tolist():
+                if all(a <= left[r] + SLACK for r, a in uses[k]):
+                    for r, a in uses[k]:
+                        left[r] -= a
+                    chosen[j], basic[k] = self.rows[k], True
+                    break
+        self._lp.setBasis(_basis(blocks > 0, basic, chosen >= 0, len(problem.names)))
+        return chosen
+
+    def _rounded(self, share: Floats) -> tuple[Ints, Floats] | None:
+        """Return an answer from shares: the largest that fit, and the blocks that they need."""
+        problem = self.problem
+        left = problem.capacity + np.maximum(-problem.block_use, 0.0) @ problem.block_count
+        slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
+        chosen = np.full(problem.jobs, -1)
+        some = np.flatnonzero(share > WHOLE)
+        for k in some[np.argsort(-share[some], kind="stable")].tolist():
+            use = problem.use.column(int(self.rows[k]))
+            if chosen[self.owner[k]] < 0 and (use <= left + slack).all():
+                chosen[self.owner[k]] = self.rows[k]
+                left -= use
+        answers = [self._with_blocks(rows) for rows in (chosen, self.greedy)]
+        fit = [answer for answer in answers if is_feasible(problem, *answer)]
+        return max(fit, key=lambda answer: problem.objective(*answer), default=None)
+
+    def _with_blocks(self, chosen: Ints) -> tuple[Ints, Floats]:
+        """Return a choice with the blocks that it needs, less what they cannot provide."""
+        blocks = needed_blocks(self.problem, self.prices, chosen)
+        return without_excess(self.problem, chosen, blocks), blocks
+
+
+PRIMAL, DUAL = 4, 1
+"""HiGHS's simplex methods: primal while options enter, dual after others were forbidden."""
+
+
+def _without_options(problem: Separable) -> highspy.Highs:
+    """Return the master without options: blocks, a row for each job, and one for each resource."""
+    blocks, jobs = len(problem.block_value), problem.jobs
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = blocks, jobs + len(problem.names)
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_ = problem.block_value, np.zeros(blocks)
+    lp.col_upper_ = problem.block_count
+    free = np.full(len(problem.names), -highspy.kHighsInf)
+    lp.row_lower_ = np.concatenate([np.where(problem.must, 1.0, -highspy.kHighsInf), free])
+    lp.row_upper_ = np.concatenate([np.ones(jobs), problem.capacity])
+    resource, block = np.nonzero(problem.block_use)
+    order = np.lexsort((resource, block))
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = np.searchsorted(block[order], np.arange(blocks + 1)).astype(np.int32)
+    lp.a_matrix_.index_ = (jobs + resource[order]).astype(np.int32)
+    lp.a_matrix_.value_ = problem.block_use[resource, block][order]
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("solver", "simplex")
+    solver.passModel(lp)
+    return solver
+
+
+def _basis(full: Mask, basic: Mask, runs: Mask, resources: int) -> highspy.HighsBasis:
+    """Return a basis in which some options are basic, in the rows of their jobs."""
+    status, basis = highspy.HighsBasisStatus, highspy.HighsBasis()
+    basis.col_status = [
+        *(status.kUpper if one else status.kLower for one in full.tolist()),
+        *(status.kBasic if one else status.kLower for one in basic.tolist()),
+    ]
+    basis.row_status = [status.kUpper if one else status.kBasic for one in runs.tolist()]
+    basis.row_status = [*basis.row_status, *[status.kBasic] * resources]
+    basis.valid = True
+    return basis

@@ -1,0 +1,140 @@
+"""Where many resources couple the jobs, columns find the prices, and an answer to begin with."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from ronda.formulations.allocation.separable import Separable, normalise
+from ronda.formulations.allocation.uses import Uses
+from ronda.solvers.prices.columns import MANY, price
+from ronda.solvers.prices.dual import Jobs, Search, solve_dual
+from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.fill import is_feasible
+
+
+def market(jobs, goods, seed, *, blocks=0, must=0):
+    """Return a problem: each job wants 1, 2 or 4 of one good of many, and watts.
+
+    Each block gives 4 of its good and takes 40 watts; the first jobs must run.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = np.array([1.0, 2.0, 4.0])
+    shape = (jobs, goods, len(sizes))
+    value = rng.lognormal(0, 1, (jobs, goods, 1)) * sizes ** rng.uniform(0.5, 0.9, (jobs, 1, 1))
+    use = np.zeros((goods + 1, value.size))
+    good = np.broadcast_to(np.arange(goods)[:, None], shape).ravel()
+    use[good, np.arange(value.size)] = np.broadcast_to(sizes, shape).ravel()
+    use[goods] = use[:goods].sum(axis=0) * rng.uniform(5, 15, value.size)
+    capacity = np.append(rng.integers(3, 9, goods).astype(float), 30.0 * goods)
+    block_use = np.zeros((goods + 1, blocks))
+    block_use[np.arange(blocks), np.arange(blocks)] = -4.0
+    block_use[goods] = 40.0
+    return Separable(
+        start=np.arange(jobs + 1) * goods * len(sizes),
+        value=value.ravel(),
+        use=Uses.of(use),
+        capacity=capacity,
+        names=(*(f"good {g}" for g in range(goods)), "watts"),
+        must=np.arange(jobs) < must,
+        block_value=np.full(blocks, -0.01),
+        block_use=block_use,
+        block_count=np.full(blocks, 2.0),
+        block_integer=np.ones(blocks, dtype=bool),
+    )
+
+
+def rows_of(problem):
+    """Return the coefficients, upper bounds, values and variables' bounds of a problem."""
+    owner = np.repeat(np.arange(problem.jobs), np.diff(problem.start))
+    blocks = len(problem.block_value)
+    one = np.zeros((problem.jobs, len(owner) + blocks))
+    one[owner, np.arange(len(owner))] = 1.0
+    rows = np.vstack([one, np.hstack([problem.use.dense(), problem.block_use])])
+    upper = np.concatenate([np.ones(problem.jobs), problem.capacity])
+    lower = np.concatenate([problem.must.astype(float), np.full(len(problem.names), -np.inf)])
+    most = np.concatenate([np.ones(len(owner)), problem.block_count])
+    return rows, lower, upper, np.concatenate([problem.value, problem.block_value]), most
+
+
+def relaxed(problem):
+    """Return the value of the relaxation, by HiGHS in SciPy: the least bound of any prices."""
+    rows, lower, upper, value, most = rows_of(problem)
+    must = np.flatnonzero(np.isfinite(lower) & (lower > 0))
+    a = np.vstack([rows, -rows[must]])
+    b = np.concatenate([upper, -lower[must]])
+    return -linprog(-value, A_ub=a, b_ub=b, bounds=np.array([np.zeros(len(most)), most]).T).fun
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(4, 40),
+    st.integers(MANY, 24),
+    st.integers(0, 99),
+    st.integers(0, 5),
+    st.integers(0, 2),
+)
+def test_prices_prove_the_value_of_the_relaxation(jobs, goods, seed, blocks, must):
+    """No prices prove less than the relaxation is worth; the answer keeps all capacities."""
+    problem, _ = normalise(market(jobs, goods, seed, blocks=blocks, must=must))
+    dual = price(problem, Jobs(problem), Search())
+    assert dual.bound == pytest.approx(relaxed(problem), rel=1e-6)
+    assert dual.answer is not None
+    assert is_feasible(problem, *dual.answer)
+    assert problem.objective(*dual.answer) <= dual.bound * (1 + 1e-9)
+
+
+@settings(max_examples=15)
+@given(st.integers(3, 12), st.integers(MANY, 20), st.integers(0, 99), st.integers(0, 3))
+def test_the_gap_is_true(jobs, goods, seed, blocks):
+    """The optimum, by HiGHS in SciPy, lies between objective and bound."""
+    problem = market(jobs, goods, seed, blocks=blocks)
+    answer = solve_separable(problem, Search(gap=1e-4))
+    rows, lower, upper, value, most = rows_of(problem)
+    best = milp(
+        -value,
+        integrality=np.ones(len(value)),
+        bounds=Bounds(0, most),
+        constraints=LinearConstraint(rows, lower, upper),
+        options={"mip_rel_gap": 0.0},
+    )
+    assert is_feasible(problem, answer.chosen, answer.blocks, 1e-6)
+    assert answer.objective * (1 - 1e-9) <= -best.fun <= answer.bound * (1 + 1e-9)
+    assert answer.gap <= 1e-4
+
+
+def test_columns_and_planes_prove_the_same():
+    """1,000 jobs, 16 goods: prices of a sample first; planes need many times the evaluations."""
+    problem, _ = normalise(market(1000, MANY - 1, 3))
+    jobs = Jobs(problem)
+    by_columns, by_planes = price(problem, jobs, Search()), solve_dual(problem, jobs, Search())
+    assert by_columns.bound <= by_planes.bound * (1 + 1e-9)
+    assert by_columns.evaluations * 4 < by_planes.evaluations
+    assert problem.objective(*by_columns.answer) > 0.9 * by_columns.bound
+
+
+def test_prices_of_an_earlier_problem_are_a_start():
+    """At the prices found no option enters but those that bind: one evaluation, then the proof."""
+    problem = market(200, MANY, 5)
+    first = solve_separable(problem, Search())
+    again = solve_separable(problem, Search(start=problem.named(first.dual.prices)))
+    assert again.dual.evaluations < first.dual.evaluations
+    assert abs(again.objective - first.objective) <= 1e-4 * first.bound
+
+
+def test_jobs_that_cannot_all_run_have_no_answer():
+    """Two jobs that must run want the one good that is left."""
+    goods = MANY
+    use = np.zeros((goods, 2))
+    use[0] = 1.0
+    problem = replace(
+        Separable.without_blocks(
+            np.arange(3), np.ones(2), use, np.ones(goods), tuple(f"good {g}" for g in range(goods))
+        ),
+        must=np.ones(2, dtype=bool),
+    )
+    assert price(problem, Jobs(problem), Search()).answer is None
+    assert solve_separable(problem).chosen is None
