@@ -13,13 +13,10 @@ STUDIES = {
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
-    "deadlines": "How late decisions come, and what they keep running, where time is short.",
-    "fuzz": "Whether files that were changed at random are refused in one line, or solved.",
-    "interrupts": "Whether commands that are stopped at random moments lose nothing.",
 }
 """Name of each study and what it asks; its module has the name with underscores."""
 
-ELSEWHERE = {name: f"ronda.bench.soak.{name}" for name in ("deadlines", "fuzz", "interrupts")} | {
+ELSEWHERE = {
     "solvers": "ronda.bench.solvers.times",
     "fusion": "ronda.bench.fusion.batches",
     "hfht": "ronda.bench.fusion.tuning",

@@ -93,8 +93,8 @@ def test_every_study_teaches_itself(name, capsys):
         ["fusion", "--jobs", "0"],
         ["solvers", "--solvers", "joy"],
         ["placement", "--limit", "0"],
-        ["deadlines", "--limits", "a"],
-        ["deadlines", "--limits", "0"],
+        ["placement", "--gpus", "a"],
+        ["placement", "--gpus", "0"],
     ],
 )
 def test_bad_arguments_are_one_line(words, tmp_path, capsys):

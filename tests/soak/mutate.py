@@ -6,9 +6,9 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from world import BREAKAGE
 
 import ronda
-from ronda.bench.soak.world import BREAKAGE
 from ronda.instances import generate
 from ronda.instances.files.canonical import encode
 
