@@ -11,7 +11,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate, Job
 from ronda.instances.profile import Profile
-from ronda.instances.rules.diagnose import mismatch, nearest
+from ronda.instances.rules.diagnose import mismatch, nearest, non_finite
 from ronda.instances.rules.jobs import job_problems
 from ronda.instances.rules.problem import as_error, show
 from ronda.solvers.embedding.plain import plain
@@ -80,8 +80,10 @@ def _given(
     if named is not None and speeds is None and named not in profiles:
         expected = "rates, or the name of a profile that was handed over"
         raise InputError(f"{place}, field profile", show(named), expected)
-    application = row.get("application", named or job.name or job.id)
-    return Given(job, str(plain(application)), _size(row, place), speeds)
+    application = plain(row.get("application", named or job.name or job.id))
+    if not isinstance(application, str | int) or isinstance(application, bool):
+        raise InputError(f"{place}, field application", show(application), "a name")
+    return Given(job, str(application), _size(row, place), speeds)
 
 
 def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
@@ -94,6 +96,8 @@ def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
 
 def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Record:
     """Return a record of plain fields; InputError names the field that is wrong."""
+    for at, value in non_finite(fields):
+        raise InputError(f"{place}, field {at}", show(value), "a finite number")
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
@@ -105,6 +109,8 @@ def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Reco
 def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
     """Return the declared size of a job, None if none is."""
     if row.get("work") is None:
+        if row.get("work_sd") is not None:
+            raise InputError(f"{place}, field work_sd", show(plain(row["work_sd"])), "work, too")
         return None
     fields = {"work": plain(row["work"]), "sd": plain(row.get("work_sd", 0.0))}
     return converted(fields, Estimate, place)

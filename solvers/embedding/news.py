@@ -210,7 +210,8 @@ class Reader:
     def show(self, state: State, job: str, told: dict[str, Any]) -> None:
         """Read where a job runs, and how it came there, into a state that remembers nothing."""
         of, place = state.jobs[job], f"job {job!r}"
-        nodes, clock = told.pop("nodes", None), plain(told.pop("clock", 1.0))
+        nodes = told.pop("nodes", None)
+        clock = amount(told.pop("clock", 1.0), f"{place}, clock", "above 0, at most 1")
         if nodes is not None:
             cluster = self.settings.cluster
             placement = placement_of(nodes, cluster, self._number, place)
