@@ -34,6 +34,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 
 TOLERANCE = 2e-7
 """Share of a limit by which rounding may exceed it: more than what solvers take for that, less than
@@ -327,10 +328,6 @@ def base_w(round: Round) -> float:
 def capped(cluster: Cluster) -> bool:
     """Tell whether any rack has a power cap."""
     return any(rack.power_cap_w is not None for rack in cluster.racks)
-
-
-ROUNDING = 1e-12
-"""Rounding of shares."""
 
 
 def seconds_left(round: Round, state: JobState, option: Option) -> float:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from ronda.instances.base import Name, Record
 from ronda.instances.job import Allocation
+from ronda.instances.violation import ROUNDING
 
 
 class StopReason(StrEnum):
@@ -28,11 +29,6 @@ class SolutionStatus(StrEnum):
     FEASIBLE = "feasible"  # satisfies every constraint
     FALLBACK = "fallback"  # the solver had nothing: what runs keeps running
     NONE = "none"
-
-
-ROUNDING = 1e-9
-"""Two numbers are the same but for rounding if they differ by no more than this share of them, or
-of what they are sums and differences of: solvers keep 30 bits of a number, one part in 10^9."""
 
 
 def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:

@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 from ronda.instances.base import Record
 
+ROUNDING = 1e-9
+"""Two numbers are the same but for rounding if they differ by no more than this share of them, or
+of what they are sums and differences of: solvers keep 30 bits of a number, one part in 10^9."""
+
 RELATIVE = 1e-6
 """Relative tolerance of rates, powers, work and limits."""
 

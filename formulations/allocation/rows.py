@@ -45,7 +45,6 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
-    ROUNDING,
     TOLERANCE,
     awake_for,
     classes_of_nodes,
@@ -55,6 +54,7 @@ from ronda.formulations.watts import (
     tightest_s,
 )
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.violation import ROUNDING
 
 PowerAt = tuple[str, str]
 """Names of a pool and of a rack."""

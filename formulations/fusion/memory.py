@@ -5,11 +5,10 @@ side by side need b each.
 """
 
 from ronda.instances.profile import Memory, Mode
+from ronda.instances.violation import ROUNDING
 
 SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
 """Eighths of an A100's memory that the smallest of k MIG slices has (HFHT's profiles)."""
-
-_ROUNDING = 1e-9
 
 
 def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) -> float:
@@ -38,7 +37,7 @@ def most_models(
         room = gpu_gib
         if mode == "slices":
             room *= SLICES.get(models, 0) / 8
-        return need_gib(memory, mode, models, local_batch) <= room * (1 + _ROUNDING)
+        return need_gib(memory, mode, models, local_batch) <= room * (1 + ROUNDING)
 
     best = 0
     for models in range(1, limit + 1):

@@ -15,9 +15,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.instances.arrays import Floats, Rows
-
-ROUNDING = 1e-9
-"""Share of a node that rounding may take off what power lets be awake."""
+from ronda.instances.violation import ROUNDING
 
 
 @dataclass(frozen=True)

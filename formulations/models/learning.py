@@ -11,9 +11,7 @@ from math import floor
 import numpy as np
 
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
-
-ROUNDING = 1e-9
-"""Of an epoch: what the work done may miss at its end."""
+from ronda.instances.violation import ROUNDING
 
 
 def epochs_over(done: float, epoch: float) -> int:

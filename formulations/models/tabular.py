@@ -15,9 +15,7 @@ from ronda.formulations.clock import checkpoint
 from ronda.formulations.per_record import per_record
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.profile import Tabular
-
-ROUNDING = 1e-9
-"""L / m may miss a measured local batch by this share of it."""
+from ronda.instances.violation import ROUNDING
 
 TOGETHER = 4096
 """Local batches looked at together: their arrays stay in the cache."""

@@ -36,9 +36,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric, Profile, Rated, Rigid, Tabular, Throughput
-
-# B / (n m) may miss a limit on the local batch by rounding.
-ROUNDING = 1e-9
+from ronda.instances.violation import ROUNDING
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.schedule import JobOutcome, Schedule
+from ronda.instances.violation import ROUNDING
 
 TOLERANCE = 0.01
 """How near to the least final loss a reported one must come, relative to it."""
 
 TARGET = 0.1
 """How near to it a trial must come to have reached the target of its search."""
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def final_loss(job: Job) -> float:
     """Return the loss that a trial ends at."""
     assert job.truth is not None
     assert job.epoch is not None
-    return _losses(job)[floor(job.truth.work / job.epoch + _ROUNDING)]
+    return _losses(job)[floor(job.truth.work / job.epoch + ROUNDING)]
 
 
 def reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
@@ -116,7 +115,7 @@ def reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
     assert epoch is not None
     found, done = [], 0.0
     for segment in outcome.segments:
-        first, last = (floor(d / epoch + _ROUNDING) for d in (done, done + segment.done))
+        first, last = (floor(d / epoch + ROUNDING) for d in (done, done + segment.done))
         for k in range(first + 1, last + 1):
             share = min(1.0, (k * epoch - done) / segment.done)
             time_s = segment.resume_s + share * (segment.end_s - segment.resume_s)

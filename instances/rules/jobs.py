@@ -14,13 +14,10 @@ from ronda.instances.rules.cluster import owners
 from ronda.instances.rules.problem import Problem, one_of, show
 from ronda.instances.rules.profile import batch_problems
 from ronda.instances.rules.sizes import too_many
-from ronda.instances.violation import LONGEST_S
+from ronda.instances.violation import LONGEST_S, ROUNDING
 
 LAST_S = LONGEST_S / 2
 """The latest submission."""
-
-EPOCH_ROUNDING = 1e-9
-"""Of a job's epochs: by how much its last one may be missed and still be told."""
 
 Places = Callable[[int], str]
 """Where job k stands, such as ``jobs[3]``."""
@@ -87,7 +84,7 @@ def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
         return None
     if not truth.learning or not truth.learning[0]:
         return "no loss before the first epoch", "one above 0"
-    needed = 1 + floor(truth.work / job.epoch * (1 + EPOCH_ROUNDING))
+    needed = 1 + floor(truth.work / job.epoch * (1 + ROUNDING))
     if len(truth.learning) < needed:
         return f"{len(truth.learning)} losses", f"{needed}: before its epochs, and after each"
     return None

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.positions.choices import ways
-from ronda.instances.plan import ROUNDING, SolutionStatus, StopReason
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Placing, Question

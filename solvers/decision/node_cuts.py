@@ -18,11 +18,9 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.positions.choices import Ways
 from ronda.formulations.positions.model import pieces_of
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.exact.form import LinearForm, linear_form
 from ronda.solvers.exact.highs import highs_of
-
-ROUNDING = 1e-9
-"""What a cut gives away of its numbers, so that rounding cannot make it false."""
 
 
 @dataclass(frozen=True, slots=True)

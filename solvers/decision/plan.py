@@ -25,7 +25,6 @@ from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import (
-    ROUNDING,
     Plan,
     SolutionStatus,
     SolveRecord,
@@ -33,6 +32,7 @@ from ronda.instances.plan import (
     closes,
 )
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import Realised, realise
 from ronda.solvers.greedy.in_time import in_time

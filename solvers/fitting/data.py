@@ -12,6 +12,7 @@ from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.rules.sizes import limits
 from ronda.instances.traces.table import positive, read_columns, refuse, to_number
+from ronda.instances.violation import ROUNDING
 
 Kind = Literal["throughput", "power"]
 
@@ -51,8 +52,6 @@ MOST_SPEED = 1.25
 """A relative speed may be above 1 by the noise of its reference, not by more."""
 
 _TIMES = ("step_s", "iters_per_s", "samples_per_s")
-# B / (n m) may miss a limit on the local batch by rounding.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +262,7 @@ def _batch(columns: _Columns, gpus: Floats, reading: Reading) -> tuple[Floats, F
     if which == "local_batch":
         return batch, passes
     if "passes" not in columns.headers and reading.max_local_batch is not None:
-        fewest = np.ceil(batch / gpus / reading.max_local_batch * (1.0 - _ROUNDING))
+        fewest = np.ceil(batch / gpus / reading.max_local_batch * (1.0 - ROUNDING))
         passes = np.maximum(fewest, 1.0)
     return batch / (gpus * passes), passes
 

@@ -26,9 +26,7 @@ from ronda.formulations.watts import (
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
-
-ROUNDING = 1e-9
-"""Relative rounding allowed against the limits on watts: sums in another order differ by it."""
+from ronda.instances.violation import ROUNDING
 
 Charge = Sequence[float]
 """Watts that a job adds at once, and as it is charged throughout the energy window."""

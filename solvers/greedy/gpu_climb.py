@@ -25,7 +25,8 @@ from ronda.formulations.watts import (
 from ronda.instances.job import Allocation, Option, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.greedy.counted import ROUNDING, Charge, Counted, charge
+from ronda.instances.violation import ROUNDING
+from ronda.solvers.greedy.counted import Charge, Counted, charge
 from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
 
 

@@ -16,9 +16,7 @@ from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_w, left_w, may_sleep, node_w, seconds_left
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
-
-ROUNDING = 1e-9
-"""Relative rounding allowed against the limit on watts."""
+from ronda.instances.violation import ROUNDING
 
 Piece = tuple[float, float]
 """Watts on top of the cluster without jobs, and for how many seconds."""

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from ronda.formulations.watts import extra_gpu_w, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Allocation, Option
-from ronda.solvers.greedy.room import ROUNDING, Room
+from ronda.instances.violation import ROUNDING
+from ronda.solvers.greedy.room import Room
 
 Pieces = Iterable[tuple[int, int]]
 """Pairs (index of a node in the cluster, GPUs there)."""

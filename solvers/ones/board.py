@@ -12,6 +12,7 @@ from ronda.formulations.placement.nodes import Placement
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.ones.genome import IDLE
 
 REQUESTS = 4
@@ -22,8 +23,6 @@ EPOCHS = 30
 
 EPOCH_S = 60.0
 """Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
-
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)

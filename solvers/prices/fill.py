@@ -12,10 +12,8 @@ import numpy as np
 from ronda.formulations.allocation.separable import Separable, surpluses
 from ronda.formulations.clock import OutOfTimeError, checkpoint, watched
 from ronda.instances.arrays import Floats, Ints, Rows
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
-
-ROUNDING = 1e-9
-"""Excess over a capacity, and gain, that are taken for rounding."""
 
 EXCHANGES = 16
 """Pairs of steps that are taken at most where no search follows."""
