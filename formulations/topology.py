@@ -66,11 +66,6 @@ def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def rack_of(cluster: Cluster, node: int) -> str:
-    """Return the rack that holds a node."""
-    return cluster.topology.racks[int(cluster.topology.node_rack[node])]
-
-
 def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":
     """Return the tree for people: equal nodes, and many equal racks, are one vertex with a count.
 

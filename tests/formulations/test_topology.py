@@ -8,7 +8,6 @@ import pytest
 from ronda.formulations.topology import (
     cluster_tree,
     outline,
-    rack_of,
     racks_above,
 )
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
@@ -42,11 +41,6 @@ def rows():
 def test_racks_above_are_named_from_the_inside_out(rows):
     """A rack, then what holds it; the rack without a name is in none."""
     assert racks_above(rows) == {"a": ("a", "row"), "b": ("b", "row"), "row": ("row",), "": ("",)}
-
-
-def test_nodes_share_a_rack(rows):
-    """Nodes 0, 1 and 7 are in a, 4 in the row itself."""
-    assert [rack_of(rows, node) for node in range(8)] == ["a", "a", "b", "b", "row", "", "", "a"]
 
 
 def test_the_tree_is_made_once(rows):

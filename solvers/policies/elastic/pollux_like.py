@@ -1,9 +1,8 @@
 """Pollux-like: the power mean of the jobs' goodput over their fair share, climbed greedily."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-import msgspec
 import numpy as np
 
 from ronda.formulations.clock import Deadline, checkpoint
@@ -21,6 +20,9 @@ from ronda.solvers.greedy.room import Clocked
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
+
+DELAY_S = 30.0
+"""Seconds of a restart that the penalty f counts with, as in the artifact."""
 
 
 class LadderWorth(NamedTuple):
@@ -43,14 +45,7 @@ class PolluxLike(Clocked):
 
     The jobs' values are climbed along their concave hulls, the steepest step of all jobs first,
     which is optimal but for the last GPUs; these go to the best steps that still fit.
-
-    Parameters
-    ----------
-    delay_s
-        Seconds of a restart that the penalty f counts with.
     """
-
-    delay_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
 
     name: ClassVar[str] = "pollux-like"
     capabilities: ClassVar[Capability] = (
@@ -62,7 +57,7 @@ class PolluxLike(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide how many GPUs, and which batch, every job gets."""
-        jobs = worths(round, self.delay_s)
+        jobs = worths(round)
         ladders = [job.ladder for job in jobs]
         climb = GpuLadderClimb(round, ladders, self.clocks(round))
         steepest = sorted(
@@ -108,7 +103,7 @@ def hull_steps(gpus: tuple[int, ...], value: list[float]) -> list[tuple[float, i
     return hull
 
 
-def worths(round: Round, delay_s: float) -> list[LadderWorth]:
+def worths(round: Round) -> list[LadderWorth]:
     """Return the ladders of the movable jobs and their values, in order of submission."""
     table = build(round, prune=False, mind_power=False)
     homes = Homes(round)
@@ -132,7 +127,7 @@ def worths(round: Round, delay_s: float) -> list[LadderWorth]:
         home = homes.choose(state, least)
         if home is not None:
             own = [row for row in own if row[0] == home]
-            found.append(_worth(round, state, home, own, fair, delay_s))
+            found.append(_worth(round, state, home, own, fair))
     return found
 
 
@@ -142,7 +137,6 @@ def _worth(
     pool: int,
     rows: list[tuple[int, int, float, float]],
     fair: int,
-    delay_s: float,
 ) -> LadderWorth:
     """Return what each GPU count is worth, at the best batch or, where that is better, its own.
 
@@ -152,7 +146,7 @@ def _worth(
     where = round.cluster.topology.pools[pool]
     few = max(fair, min(steps))
     fair_rate = max(rate for gpus, (_, rate, _) in steps.items() if gpus <= few)
-    factor = restart_factor(round, state, delay_s)
+    factor = restart_factor(round, state, DELAY_S)
     held = state.allocation.option if state.allocation else None
     if held is not None and held.pool == pool:
         of = application_of(round, state, pool)

@@ -6,9 +6,7 @@ blocks; who may pass it says `ronda.solvers.greedy.backfill`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
-
-import msgspec
+from typing import ClassVar, Literal
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.options.application import Requested
@@ -100,14 +98,10 @@ class Qssf(Clocked):
         What ranks jobs: expected GPU time, expected time, or just GPUs.
     backfill
         Who passes a job that finds no room, as of `fifo`.
-    ageing_s
-        Seconds of waiting after which a job ranks as if it were half as large, after twice as many
-        as a third, and so on: nobody starves. None: never, as published.
     """
 
     by: Service = "gpu-time"
     backfill: Backfill = "none"
-    ageing_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
     name: ClassVar[str] = "qssf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
@@ -117,7 +111,7 @@ class Qssf(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits, least service first."""
-        waiting = sorted(round.waiting, key=service(round, self.by, self.ageing_s))
+        waiting = sorted(round.waiting, key=service(round, self.by))
         held = beside(round, waiting, self.backfill, self.clocks(round))
         plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
@@ -134,9 +128,7 @@ def queued(round: Round, queue: Queue) -> list[JobState]:
             return sorted(round.waiting, key=service(round, "gpu-time"))
 
 
-def service(
-    round: Round, by: Service, ageing_s: float | None = None
-) -> Callable[[JobState], tuple[float, int]]:
+def service(round: Round, by: Service) -> Callable[[JobState], tuple[float, int]]:
     """Return what jobs are ranked by: least service first, then fewer GPUs."""
     requested = Requested(round)
 
@@ -145,8 +137,6 @@ def service(
         size = 1.0 if by == "gpus" else requested.remaining_s(state)
         if by != "time":
             size *= gpus
-        if ageing_s is not None:
-            size /= 1.0 + (round.now_s - state.job.submit_s) / ageing_s
         return size, gpus
 
     return rank

@@ -1,9 +1,8 @@
 """Round-robin: every trial gets its turn, all turns as long."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
@@ -19,18 +18,11 @@ from ronda.solvers.policies.sweeps.trials import trials_of
 
 @dataclass(frozen=True)
 class RoundRobin(Clocked):
-    """Give every trial the same number of reports in turn, then the next in the queue.
+    """Let every trial report once in turn, then the next in the queue.
 
     One of the policies that Hermes is compared with. The plan's details carry the queue, and how
     often each running trial had reported when its turn began.
-
-    Parameters
-    ----------
-    quantum
-        Reports of a turn.
     """
-
-    quantum: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     name: ClassVar[str] = "round-robin"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
@@ -45,7 +37,7 @@ class RoundRobin(Clocked):
         began: dict[str, int] = before.get("began", {})
         place = {name: k for k, name in enumerate(queue)}
         trials = sorted(trials_of(round), key=lambda t: place.get(t.name, len(place)))
-        over = {t.name for t in trials if t.reports - began.get(t.name, t.reports) >= self.quantum}
+        over = {t.name for t in trials if t.reports - began.get(t.name, t.reports) > 0}
         order = [t for t in trials if t.name not in over] + [t for t in trials if t.name in over]
         plan = in_order(round, order, self.clocks(round))
         turns = {

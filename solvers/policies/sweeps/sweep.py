@@ -51,6 +51,9 @@ LEAST_ERROR = 0.1
 MOST = 1.5
 """The largest rho that is believed."""
 
+TRYING = 0.25
+"""Share of the time to a deadline in which new trials are tried."""
+
 STEEPEST = 1e6
 """The largest relative fall or rise that counts; what is beyond is no training's."""
 
@@ -87,8 +90,6 @@ class SweepPolicy(Clocked):
     beside
         Trials of a sweep that run side by side once all have been tried; 0: as many as fit. Fewer
         take less GPU time to a good trial, and longer.
-    trying
-        Share of the time to a deadline in which new trials are tried.
     grow
         Whether running trials get GPUs that no trial may use, where their profiles scale.
     fuse
@@ -99,7 +100,6 @@ class SweepPolicy(Clocked):
     hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     hopeless: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.05
     beside: Annotated[int, msgspec.Meta(ge=0)] = 0
-    trying: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.25
     grow: bool = True
     fuse: bool = True
 
@@ -163,16 +163,16 @@ class SweepPolicy(Clocked):
     def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
         """Return the trials that may run: those with a report, and new ones in good time."""
         able = [t for t in search.live if t.name not in lost]
-        late = _used(round, search) >= self.trying
+        late = _used(round, search) >= TRYING
         return [t for t in able if t.losses or t.runs or not late] or able
 
     def _most(self, round: Round, search: LiveSweep) -> int | None:
         """Return how many trials may run side by side: ever fewer before a deadline; None: all."""
         used = _used(round, search)
-        if used < self.trying:
+        if used < TRYING:
             return self.beside or None
         gpus = sum(pool.gpus for pool in round.cluster.topology.pools)
-        return max(1, ceil(gpus * (1 - used) / (1 - self.trying) / 2))
+        return max(1, ceil(gpus * (1 - used) / (1 - TRYING) / 2))
 
     def _hopeless(self, round: Round, search: LiveSweep, finals: Mapping[str, Final]) -> list[str]:
         """Return the trials that are given up."""

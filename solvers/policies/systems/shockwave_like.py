@@ -42,15 +42,11 @@ class ShockwaveLike(Leasing):
         Length of a round, 120 s in its simulator, and rounds of the window.
     makespan
         What the makespan counts, over the time that all work needs on all GPUs.
-    fair
-        Finish-time fairness, the time from submission to completion over the time at an equal
-        share, up to which a job is treated fairly.
     """
 
     lease_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     rounds: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
     makespan: Annotated[float, msgspec.Meta(ge=0)] = 0.1
-    fair: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
     name: ClassVar[str] = "shockwave-like"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS | Capability.SIZES
@@ -127,7 +123,7 @@ def _rows(of: TimeShares, market: ShockwaveLike, rounds: Floats) -> tuple[Any, F
         slope = (logs[:, b] - logs[:, a]) / (points[:, b] - points[:, a])
         add(logs[:, a] - slope * points[:, a], (n, -slope), (v, one))
     window_s = market.rounds * market.lease_s
-    fair_s = market.fair * of.alone_s
+    fair_s = of.alone_s  # finish-time fairness up to 1
     after = of.left / of.equal
     slack = (fair_s - of.age_s - window_s - after) / fair_s
     add(slack, (n, -step / of.equal / fair_s), (s, -one))

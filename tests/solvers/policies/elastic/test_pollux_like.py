@@ -23,7 +23,7 @@ def test_values_by_hand(elastic_round, live_job):
     1000 - 1/0.126 = 992.063, 1000 - 1/0.251 = 996.016, 1000 - 1/0.501 = 998.004.
     """
     jobs = [live_job(name, "linear", 100.0) for name in "ab"]
-    found = worths(elastic_round(*jobs, gpus_per_node=4), 30.0)
+    found = worths(elastic_round(*jobs, gpus_per_node=4))
     assert [w.ladder.gpus for w in found] == [(1, 2, 4)] * 2
     assert found[0].value == pytest.approx([992.0635, 996.0159, 998.0040], abs=1e-3)
 
