@@ -35,7 +35,7 @@ BAD = [
     ("explain two-nodes.json", "ronda run"),
     ("instances check two-nodes.json round.json", "a schedule"),
     # policies
-    ("run two-nodes.json --policy fofo", "fifo, fifo+zeus"),
+    ("run two-nodes.json --policy fofo", '"fifo", "fifo+zeus"'),
     ("run two-nodes.json --policy fifo(x=1)", "'x'"),
     ("run two-nodes.json --policy fifo(", "NAME"),
     ("solve round.json --policy genetic(nothing=1)", "nothing"),
