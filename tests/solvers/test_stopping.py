@@ -12,7 +12,7 @@ from ronda.solvers import stopping
 def status(**fields):
     """Return the status of a search that has just begun, but for what is given."""
     start = {"generations": 0, "stagnant": 0, "best": 0.0, "generation_s": 0.0}
-    return stopping.Status(**(start | fields))
+    return stopping.SearchStatus(**(start | fields))
 
 
 @pytest.mark.parametrize(
