@@ -121,7 +121,9 @@ def build_separable(
 def variables(model: Any, options: Sequence[Hashable] | None, blocks: Blocks | None) -> None:
     """x_k ∈ {0, 1}; 0 ≤ z_b ≤ n_b, in whole numbers where blocks are whole."""
     problem: Separable = model.problem
-    model.x = pyo.Var(range(len(problem.value)) if options is None else options, domain=pyo.Binary)
+    named_by = range(len(problem.value)) if options is None else options
+    model.option = pyo.Set(initialize=named_by, dimen=None)  # some names are longer than others
+    model.x = pyo.Var(model.option, domain=pyo.Binary)
     most, whole = problem.block_count.tolist(), problem.block_integer.tolist()
     named = [("z", b) for b in range(len(most))] if blocks is None else blocks
     for kind in dict.fromkeys(kind for kind, _ in named):

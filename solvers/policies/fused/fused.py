@@ -12,6 +12,7 @@ from ronda.instances.base import NonNegative
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.policies.fused.jointly import Jointly
 from ronda.solvers.registry import FUSED_BASES, composed
 
@@ -33,6 +34,7 @@ class Fused:
 
     gather: NonNegative = 1.0
 
+    @in_time
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from ronda.formulations.allocation.pyomo_model import answer, build_separable
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.pyomo_model import answer, build, build_separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
+from ronda.formulations.options.build import build as build_options
+from ronda.instances import generate
 from ronda.solvers.exact.highs import solve
 
 
@@ -66,3 +70,17 @@ def test_block_in_part_costs_its_part():
 def test_without_any_option_the_rows_still_stand(capacity, stop):
     """Nothing to decide: worth 0, or infeasible if something must be used."""
     assert solve(build_separable(problem_of([[]], (capacity,)))).stop == stop
+
+
+def test_names_of_different_length_stand_side_by_side():
+    """What runs may span a cluster where its like is on a node: longer names."""
+    round_ = generate.tiny_round(1)
+    state = next(s for s in round_.running if s.job.preemptible)
+    held = state.allocation
+    held = replace(held, option=replace(held.option, span="cluster", rate=1.0))
+    states = (s if s is not state else replace(s, allocation=held) for s in round_.running)
+    round_ = replace(round_, running=tuple(states))
+    table = build_options(round_)
+    model = build(round_, table, np.maximum(table.rate, 1e-3))
+    assert {len(name) for name in model.x} == {5, 6}
+    assert len(model.x) == len(make_case(round_, table, np.maximum(table.rate, 1e-3)).rows)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arrays import NET, array, instance, standing
+from ronda.formulations import clock as clocks
 from ronda.formulations.clock import Deadline
 from ronda.formulations.fusion.sharing import fastest_mode
 from ronda.instances.budget import Budget, StepSeries
@@ -16,6 +17,7 @@ from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Costs, Estimate, Job, JobState
 from ronda.instances.outcome.metrics import job_figures, summarise
+from ronda.instances.plan import StopReason
 from ronda.instances.profile import AffineTime, Memory, PowerCurve, Profile, Sharing, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.horizon import run
@@ -23,6 +25,7 @@ from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.jointly import Jointly
 from ronda.solvers.policies.fused.regroup import fastest_cut, regroup
 from ronda.solvers.registry import policy
+from ronda.testing import sharing
 
 GPU = GpuType(name="A", memory_gib=16, idle_w=50)
 BASES = ("prices", "evolve")
@@ -430,3 +433,35 @@ def test_an_array_has_the_passes_of_its_clock(spec, memory_gib, cap_w, clock, wi
     for option in options:
         assert (option.clock, option.width) == (clock, width)
         assert option.rate == pytest.approx(rate)
+
+
+class Watch:
+    """A clock that stands still at first, and is past every end after some looks."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def perf_counter(self):
+        """Look at it."""
+        self.looks -= 1
+        return 0.0 if self.looks >= 0 else float("inf")
+
+
+@pytest.mark.parametrize("looks", range(10, 40))
+def test_a_class_counts_with_its_members_where_time_is_short(looks, monkeypatch):
+    """Two jobs of great weight, and one that is nearly done: a plan that was cut lost members."""
+    heavy, round_ = {"wide": 1e6, "d0": 1e9}, sharing()["arrays"]
+
+    def changed(state):
+        job = replace(state.job, weight=heavy.get(state.job.id, 1.0))
+        job = replace(job, estimate=Estimate(work=0.6)) if job.id == "e" else job
+        return replace(state, job=job)
+
+    running, waiting = (tuple(map(changed, own)) for own in (round_.running, round_.waiting))
+    deadline = Deadline(1e6)
+    monkeypatch.setattr(clocks, "time", Watch(looks))
+    made = policy("evolve+fused", generations=3)
+    round_ = replace(round_, running=running, waiting=waiting)
+    plan = made.plan(round_, deadline=deadline, seed=0)
+    if plan.stop is StopReason.TIME_LIMIT:
+        assert len(plan.allocations) >= len(round_.held)
