@@ -11,8 +11,9 @@ from ronda.formulations.per_record import Remembered, per_record
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
-FEW = {"_fields", "class_of", "left_alone", "document"}
-"""Functions of a kind of record, a base policy, a command, a document: there are few of them."""
+FEW = {"_fields", "_hints", "class_of", "left_alone", "document"}
+"""Functions of a kind of record, a public function, a base policy, a command, a document: there are
+few of them."""
 
 
 def caches():
