@@ -87,7 +87,7 @@ def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
 
 
 def shares(held: Held, job: Job) -> bool:
-    """Tell whether a job is in an array, or says so and may be in one."""
+    """Return whether a job is in an array, or says so and may be in one."""
     return held.array is not None or (held.option.width > 1 and job.fusible is not None)
 
 

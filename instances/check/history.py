@@ -73,7 +73,7 @@ class Histories:
         return faults
 
     def _broken(self, job: Job, segment: Segment) -> bool:
-        """Tell whether a segment ends by a fault, of a node or of the job."""
+        """Return whether a segment ends by a fault, of a node or of the job."""
         return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
@@ -246,7 +246,7 @@ def advance(
 
 
 def same(before: Segment, after: Segment) -> bool:
-    """Tell whether a segment only continues the one before: no gap, same nodes, same option.
+    """Return whether a segment only continues the one before: no gap, same nodes, same option.
 
     That of an array may be narrower.
     """

@@ -155,7 +155,7 @@ class Examiner:
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
     def _narrowed(self, state: JobState, option: Option) -> bool:
-        """Tell whether the rate is that of the wider array in which the job runs, by the width."""
+        """Return whether the rate is that of the wider array in which the job runs, by width."""
         held = None if state.allocation is None else state.allocation.option
         if held is None or option.width >= held.width:
             return False

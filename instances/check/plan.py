@@ -107,7 +107,7 @@ def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Viola
 
 
 def continues(held: Allocation | None, given: Allocation) -> bool:
-    """Tell whether a job goes on as it runs; only the expected rate may have been updated."""
+    """Return whether a job goes on as it runs; only the expected rate may have been updated."""
     if held is None or held is given:
         return held is given
     return (
@@ -118,7 +118,7 @@ def continues(held: Allocation | None, given: Allocation) -> bool:
 
 
 def same_option(a: Option, b: Option) -> bool:
-    """Tell whether two options are the same but for the expected rate."""
+    """Return whether two options are the same but for the expected rate."""
     return a is b or a == replace(b, rate=a.rate)
 
 
@@ -203,7 +203,7 @@ def capped_racks(cluster: Cluster) -> list[tuple[str, float, NDArray[np.bool_]]]
 
 
 def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -> bool:
-    """Tell whether a rack is another one or stands below it."""
+    """Return whether a rack is another one or stands below it."""
     for _ in range(len(parents) + 1):
         if name == ancestor:
             return True

@@ -27,7 +27,7 @@ def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
 
 
 def strictly_ascending(values: tuple[float, ...]) -> bool:
-    """Tell whether there are values and each is above the one before it."""
+    """Return whether there are values and each is above the one before it."""
     return bool(values) and all(a < b for a, b in pairwise(values))
 
 

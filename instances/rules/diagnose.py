@@ -173,7 +173,7 @@ def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
 
 
 def _has(value: Any, token: str) -> bool:
-    """Tell whether the path goes on in a value."""
+    """Return whether the path goes on in a value."""
     if token.isdigit():
         return isinstance(value, list) and int(token) < len(value)
     return isinstance(value, dict) and (token == "..." or token in value)

@@ -234,7 +234,7 @@ def _room(shape: _Shape, profiles: Mapping[str, Profile], cluster: Cluster | Non
 
 
 def _is_rigid(shape: _Shape, profiles: Mapping[str, Profile]) -> bool:
-    """Tell whether the profile is rigid on any GPU type that the job may use."""
+    """Return whether the profile is rigid on any GPU type that the job may use."""
     name, _, gpu_types = shape
     models = profiles[name].throughput if name in profiles else {}
     return any(isinstance(m, Rigid) for t, m in models.items() if not gpu_types or t in gpu_types)

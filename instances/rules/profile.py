@@ -93,7 +93,7 @@ def _sharing(sharings: Sequence[Sharing], place: str, *, rigid: bool) -> Iterato
 
 
 def _is_measured(sharing: Sharing) -> bool:
-    """Tell whether the columns of measured times are parallel, and ascend from one or two on."""
+    """Return whether the columns of measured times are parallel, and ascend from one or two on."""
     time = sharing.time
     if isinstance(time, AffineTime):
         return True

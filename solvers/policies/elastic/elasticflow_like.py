@@ -101,7 +101,7 @@ def satisfactory(
 
 
 def grows(climb: GpuLadderClimb, j: int) -> bool:
-    """Tell whether a job that has GPUs would be faster one step up."""
+    """Return whether a job that has GPUs would be faster one step up."""
     step = climb.step[j]
     return (
         step >= 0

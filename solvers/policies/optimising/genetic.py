@@ -69,7 +69,7 @@ class Genetic(Optimising):
     parameters
         The objective's, by name.
     population, crossover, mutation
-        As in `ronda.solvers.genetic.engine.Settings`.
+        As in `ronda.solvers.genetic.engine.EvolutionSettings`.
     generations, stagnation
         Stop after this many generations; after this many without a better plan.
     seeded

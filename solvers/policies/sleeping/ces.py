@@ -126,7 +126,7 @@ def fewer(need: int, now: int, t: int, forecast: Forecast, rule: CesRule) -> int
 
 
 def sinks(needed: Ints, t: int, forecast: Forecast, rule: CesRule) -> bool:
-    """Tell whether the demand lies below its recent mean, and is believed to fall further."""
+    """Return whether the demand lies below its recent mean, and is believed to fall further."""
     fallen = needed[t - rule.past : t].mean() - needed[t]
     falls = needed[t] - forecast(t, rule.ahead).mean()
     return bool(fallen >= rule.fall and falls >= rule.falling)

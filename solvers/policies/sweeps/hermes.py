@@ -140,7 +140,7 @@ def _slope(losses: tuple[float, ...], weight: float) -> float:
 
 
 def overtakes(waiting: float, running: float, hysteresis: float) -> bool:
-    """Tell whether a waiting slope exceeds a running one by a share of its size."""
+    """Return whether a waiting slope exceeds a running one by a share of its size."""
     if running == -inf:
         return waiting > running
     return waiting > running + hysteresis * abs(running)

@@ -154,7 +154,7 @@ def cutoff(found: Iterable[float], eta: int) -> float:
 
 
 def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:
-    """Tell whether a trial may start or resume with some time left to the deadline.
+    """Return whether a trial may start or resume with some time left to the deadline.
 
     Not if that is less than eta times the longest run so far, and less than a whole trial takes.
     """

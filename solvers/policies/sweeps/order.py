@@ -21,7 +21,7 @@ GAIN = 1.1
 
 
 def firm(state: JobState) -> bool:
-    """Tell whether a job runs and may not be stopped."""
+    """Return whether a job runs and may not be stopped."""
     return state.allocation is not None and not state.job.preemptible
 
 
@@ -94,7 +94,7 @@ def shares(most: Sequence[int], atoms: int) -> list[int]:
 
 
 def worth_resizing(now: float, then: float, time_left_s: float, pause_s: float) -> bool:
-    """Tell whether a trial gets further by the deadline with speed `then` after a pause."""
+    """Return whether a trial gets further by the deadline with speed `then` after a pause."""
     if time_left_s == inf:
         return then > GAIN * now
     return then * (time_left_s - pause_s) > GAIN * now * time_left_s

@@ -173,7 +173,7 @@ def fused(probes: Probes, plan: Plan) -> Probes:
 
 
 def _may_probe(trial: Trial) -> bool:
-    """Tell whether a trial waits for its first report, and might share a GPU until then."""
+    """Return whether a trial waits for its first report, and might share a GPU until then."""
     job = trial.state.job
     return not trial.runs and not trial.losses and job.preemptible and job.fusible is not None
 

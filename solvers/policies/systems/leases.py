@@ -48,7 +48,7 @@ class Book(Record, frozen=True, kw_only=True):
         return replace(book, until_s=round.now_s, held_s=held_s)
 
     def due(self, round: Round, lease_s: float) -> bool:
-        """Tell whether new leases are given now."""
+        """Return whether new leases are given now."""
         return self.began_s is None or round.now_s >= self.began_s + lease_s
 
     @property
