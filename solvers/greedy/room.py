@@ -490,16 +490,18 @@ def preempt_in_order(
     """Return the allocations of the jobs that `admit` admits; running jobs it does not stop.
 
     Running jobs that are admitted stay where they are. Others start in order; one that finds no
-    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). As every round
-    decides again, the energy of the window may be spent.
+    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). If nobody runs
+    then, those that were not admitted are tried on nodes as well. As every round decides again, the
+    energy of the window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]
     allocations = {s.job.id: s.allocation for s in stay if s.allocation is not None}
     starting = [s for s in admitted if s.allocation is None]
-    if starting:
-        room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
-        allocations |= start_in_order(
-            room, starting, blocking=False, teardown_s=teardown_s, nodes=nodes
-        )
+    for some in (starting, [s for s in order if s.allocation is None and s not in starting]):
+        if some and (some is starting or not allocations):  # as shares of nodes none may fit
+            room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
+            allocations |= start_in_order(
+                room, some, blocking=False, teardown_s=teardown_s, nodes=nodes
+            )
     return allocations

@@ -1,6 +1,10 @@
 """Least attained service by hand."""
 
+import pytest
+from msgspec.structs import replace
+
 from ronda.solvers.solve import solve
+from ronda.testing import all_asleep
 
 
 def test_who_has_had_least_goes_first(elastic_round, live_job):
@@ -20,3 +24,17 @@ def test_ties_go_to_who_came_first(elastic_round, live_job):
         for k, (name, gpus) in enumerate(sizes.items())
     ]
     assert list(solve(elastic_round(*jobs, now_s=9.0), "las").allocations) == ["a", "c"]
+
+
+@pytest.mark.parametrize("spec", ["las", "srtf", "gittins", "tiresias", "gavel-like", "hermes"])
+def test_a_node_that_is_dear_to_wake_stops_nobody_elsewhere(spec):
+    """Below 2,000 W: 40,000 W to wake node 1 are no matter of a job on node 0, which is awake."""
+    round_ = all_asleep()
+    (group,) = round_.cluster.node_groups
+    groups = (
+        replace(group, count=1, host_idle_w=100.0),
+        replace(group, name="dear", count=1, host_idle_w=100.0, wake_s=60.0, wake_w=40_000.0),
+    )
+    cluster = replace(round_.cluster, node_groups=groups)
+    capped = replace(round_, cluster=cluster, asleep=(1,), power_cap_w=2000.0)
+    assert solve(capped, spec).allocations
