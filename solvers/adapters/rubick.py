@@ -86,6 +86,7 @@ class Rubick:
         self._host: Embedded | None = None
         self._machines: tuple[Cluster, Sequence[str]] | None = None
         self._measured: dict[tuple[str, Way], float] = {}  # by model
+        self._least: dict[str, int] = {}  # GPUs that live jobs must have
         self._submit_s: dict[str, float] = {}
         self._now_s = 0.0
 
@@ -103,19 +104,26 @@ class Rubick:
         order, sizes = list(node_infos), [int(n.resources[GPU]) for n in node_infos.values()]
         host = self._told_of(cluster_of([(GPU, n) for n in sizes]), [str(key) for key in order])
         self._clock(job_infos)
-        ways, running, number = {}, {}, {key: k for k, key in enumerate(order)}
-        ids = {str(key): key for key in job_infos}
+        number, ids = {key: k for k, key in enumerate(order)}, {str(key): key for key in job_infos}
+        ways, running, least = {}, {}, dict[str, int]()
         for name, key in ids.items():
             job, on = job_infos[key], prev_execution_plan[GPU].get(key) or ()
             if found := ways_of(job, sizes):
                 ways[name] = found
+                least[name] = _least(job, found)
             nodes = [number.get(node, -1) for node in on]
             if (way := (len(on), len(set(on)))) in found and -1 not in nodes:
-                running[name] = nodes
+                if len(on) >= least[name]:
+                    running[name] = nodes
                 if job.throughput > 0:
                     self._measured[job.model_name, way] = float(job.throughput)
-        rows = {name: self._row(name, job_infos[ids[name]], own) for name, own in ways.items()}
-        host.update(removed=[name for name in host.jobs if name in ids and name not in ways])
+        rows = {
+            name: self._row(name, job_infos[ids[name]], own, least[name])
+            for name, own in ways.items()
+        }
+        others = [n for n in host.jobs if n in ids and least.get(n) != self._least.get(n)]
+        host.update(removed=others)  # for good, or to come back below
+        self._least = least
         tell(host, rows, running, self._now_s)
         done = {name: job_infos[ids[name]].steps * job_infos[ids[name]].local_bsz for name in rows}
         host.update(progress=done)
@@ -154,9 +162,8 @@ class Rubick:
             for name, age_s in ages.items()
         }
 
-    def _row(self, name: str, job: Any, ways: Mapping[Way, Planned]) -> dict[str, Any]:
+    def _row(self, name: str, job: Any, ways: Mapping[Way, Planned], least: int) -> dict[str, Any]:
         """Return a job as the façade is told of it."""
-        least = _least(job, ways)
         return {
             "id": name,
             "application": job.model_name,

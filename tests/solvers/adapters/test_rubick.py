@@ -171,6 +171,17 @@ def test_a_guarantee_is_as_many_gpus_as_are_fast_enough():
     assert (state.job.min_gpus, state.job.weight) == (1, 1.0)
 
 
+def test_a_guarantee_is_kept_where_the_host_left_a_job_less():
+    """Two GPUs are not the four that it takes; on nodes of two there is no more than two."""
+    policy, jobs = Rubick(), {"a": job(is_sla=1, sla_perf=30.0), "b": job()}
+    asked(policy, jobs)
+    decided = asked(policy, jobs, {"a": [3] * 2})
+    assert len(decided["gpu"]["a"]) == 4
+    smaller = {k: SimpleNamespace(resources={"gpu": 2}) for k in range(8)}
+    decided = asked(policy, jobs, nodes=smaller)
+    assert len(decided["gpu"]["a"]) == 2
+
+
 def test_time_goes_by_the_ages_of_jobs():
     """One that was there before is 90 s older; where none was, an interval has passed."""
     policy = Rubick("fifo", interval_s=60.0)
