@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
 from ronda.bench.study.harness import Folder, limit, markdown, numbers, option, seeds, study
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import loss_of_moves
@@ -205,7 +205,7 @@ def compare_tiny(seed: int, rounds: str) -> dict[str, Any]:
     if powers:
         choice, price = allocate(round_, table, worth, search), 0.0
     else:
-        price = NODE_SHARE * make_case(round_, table, worth, positions=True).scale
+        price = NODE_SHARE * make_case(round_, table, worth, Fidelity.NODES).scale
         choice = allocate_on_nodes(round_, table, worth, search)
     best = best_plan(round_, table, worth, price)
     return {

@@ -1,6 +1,7 @@
 """What the allocation model of a round is made from: the options that matter, nodes and limits."""
 
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cached_property
 
 import numpy as np
@@ -150,13 +151,33 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
     )
 
 
+class Fidelity(Enum):
+    """What a case knows of where options are, by which they are compared with their like only."""
+
+    COUNTS = auto()  # GPUs of pools, by their number
+    RACKS = auto()  # chosen with the options: those of span "rack" have a variable for each
+    NODES = (
+        auto()
+    )  # as pieces on nodes, those that run now on their own (`ronda.formulations.positions`)
+
+    def groups(self, table: OptionTable, rows: Rows) -> Rows:
+        """Return (n,) the groups within which rows may beat each other."""
+        group = table.job[rows] * len(table.pools) + table.pool[rows]
+        match self:
+            case Fidelity.COUNTS:
+                return group
+            case Fidelity.RACKS:
+                return 3 * group + reach(table, rows)
+            case Fidelity.NODES:  # what runs needs no other nodes: nothing beats it
+                return 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
+
+
 def make_case(
     round: Round,
     table: OptionTable,
     values: Floats,
+    fidelity: Fidelity = Fidelity.COUNTS,
     *,
-    joint: bool = False,
-    positions: bool = False,
     awake: tuple[int, ...] | None = None,
 ) -> Case:
     """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
@@ -166,10 +187,7 @@ def make_case(
     measure of anything), and those that another one of the same job beats (`unbeaten`). Only
     options of jobs that must run stay in any case. By their rates, options of a table hardly ever
     beat each other: they are compared only where values mind watts, or where spans no longer
-    count. With `joint`, racks are chosen with the options: those of span ``rack`` get a variable
-    for each rack (`ronda.formulations.allocation.racks`), and are compared only with their like. So
-    they are with `positions`, where what runs is compared with nothing: it needs no other nodes
-    (`ronda.formulations.positions`). `awake` is as in `Case`.
+    count. `awake` is as in `Case`.
     """
     # Rows are made of cases.
     from ronda.formulations.allocation.rows import unbearable
@@ -185,31 +203,25 @@ def make_case(
         rows = rows[table.extra_w[rows] <= _room_w(round, table, racks)[rows]]
     if round.watts is not None:
         rows = rows[~unbearable(case_of(round, table, rows))]
-    by_span = joint or positions or not (table.span == RACK).any()
-    if table.minds_power or not by_span:
+    if table.minds_power or (fidelity is Fidelity.COUNTS and (table.span == RACK).any()):
         costs = [table.gpus[rows].astype(float)]
         if round.watts is not None or racks:  # with these two it uses no more energy by any time
             costs.append(table.extra_w[rows])
         if round.energy_j is not None:
             lasting = np.minimum(lasts_s(round, table)[rows], round.window_s)
             costs.append(table.extra_w[rows] * lasting)
-        group = table.job[rows] * len(table.pools) + table.pool[rows]
-        if joint:
-            group = 3 * group + reach(table, rows)
-        elif positions:
-            group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
-        rows = rows[unbeaten(group, values[rows], np.array(costs))]
+        rows = rows[unbeaten(fidelity.groups(table, rows), values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))
     rack = np.full(len(rows), ANYWHERE)
-    if joint:
+    if fidelity is Fidelity.RACKS:
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
     case = replace(
         case_of(round, table, rows),
         rack=rack,
         value=values[rows],
-        joint=joint,
+        joint=fidelity is Fidelity.RACKS,
         awake=awake,
     )
     return replace(case, racks=racks, most_rack_kw=_most_rack_kw(case)) if racks else case

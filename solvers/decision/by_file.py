@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.positions.choices import ways
 from ronda.instances.plan import SolutionStatus, StopReason
@@ -34,7 +34,7 @@ def model_of(question: Question, *, exact: bool) -> Any:
         return build(question.round, question.table, question.values)
     from ronda.formulations.positions.model import build as build_exact
 
-    case = make_case(question.round, question.table, question.values, positions=True)
+    case = make_case(question.round, question.table, question.values, Fidelity.NODES)
     return build_exact(ways(case), units_of_its_own=False)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, make_case
+from ronda.formulations.allocation.case import Case, Fidelity, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import loss_of_moves
@@ -120,7 +120,7 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     The choice's objective is what the options are worth less what moves lose and what nodes in use
     cost (`Ways.node_price`), in its ``details`` the former (``move_loss``).
     """
-    case = make_case(round, table, values, positions=True)
+    case = make_case(round, table, values, Fidelity.NODES)
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)

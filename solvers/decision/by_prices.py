@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, make_case
+from ronda.formulations.allocation.case import Case, Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit, stays
 from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
@@ -75,7 +75,7 @@ def allocate_by_prices(
             details=loose.details | {JOINT: True},
         )
     try:
-        case = make_case(round, table, values, joint=True, awake=awake)
+        case = make_case(round, table, values, Fidelity.RACKS, awake=awake)
         tied = metered(case, lambda case: _choose(case, values, search), search)
     except OutOfTimeError:
         return loose

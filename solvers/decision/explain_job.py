@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.case import Case, make_case, restrict
+from ronda.formulations.allocation.case import Case, Fidelity, make_case, restrict
 from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.allocation.rows import seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
@@ -177,7 +177,7 @@ class _Scales:
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
         times_s = times_of(plan.prices, round.window_s)
         if plan.details.get(JOINT):
-            case = _cheapest(make_case(round, table, worth, joint=True), plan)
+            case = _cheapest(make_case(round, table, worth, Fidelity.RACKS), plan)
         bare = np.setdiff1d(asked, case.job)
         more = np.isin(table.job, bare) | (np.isin(table.job, asked) & table.current)
         more[chosen[chosen >= 0]] = True

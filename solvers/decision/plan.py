@@ -208,6 +208,7 @@ def nobody(
     """Return the choice of nobody, and why."""
     return Choice(
         chosen=np.full(len(table.jobs), -1, dtype=np.int64),
+        bound=0.0,
         stop=stop,
         status=SolutionStatus.NONE,
         conflicts=tuple(conflicts or ()),

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.study.brute_positions import best_plan, random_values, tiny
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
@@ -36,7 +36,7 @@ def decided(seed):
     round_ = tiny(seed)
     table = build(round_)
     values = random_values(table, seed)
-    node_price = NODE_SHARE * make_case(round_, table, values, positions=True).scale
+    node_price = NODE_SHARE * make_case(round_, table, values, Fidelity.NODES).scale
     best = best_plan(round_, table, values, node_price)
     return round_, allocate_on_nodes(round_, table, values, Search(gap=0.0)), best
 
@@ -250,7 +250,7 @@ def test_a_wide_job_of_one_rack_stays_out_of_racks_that_cannot_hold_it():
     alone = replace(made, running=(), waiting=(replace(state, job=job),), power_cap_w=None)
     round_ = without(alone, {1: 4, 2: 4, 3: 6, 4: 6, 5: 6})
     table = build(round_)
-    found = ways(make_case(round_, table, table.rate, positions=True))
+    found = ways(make_case(round_, table, table.rate, Fidelity.NODES))
     assert (found.mixed & found.tied).any()
     model = exact_model(restrict(found, np.flatnonzero(found.mixed & found.tied)))
     assert solve(model).objective > 0

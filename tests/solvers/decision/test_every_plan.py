@@ -6,7 +6,7 @@ import ronda
 from every_plan import best_plan
 from limited_rounds import limited_round
 from ronda.bench.study.brute_positions import tiny
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.positions.choices import NODE_SHARE
@@ -41,7 +41,7 @@ def refute(round_):
     """Hold what each policy claims against all plans that the checker accepts."""
     table = build(round_)
     worth = values(round_, table)
-    price = NODE_SHARE * make_case(round_, table, worth, positions=True).scale
+    price = NODE_SHARE * make_case(round_, table, worth, Fidelity.NODES).scale
     of_moves = {"evolve": {"move_share": 1.0}, EXACT: {"move_share": 1.0, "node_price": price}}
     for policy, gap in GAPS.items():
         best = best_plan(round_, table, worth, **of_moves.get(policy, {}))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
@@ -65,6 +66,31 @@ def plan_of(made, round_, initial=None):
     plan = made.plan(round_, deadline=Deadline(None), seed=0, initial=initial)
     assert check(round_, plan) == []
     return plan
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "kept"),
+    [
+        (Fidelity.COUNTS, [(4, NODE), (8, RACK)]),
+        (Fidelity.RACKS, [(4, NODE), (8, RACK), (8, RACK), (8, CLUSTER)]),
+        (Fidelity.NODES, [(4, NODE), (8, RACK), (8, CLUSTER)]),
+    ],
+)
+def test_options_are_compared_with_their_like(fidelity, kept):
+    """8 GPUs across racks, at 8 / 1.5, are worth less than in one rack, and more than 4 GPUs, at 4.
+
+    They stay where some rack may have no room. Where racks are chosen, the option of one rack has a
+    variable for each of the two.
+    """
+    model = Parametric(alpha_c_s=0.0, beta_c_s=1.0, alpha_x_s=0.5)
+    round_ = Round(
+        cluster=racks_of(2, 2),
+        profiles=profiles(far=model),
+        waiting=(waiting("a"),),
+    )
+    table = build(round_, mind_power=True)
+    case = make_case(round_, table, table.rate, fidelity)
+    assert list(zip(case.gpus.tolist(), table.span[case.rows].tolist(), strict=True)) == kept
 
 
 def sizes(plan):
