@@ -27,7 +27,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.counted import Charge, Counted, charge
-from ronda.solvers.greedy.room import Clocks, free_nodes, spread_over
+from ronda.solvers.greedy.room import Clocks, Room, free_nodes, spread_over, start_in_order
 
 
 class GpuLadderClimb:
@@ -115,6 +115,10 @@ class GpuLadderClimb:
             if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
                 break
             allocations.pop(job, None)
+        if not allocations:  # what is left by count may be on nodes that are too dear
+            room = Room(self.round, (), clocks=self._clocks, until_end=False)
+            started = start_in_order(room, self.round.waiting, blocking=False)
+            plan = Plan(policy=policy, allocations=started)
         return rest(self.round, plan, initial)
 
     def _placed(self, chosen: dict[str, Option]) -> Placed:

@@ -33,7 +33,7 @@ LIMIT_S = 20.0
 BOUNDED = ("milp", "exact", "cp-sat", "prices", "genetic", "evolve", "sia-like")
 """Policies whose bounds are of the sum of their options' values."""
 
-CONSERVING = ("easy", "las", "optimus", "pollux-like", "elasticflow-like")
+CONSERVING = ("las", "optimus", "pollux-like", "elasticflow-like")
 """Policies that leave no GPU idle that a job could take as it asks, where nothing is limited."""
 
 STRICT = ("fifo", "hfht", "fifo+zeus")

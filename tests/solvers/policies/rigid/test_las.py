@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from odd_rounds import odd_round
 
 from ronda.solvers.solve import solve
 from ronda.testing import all_asleep
@@ -26,7 +27,11 @@ def test_ties_go_to_who_came_first(elastic_round, live_job):
     assert list(solve(elastic_round(*jobs, now_s=9.0), "las").allocations) == ["a", "c"]
 
 
-@pytest.mark.parametrize("spec", ["las", "srtf", "gittins", "tiresias", "gavel-like", "hermes"])
+RULES = ("las", "srtf", "gittins", "tiresias", "gavel-like", "hermes")
+CLIMBS = ("optimus", "elasticflow-like")
+
+
+@pytest.mark.parametrize("spec", RULES)
 def test_a_node_that_is_dear_to_wake_stops_nobody_elsewhere(spec):
     """Below 2,000 W: 40,000 W to wake node 1 are no matter of a job on node 0, which is awake."""
     round_ = all_asleep()
@@ -38,3 +43,10 @@ def test_a_node_that_is_dear_to_wake_stops_nobody_elsewhere(spec):
     cluster = replace(round_.cluster, node_groups=groups)
     capped = replace(round_, cluster=cluster, asleep=(1,), power_cap_w=2000.0)
     assert solve(capped, spec).allocations
+
+
+@pytest.mark.parametrize("seed", [102613, 118960])
+@pytest.mark.parametrize("spec", CLIMBS)
+def test_somebody_runs_where_a_node_is_not_what_was_counted(spec, seed):
+    """Two pools of one node below 670 and 671 W: one of them is too dear once it is awake."""
+    assert solve(odd_round(seed), spec).allocations
