@@ -1,4 +1,4 @@
-"""Statistics of comparisons: intervals, ratios of pairs, performance profiles."""
+"""Statistics of comparisons: intervals and ratios of pairs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -55,25 +55,6 @@ def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:
 def ratio_of_means(ours: Floats, other: Floats, axis: int = -1) -> Floats:
     """Return the mean of ours over the mean of the other."""
     return np.asarray(ours.mean(axis=axis) / other.mean(axis=axis))
-
-
-def over_best(times: Floats) -> Floats:
-    """Return (P, S) the times of solvers on problems over the least time on each problem.
-
-    Infinite where a solver has no time (infinite, too), also if none has one.
-    """
-    least = times.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        found = times / least
-    return np.where(np.isfinite(times), found, np.inf)
-
-
-def performance_profile(ratios: Floats, factors: Floats) -> Floats:
-    """Return (F, S) the share of problems that each solver ends within factors of the best time.
-
-    E. Dolan and J. Moré, Math. Program. 91, 2002; `ratios` are those of `over_best`.
-    """
-    return np.asarray((ratios[None, :, :] <= factors[:, None, None]).mean(axis=1))
 
 
 def half_width(values: Sequence[float]) -> float:

@@ -45,18 +45,3 @@ def most_models(
             break
         best = models
     return best
-
-
-def dry_runs(most: int) -> tuple[int, ...]:
-    """Return the widths that HFHT tries to find k_max: doubled until one fails, then bisected."""
-    if most < 1:
-        return (1,)
-    tried = [1]
-    while tried[-1] <= most:
-        tried.append(2 * tried[-1])
-    low, high = tried[-2], tried[-1]
-    while high - low > 1:
-        middle = (low + high) // 2
-        tried.append(middle)
-        low, high = (middle, high) if middle <= most else (low, middle)
-    return tuple(tried)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.fusion.memory import dry_runs, most_models, need_gib
+from ronda.formulations.fusion.memory import most_models, need_gib
 from ronda.instances.profile import Memory
 
 TEN = Memory(base_gib=1.5, model_gib=1.0)
@@ -43,18 +43,3 @@ def test_fusing_holds_more_than_packing_and_more_memory_never_less(base, own, ro
     assert most_models(memory, "fused", room + more) >= fused
     assert fused == 0 or need_gib(memory, "fused", fused) <= room * (1 + 1e-9)
     assert need_gib(memory, "fused", fused + 1) > room
-
-
-def test_dry_runs_double_and_bisect():
-    """k_max 9: 1, 2, 4, 8 fit, 16 does not; then 12, 10, 9."""
-    assert dry_runs(9) == (1, 2, 4, 8, 16, 12, 10, 9)
-    assert dry_runs(0) == (1,)
-
-
-@given(most=st.integers(1, 300))
-def test_dry_runs_end_at_the_most_that_fit(most):
-    """The widest that fitted is k_max, and one more was seen to fail."""
-    tried = dry_runs(most)
-    assert max(k for k in tried if k <= most) == most
-    assert most + 1 in tried
-    assert len(set(tried)) == len(tried)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.study.brute_positions import best_plan, random_values, tiny
+from brute_positions import best_plan, random_values, tiny
 from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build

@@ -3,9 +3,9 @@
 import pytest
 
 import ronda
+from brute_positions import tiny
 from every_plan import best_plan
 from limited_rounds import limited_round
-from ronda.bench.study.brute_positions import tiny
 from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build

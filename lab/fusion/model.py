@@ -21,7 +21,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ronda.formulations.fusion.arrays import Array, FusionCase, Objective
+from lab.fusion.arrays import Array, FusionCase, Objective
 
 
 def build(case: FusionCase, choices: Sequence[Array], objective: Objective) -> Any:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.fusion.arrays import Arrangement, Batch, FusionCase, arrays_of, in_order
+from lab.fusion.arrays import Arrangement, Batch, FusionCase, arrays_of, in_order
+from lab.fusion.exact import solve
+from lab.fusion.greedy import even, full
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Sharing
-from ronda.solvers.fusion.exact import solve
-from ronda.solvers.fusion.greedy import even, full
 
 OBJECTIVES = ("makespan", "gpu-time", "mean-jct")
 

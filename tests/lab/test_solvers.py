@@ -4,9 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ronda.bench.solvers.times import COMPARED, answer, question, table, times
-from ronda.bench.statistics import over_best, performance_profile
-from ronda.bench.study.__main__ import main
+from lab.__main__ import main
+from lab.solvers import (
+    COMPARED,
+    answer,
+    over_best,
+    performance_profile,
+    question,
+    table,
+    times,
+)
 
 
 def line(solver, incumbents, bound, jobs=8):

@@ -1,4 +1,4 @@
-"""The command line of the studies: ``python -m ronda.bench.study NAME``."""
+"""The command line of the studies: ``python -m lab NAME``."""
 
 import importlib
 import sys
@@ -14,14 +14,14 @@ STUDIES = {
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
 }
-"""Name of each study and what it asks; its module has the name with underscores."""
+"""Name of each study and what it asks."""
 
-ELSEWHERE = {
-    "solvers": "ronda.bench.solvers.times",
-    "fusion": "ronda.bench.fusion.batches",
-    "hfht": "ronda.bench.fusion.tuning",
+MODULES = {
+    "solvers": "lab.solvers",
+    "fusion": "lab.fusion.batches",
+    "hfht": "lab.fusion.tuning",
+    "placement": "lab.placement",
 }
-"""The modules of studies that have a room with others of their kind."""
 
 
 class Studies(Listed):
@@ -31,9 +31,7 @@ class Studies(Listed):
         """Import a study's command."""
         if cmd_name not in STUDIES:
             return None
-        own = f"ronda.bench.study.{cmd_name.replace('-', '_')}"
-        module = importlib.import_module(ELSEWHERE.get(cmd_name, own))
-        command: click.Command = module.command
+        command: click.Command = importlib.import_module(MODULES[cmd_name]).command
         return command
 
 
@@ -47,7 +45,7 @@ studies = Studies(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    return run_program(studies, "python -m ronda.bench.study", arguments)
+    return run_program(studies, "python -m lab", arguments)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Options and nodes together against one after the other, on made and on tiny rounds."""
+"""Options and nodes together against one after the other, on made rounds."""
 
 import json
 
-from ronda.bench.study.__main__ import main
-from ronda.bench.study.placement import made
+from lab.__main__ import main
+from lab.placement import made
 from ronda.instances.rules.validate import validate
 
 
@@ -29,9 +29,3 @@ def test_exact_placement_loses_least(tmp_path):
     exact = found.pop("milp(gap=1e-3, placement=exact)")
     assert all(exact["lost"] <= line["lost"] + 1e-3 for line in found.values())
     assert exact["gap"] <= 1e-3
-
-
-def test_tiny_rounds_equal_every_plan_tried(tmp_path):
-    """Of each kind, two rounds: equal and proven."""
-    assert main(["placement", "--tiny", "2", "--out", str(tmp_path)]) == 0
-    assert [(line["equal"], line["proven"]) for line in lines(tmp_path)] == [(True, True)] * 4

@@ -4,8 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from ronda.formulations.clock import Deadline
-from ronda.formulations.fusion.arrays import (
+from lab.fusion.arrays import (
     Arrangement,
     Array,
     FusionCase,
@@ -13,7 +12,8 @@ from ronda.formulations.fusion.arrays import (
     arrays_of,
     in_order,
 )
-from ronda.formulations.fusion.model import build
+from lab.fusion.model import build
+from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact.form import Outcome
@@ -39,7 +39,7 @@ def solve(
     gap: float = 1e-4,
     seed: int = 0,
 ) -> FusionAnswer:
-    """Solve the MILP of `ronda.formulations.fusion.model` for a batch of repetitive jobs.
+    """Solve the MILP of `lab.fusion.model` for a batch of repetitive jobs.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ronda.bench.study.__main__ import STUDIES, main
-from ronda.bench.study.harness import Folder, markdown
+from lab.__main__ import STUDIES, main
+from lab.harness import Folder, markdown
 from ronda.instances.errors import InputError
 
 

@@ -11,7 +11,6 @@ from math import inf
 import numpy as np
 
 from ronda.formulations.fusion.chunks import first_fit
-from ronda.formulations.fusion.memory import dry_runs
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Mode, Sharing
@@ -141,6 +140,21 @@ class DryRun:
 
 FUSED_DRY_RUN, PROCESSES_DRY_RUN = DryRun(3, 6), DryRun(10, 30)
 """As HFHT's benchmarks: 3 epochs of 2 steps, 3 of 10 (benchmarks/hfht_workflow.sh)."""
+
+
+def dry_runs(most: int) -> tuple[int, ...]:
+    """Return the widths that HFHT tries to find k_max: doubled until one fails, then bisected."""
+    if most < 1:
+        return (1,)
+    tried = [1]
+    while tried[-1] <= most:
+        tried.append(2 * tried[-1])
+    low, high = tried[-2], tried[-1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried.append(middle)
+        low, high = (middle, high) if middle <= most else (low, middle)
+    return tuple(tried)
 
 
 def profiling_s(sharing: Sharing, most: int, dry_run: DryRun) -> float:

@@ -5,10 +5,6 @@ Made rounds on nodes of 8 GPUs, four to a rack, four racks to a pod: half of the
 held by jobs here and there, and more jobs than GPUs. With --hosts the racks are those of a real
 cluster. `lost` is the share of the bound of options
 alone that a plan misses because of nodes: jobs left out, and what moves lose by their restarts.
-
-With --tiny, rounds of four to six jobs are compared with trying every plan: `milp(placement=exact)`
-on rounds with racks, unequal nodes, caps and jobs that stay; `milp` where all blocks are powers of
-two and moves cost nothing, so that the rows of buddy levels are exact.
 """
 
 import math
@@ -16,21 +12,17 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from ronda.bench.study.brute_positions import best_plan, random_values, tiny
-from ronda.bench.study.harness import Folder, limit, markdown, numbers, option, seeds, study
-from ronda.formulations.allocation.case import Fidelity, make_case
+from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, OptionTable, rows_of
 from ronda.formulations.options.table import option as option_of
-from ronda.formulations.positions.choices import NODE_SHARE
 from ronda.instances import generate
 from ronda.instances.arrays import Ints
 from ronda.instances.check.answer import check
@@ -41,9 +33,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile
 from ronda.instances.round import Round
 from ronda.instances.traces.fabric import read_hosts
-from ronda.solvers.decision.by_milp import allocate
-from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
-from ronda.solvers.prices import Search
+from ronda.solvers.decision.by_positions import NODE_CUTS
 from ronda.solvers.registry import policy
 
 NODE_GPUS, RACK_NODES, POD_RACKS = 8, 4, 4
@@ -195,26 +185,6 @@ def _moves(round_: Round, table: OptionTable, plan: Plan) -> tuple[float, float]
     return lost, float(worth[rows].sum()) - lost
 
 
-def compare_tiny(seed: int, rounds: str) -> dict[str, Any]:
-    """Compare the optimum of one tiny round with trying every plan."""
-    powers = rounds == "powers"
-    round_ = tiny(seed, powers=powers)
-    table = build(round_)
-    worth = random_values(table, seed)
-    search = Search(gap=0.0)
-    if powers:
-        choice, price = allocate(round_, table, worth, search), 0.0
-    else:
-        price = NODE_SHARE * make_case(round_, table, worth, Fidelity.NODES).scale
-        choice = allocate_on_nodes(round_, table, worth, search)
-    best = best_plan(round_, table, worth, price)
-    return {
-        "equal": bool(abs(choice.objective - best) <= 1e-7 * max(1.0, abs(best))),
-        "proven": bool(choice.bound - best <= 1e-6 * max(1.0, abs(best))),
-        "moved": bool(choice.details.get(MOVE_LOSS, 0.0) > 0),
-    }
-
-
 def table_of(runs: pd.DataFrame) -> str:
     """Return the means by size and policy; Markdown."""
     rows = []
@@ -244,21 +214,9 @@ def compare(
     seeds: Sequence[int],
     gpus: tuple[float, ...],
     hosts: str,
-    tiny: int,
     limit_s: float,
 ) -> None:
-    """Run the policies on made rounds, or the tiny rounds."""
-    if tiny:
-        kinds = ("any", "powers")
-        found = folder.measure(
-            [{"seed": s, "rounds": kind} for kind in kinds for s in range(tiny)], compare_tiny
-        )
-        counts = found.groupby("rounds", sort=False)[["equal", "proven", "moved"]].sum()
-        rows = [
-            [str(kind), f"{tiny}", *(f"{n}" for n in row)] for kind, *row in counts.itertuples()
-        ]
-        folder.write(markdown(["rounds", "number", "equal", "proven", "with moves"], rows))
-        return
+    """Run the policies on made rounds."""
     cases: list[dict[str, Any]] = [
         {"gpus": int(n), "seed": s, "spec": spec, "limit_s": limit_s, "hosts": hosts}
         for n, spec, s in product(gpus, POLICIES, seeds)
@@ -274,7 +232,6 @@ command = study(
         seeds("0-9"),
         numbers("--gpus", "64,128,256,512", "Sizes of the made rounds."),
         option("--hosts", default="", help="CSV file of hosts and switches: take their racks."),
-        option("--tiny", type=click.IntRange(0), default=0, help="Tiny rounds to compare."),
         limit(60.0, "Seconds of a decision."),
     ],
 )

@@ -20,9 +20,8 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from ronda.bench.figures.style import colour, new_figure, save, tidy
-from ronda.bench.fusion.curves import curves
-from ronda.bench.fusion.waves import (
+from lab.fusion.curves import curves
+from lab.fusion.waves import (
     FUSED_DRY_RUN,
     PROCESSES_DRY_RUN,
     best_wave_s,
@@ -32,7 +31,8 @@ from ronda.bench.fusion.waves import (
     random_search,
     tuning_s,
 )
-from ronda.bench.study.harness import Folder, markdown, seeds, study, words
+from lab.harness import Folder, markdown, seeds, study, words
+from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.instances.profile import Mode
 
 CLASSES = 6

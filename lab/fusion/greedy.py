@@ -6,7 +6,7 @@ mean JCT, each to the GPU on which it ends first.
 
 from collections.abc import Mapping, Sequence
 
-from ronda.formulations.fusion.arrays import (
+from lab.fusion.arrays import (
     Arrangement,
     Array,
     FusionCase,

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.fusion.waves import (
+from lab.fusion.waves import (
     DryRun,
     best_wave_s,
     class_sizes,
+    dry_runs,
     hyperband,
     profiling_s,
     random_search,
@@ -123,3 +124,18 @@ def test_class_sizes(seed, number):
 def test_profiling_by_hand():
     """k_max 3: tried are 1, 2, 4 (fails), 3: 2 times 5 steps of 1.5 + 2 + 2.5 s."""
     assert profiling_s(FUSED, 3, DryRun(2, 5)) == 10 * 6.0
+
+
+def test_dry_runs_double_and_bisect():
+    """k_max 9: 1, 2, 4, 8 fit, 16 does not; then 12, 10, 9."""
+    assert dry_runs(9) == (1, 2, 4, 8, 16, 12, 10, 9)
+    assert dry_runs(0) == (1,)
+
+
+@given(most=st.integers(1, 300))
+def test_dry_runs_end_at_the_most_that_fit(most):
+    """The widest that fitted is k_max, and one more was seen to fail."""
+    tried = dry_runs(most)
+    assert max(k for k in tried if k <= most) == most
+    assert most + 1 in tried
+    assert len(set(tried)) == len(tried)

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from ronda.bench.fusion.curves import curves
-from ronda.bench.fusion.tuning import measure, table
-from ronda.bench.fusion.waves import wave_s
-from ronda.bench.study.__main__ import main
+from lab.__main__ import main
+from lab.fusion.curves import curves
+from lab.fusion.tuning import measure, table
+from lab.fusion.waves import wave_s
 from ronda.instances.errors import InputError
 
 

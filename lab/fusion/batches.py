@@ -15,16 +15,16 @@ from typing import Any, get_args
 
 import pandas as pd
 
+from lab.fusion.arrays import Arrangement, Batch, FusionCase, Objective
+from lab.fusion.curves import GIB, curves
+from lab.fusion.exact import solve
+from lab.fusion.greedy import even, full
+from lab.fusion.tuning import CLASSES
+from lab.harness import Folder, jobs, limit, markdown, study, words
 from ronda.bench.figures.style import colour, new_figure, save, tidy
-from ronda.bench.fusion.curves import GIB, curves
-from ronda.bench.fusion.tuning import CLASSES
-from ronda.bench.study.harness import Folder, jobs, limit, markdown, study, words
 from ronda.formulations.clock import Deadline
-from ronda.formulations.fusion.arrays import Arrangement, Batch, FusionCase, Objective
 from ronda.formulations.fusion.chunks import balanced
 from ronda.instances.profile import Mode
-from ronda.solvers.fusion.exact import solve
-from ronda.solvers.fusion.greedy import even, full
 
 POINTNET, RESNET = "hfta-pointnet_cls-amp", "hydro-resnet18-1"
 

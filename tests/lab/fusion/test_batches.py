@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from ronda.bench.fusion.batches import RULES, draw, measure, named, only, table
-from ronda.bench.study.__main__ import main
-from ronda.bench.study.harness import Folder
-from ronda.formulations.fusion.arrays import arrays_of
-from ronda.solvers.fusion.exact import solve
+from lab.__main__ import main
+from lab.fusion.arrays import arrays_of
+from lab.fusion.batches import RULES, draw, measure, named, only, table
+from lab.fusion.exact import solve
+from lab.harness import Folder
 
 
 def chosen(name, objective):

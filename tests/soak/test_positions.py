@@ -1,0 +1,31 @@
+"""Options and nodes chosen together, against trying every plan of tiny rounds."""
+
+import pytest
+
+from brute_positions import best_plan, random_values, tiny
+from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.options.build import build
+from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.solvers.decision.by_milp import allocate
+from ronda.solvers.decision.by_positions import allocate_on_nodes
+from ronda.solvers.prices import Search
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.mark.seeds(40)
+@pytest.mark.parametrize("powers", [False, True], ids=["any", "powers"])
+def test_the_optimum_is_that_of_every_plan_tried(powers, seed):
+    """By positions; by the rows of buddy levels where blocks are powers of two and moves free."""
+    round_ = tiny(seed, powers=powers)
+    table = build(round_)
+    worth = random_values(table, seed)
+    search, price = Search(gap=0.0), 0.0
+    if powers:
+        choice = allocate(round_, table, worth, search)
+    else:
+        price = NODE_SHARE * make_case(round_, table, worth, Fidelity.NODES).scale
+        choice = allocate_on_nodes(round_, table, worth, search)
+    best = best_plan(round_, table, worth, price)
+    assert choice.objective == pytest.approx(best, rel=1e-7, abs=1e-7)
+    assert choice.bound <= best + 1e-6 * max(1.0, abs(best))
