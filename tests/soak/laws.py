@@ -33,8 +33,9 @@ LIMIT_S = 20.0
 BOUNDED = ("milp", "exact", "cp-sat", "prices", "genetic", "evolve", "sia-like")
 """Policies whose bounds are of the sum of their options' values."""
 
-CONSERVING = ("las", "optimus", "pollux-like", "elasticflow-like")
-"""Policies that leave no GPU idle that a job could take as it asks, where nothing is limited."""
+CONSERVING = ("las",)
+"""Policies that leave no place on a node free that a job could take as it asks, where nothing is
+limited. (Policies that climb choose each job's pool before they know who gets how many GPUs.)"""
 
 STRICT = ("fifo", "hfht", "fifo+zeus")
 """Queues that their first job blocks, whatever it waits for."""
@@ -152,7 +153,7 @@ def exceeded(asked, name, bound, made):
 
 
 def asked_cut(round_):
-    """Return whether an allocation is cut as placement does it, on nodes of one size."""
+    """Return what tells whether an allocation is cut as placement does it, on equal nodes."""
     t = round_.cluster.topology
 
     def cut(allocation):
@@ -188,7 +189,7 @@ def no_free_place_is_left(asked):
 
 
 def starter(asked, plan):
-    """Return in words a waiting job that could start beside a plan; None without one."""
+    """Return in words a waiting job that could start on a node beside a plan; None without one."""
     round_, table, t = asked.round, asked.table, asked.round.cluster.topology
     arrays = {held.array or job: held for job, held in plan.allocations.items()}
     free = dict(enumerate(t.node_gpus.tolist()))
@@ -202,8 +203,7 @@ def starter(asked, plan):
             sizes = {n: g for n, g in free.items() if g and t.node_pool[n] == option.pool}
             enough = sum(sizes.values()) >= option.gpus
             for placement in cuts(option.gpus, sizes) if enough else ():
-                racks = t.racks_of(node for node, _ in placement)
-                if {"node": len(placement), "rack": racks}.get(option.span, 1) > 1:
+                if len(placement) > 1:
                     continue
                 given = Allocation(option=option, placement=placement)
                 more = replace(plan, allocations=plan.allocations | {state.job.id: given})
