@@ -103,6 +103,10 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         return found | ({PARAMETERS: aged} if aged else {})
 
 
+UNPLACED, LOSS = "unplaced", "placement_loss"
+"""Keys, in a plan's details, of the jobs that were chosen and found no room, and why, and of the
+value that was chosen and is lost by that."""
+
 PARAMETERS = "parameters"
 """Key, in a plan's details: parameters of the objective that only this round has."""
 
@@ -269,7 +273,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         )
     worth = placed.objective if how.realised is None else choice.objective
     if placed.unplaced or placed.widened:
-        more |= {"placement_loss": placed.lost, "unplaced": placed.unplaced}
+        more |= {LOSS: placed.lost, UNPLACED: placed.unplaced}
     short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
     if placed.widened:
         more["widened"] = list(placed.widened)
@@ -295,6 +299,32 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         details=more,
     )
+
+
+def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:
+    """Return the question without the options that found no room, nor larger ones of their jobs.
+
+    None if all found room, or must run.
+    """
+    table, values = question.table, question.values.copy()
+    for j in np.flatnonzero(choice.chosen >= 0).tolist():
+        state, row = table.jobs[j], choice.chosen[j]
+        if state.job.id in plan.details.get(UNPLACED, {}) and not table.must_run[j]:
+            own = np.arange(table.start[j], table.start[j + 1])
+            own = own[(table.pool[own] == table.pool[row]) & ~table.current[own]]
+            values[own[table.gpus[own] >= table.gpus[row]]] = -inf
+    if (values == question.values).all():
+        return None
+    return msgspec.structs.replace(question, values=values)
+
+
+def _remembering(plan: Plan, before: Plan) -> Plan:
+    """Return a plan that names what found no room in the plan before it, and what is lost by it."""
+    unplaced = before.details[UNPLACED] | plan.details.get(UNPLACED, {})
+    kept = {job: why for job, why in unplaced.items() if job not in plan.allocations}
+    regained = (plan.objective or 0.0) - (before.objective or 0.0)
+    more = {UNPLACED: kept, LOSS: before.details[LOSS] - regained}
+    return msgspec.structs.replace(plan, details=plan.details | more)
 
 
 def _fallback(
@@ -382,9 +412,25 @@ class Optimising(ABC):
         )
 
     def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
-        """Choose among the options of a question, and place the choice."""
+        """Choose among the options of a question, and place the choice.
+
+        Where something found no room on nodes, it is chosen again without that, if time allows it.
+        """
         choice = self.choose(question, deadline, initial)
-        return self.finish(question, choice, to_plan(question, choice, deadline), initial)
+        plan = to_plan(question, choice, deadline)
+        while deadline.left() > 2 * deadline.elapsed():
+            fewer = _without_unplaced(question, choice, plan)
+            if fewer is None:
+                break
+            again = self.choose(fewer, deadline, initial)
+            if again.status is SolutionStatus.NONE:
+                break
+            again = msgspec.structs.replace(again, bound=choice.bound).judged(self.gap)
+            better = to_plan(fewer, again, deadline)
+            if (better.objective or 0.0) <= (plan.objective or 0.0):
+                break
+            question, choice, plan = fewer, again, _remembering(better, plan)
+        return self.finish(question, choice, plan, initial)
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
