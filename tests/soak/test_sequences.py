@@ -10,13 +10,14 @@ from ronda.instances.errors import InputError
 pytestmark = pytest.mark.soak
 
 CLUSTER = uniform_cluster(GpuType(name="G", memory_gib=40, idle_w=50), 3, 4)
+SIZES = (1, 2, 4, 8)
 POLICIES = ("fifo", "srtf", "prices", "pollux-like", "tiresias", "milp", "las", "optimus", "ones")
 WRONG = (
     {"now_s": "x"},
     {"completed": ["nobody"]},
     {"removed": [["a"]]},
     {"added": [{"id": "a", "gpus": 0}]},
-    {"added": [{"id": "b", "work": float("nan"), "rates": {1: 1.0}}]},
+    {"added": [{"id": "b", "work": float("nan"), "rates": {"gpus": [1], "rate": [1.0]}}]},
     {"power_cap_w": -1.0},
     {"node_names": ["one"]},
     {"running": {"nobody": {"nodes-0": 1}}},
@@ -32,7 +33,7 @@ def test_a_sequence_of_news_is_decided(seed):
         now_s += float(rng.choice([0.0, 1.0, 60.0, 1e5]))
         added = []
         for _ in range(int(rng.integers(3))):
-            speeds = {n: float(n ** rng.uniform(0.3, 1.0)) for n in (1, 2, 4, 8)}
+            speeds = {"gpus": [*SIZES], "rate": [n**0.7 * rng.uniform(0.5, 1) for n in SIZES]}
             work, firm = float(10.0 ** rng.uniform(-1, 6)), bool(rng.random() < 0.3)
             added.append(
                 {"id": f"j{count}", "work": work, "rates": speeds, "preemptible": not firm}
