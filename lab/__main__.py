@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ronda.bench.program import Listed, run_program
+from lab.program import Listed, run_program
 
 STUDIES = {
     "solvers": "HiGHS, SCIP, CBC, CP-SAT, prices and evolution on the same rounds.",

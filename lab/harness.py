@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
-from ronda.bench.program import CONTEXT, Above0
+from lab.program import CONTEXT, Above0
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.provenance import host
 from ronda.bench.runs.results import read_records

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from lab.program import CONTEXT, Listed, run_program
 from lab.speed.cases import CASES, FIELDS, OPTIONS, SpeedCase, line_of
-from ronda.bench.program import CONTEXT, Listed, run_program
 from ronda.bench.runs.specs import parse_seeds
 from ronda.instances.errors import InputError
 

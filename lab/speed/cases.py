@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from ronda.bench.program import Above0
+from lab.program import Above0
 from ronda.bench.runs.provenance import host
 from ronda.bench.runs.runner import peak_rss_mib
 from ronda.instances.generate import SEVERITIES

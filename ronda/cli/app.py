@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from ronda.bench.program import finish
 from ronda.cli.command import Taught
+from ronda.cli.program import finish
 from ronda.instances.errors import InterruptedRunError
 
 PACKAGE = "ronda.cli.commands"
