@@ -9,12 +9,15 @@ for GPUs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from ronda.instances.arrays import Floats, Mask, Rows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 DENSE = 0.5
 """Share of the options that use a resource from which on it has a slot of its own."""
@@ -114,8 +117,10 @@ class Uses:
             matrix[where if r is None else r, column] += what
         return matrix
 
-    def sparse(self) -> csc_array:
+    def sparse(self) -> "csc_array":
         """Return the matrix (R, K) without its zeros."""
+        from scipy.sparse import csc_array
+
         option = np.broadcast_to(np.arange(self.options), self.amount.shape)
         entries = self.amount.ravel(), (self.resource.ravel(), option.ravel())
         matrix = csc_array(entries, shape=(self.resources, self.options))
