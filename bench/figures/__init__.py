@@ -2,7 +2,3 @@
 
 Other modules than `table` load matplotlib and are imported by their path.
 """
-
-from ronda.bench.figures.table import Best, Table, write_tables
-
-__all__ = ["Best", "Table", "write_tables"]

@@ -3,7 +3,3 @@
 What they decide, and what comes of it, is in `ronda.solvers.policies.sleeping`.
 `figure` loads matplotlib and is imported by its path.
 """
-
-from ronda.bench.sleeping.lines import ControllerLine, as_json, as_tables, line_of
-
-__all__ = ["ControllerLine", "as_json", "as_tables", "line_of"]

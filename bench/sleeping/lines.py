@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ronda.bench.figures import Table
-from ronda.bench.figures.table import percent
+from ronda.bench.figures.table import Table, percent
 from ronda.instances.demand import Demand
 from ronda.solvers.policies.sleeping.controllers import Control, controller
 from ronda.solvers.policies.sleeping.outcome import NodeDraw, SleepOutcome, outcome

@@ -9,7 +9,7 @@ for GPUs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,10 @@ class Uses:
             np.array(resource, dtype=np.int32).reshape(shape),
             np.array(amount, dtype=float).reshape(shape),
         )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        """Return the matrix (R, K), as numpy and SciPy ask for it."""
+        return self.dense().astype(dtype or float, copy=False)
 
     @property
     def options(self) -> int:

@@ -3,9 +3,3 @@
 Here stand clairvoyant lower bounds on mean JCT, makespan and energy of a whole instance. The bound
 of a single round is the solver's (`ronda.solvers.prices`).
 """
-
-from ronda.formulations.bounds.horizon import bounds
-
-__all__ = [
-    "bounds",
-]

@@ -7,7 +7,3 @@ of options needs of nodes without a look at where jobs run is in
 `ronda.formulations.placement`. Not exported, as it loads Pyomo: the model,
 `ronda.formulations.positions.model`.
 """
-
-from ronda.formulations.positions.choices import NODE_SHARE, Ways, ways
-
-__all__ = ["NODE_SHARE", "Ways", "ways"]

@@ -3,11 +3,3 @@
 Here stand the checker of plans and schedules, its physics and its books. It shares the data types
 with the solvers and nothing else: no formula is imported from `ronda.formulations`.
 """
-
-from ronda.instances.check.answer import Ledger, Violation, check
-
-__all__ = [
-    "Ledger",
-    "Violation",
-    "check",
-]

@@ -19,7 +19,7 @@ from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import gap_between
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 GPUS, CLOCKS = 2.0 ** np.arange(7), np.linspace(0.5, 1.0, 8)

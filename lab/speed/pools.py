@@ -10,7 +10,7 @@ from ronda.bench.runs.runner import peak_rss_mib
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])

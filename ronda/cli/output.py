@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ronda.bench.figures import Best, Table
+from ronda.bench.figures.table import Best, Table
 from ronda.instances.errors import InputError, printable
 from ronda.instances.extras import installed, need
 from ronda.instances.files.storage import label

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ronda.bench.figures import Table
-from ronda.bench.runs import Comparison, Layout, Result, RunCase, RunLimits, claim, failed
+from ronda.bench.figures.table import Table
+from ronda.bench.runs.compare import Comparison, Layout, failed
+from ronda.bench.runs.folder import claim
+from ronda.bench.runs.results import Result
+from ronda.bench.runs.specs import RunCase
+from ronda.bench.runs.worker import RunLimits
 from ronda.cli.options import (
     Command,
     dask_option,

@@ -18,7 +18,10 @@ from ronda.instances.profile import Profile, Tabular
 from ronda.solvers.adapters.goodput import Goodput, first_batch, goodput_of
 from ronda.solvers.adapters.telling import placement_of
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding import Changes, Embedded, StepTime, unmeasured_profile
+from ronda.solvers.embedding.changes import Changes
+from ronda.solvers.embedding.embedded import Embedded
+from ronda.solvers.embedding.records import StepTime
+from ronda.solvers.embedding.unmeasured import unmeasured_profile
 from ronda.solvers.registry import as_policy
 
 Key = Any

@@ -26,7 +26,7 @@ from ronda.instances.job import Costs
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.adapters.telling import tell
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding import Embedded
+from ronda.solvers.embedding.embedded import Embedded
 from ronda.solvers.registry import as_policy
 
 Key = Any

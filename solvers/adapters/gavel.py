@@ -23,7 +23,7 @@ from ronda.instances.base import Count, Positive
 from ronda.instances.errors import InputError
 from ronda.solvers.adapters.machines import cluster_of
 from ronda.solvers.contract import Policy
-from ronda.solvers.embedding import Embedded
+from ronda.solvers.embedding.embedded import Embedded
 from ronda.solvers.registry import as_policy
 
 Key = Any

@@ -12,7 +12,7 @@ import numpy as np
 from ronda.formulations.models.efficiency import efficiency
 from ronda.formulations.models.throughput import phases
 from ronda.instances.profile import Parametric
-from ronda.solvers.embedding import StepTime
+from ronda.solvers.embedding.records import StepTime
 
 ROUNDING = 1e-8
 BATCHES = 50

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ronda.solvers.embedding import Embedded
+from ronda.solvers.embedding.embedded import Embedded
 
 
 def tell(

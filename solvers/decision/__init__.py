@@ -4,13 +4,3 @@ Here a question (round, objective) becomes a choice of options, a placement on n
 explanation. The engines are in `ronda.solvers.exact`, `ronda.solvers.prices` and
 `ronda.solvers.genetic`.
 """
-
-from ronda.solvers.decision.plan import Choice, Question, price_of_a_watt, reserve_s, to_plan
-
-__all__ = [
-    "Choice",
-    "Question",
-    "price_of_a_watt",
-    "reserve_s",
-    "to_plan",
-]

@@ -19,7 +19,7 @@ from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Placing, Question
 from ronda.solvers.exact.model_file import load_solution
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 
 ROUNDED = 1e-4
 """Relative difference of objectives that are one: solvers take integers that nearly are."""

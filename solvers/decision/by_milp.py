@@ -25,9 +25,8 @@ from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
-from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import CLIQUES, blind_s
-from ronda.solvers.prices.dual import Jobs, bound_at
+from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import by_parts, first_answer
 
 if TYPE_CHECKING:

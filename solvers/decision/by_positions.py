@@ -30,8 +30,7 @@ from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Placing, Question, filled, nobody
 from ronda.solvers.decision.realise import Realised, realise, realise_on
-from ronda.solvers.prices import Search
-from ronda.solvers.prices.dual import Jobs
+from ronda.solvers.prices.dual import Jobs, Search
 from ronda.solvers.prices.engine import Answer, first_answer
 
 MOVE_LOSS, NODE_CUTS = "move_loss", "node_cuts"

@@ -19,8 +19,8 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Placing, Spent, nobody, taken
-from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
 
 JOINT = "joint"

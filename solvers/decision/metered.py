@@ -17,7 +17,7 @@ from ronda.formulations.allocation.rows import tightest_by
 from ronda.formulations.options.table import running_rows
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.decision.plan import Choice
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 
 
 def metered(case: Case, solve: Callable[[Case], Choice], search: Search) -> Choice:

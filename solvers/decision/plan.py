@@ -39,7 +39,7 @@ from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.versions import versions
 
 if TYPE_CHECKING:
-    from ronda.solvers.prices import Search
+    from ronda.solvers.prices.dual import Search
     from ronda.solvers.prices.engine import Answer
 
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from ronda.formulations import placement as placing
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of, requested_options
+from ronda.formulations.placement import nodes as placing
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_w, left_w, may_sleep, node_w, seconds_left

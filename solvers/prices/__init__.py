@@ -3,7 +3,3 @@
 How a round becomes such a problem is in `ronda.formulations.allocation`. Entry:
 `engine.solve_separable` with a `Search`. All of it loads HiGHS.
 """
-
-from ronda.solvers.prices.dual import Search
-
-__all__ = ["Search"]

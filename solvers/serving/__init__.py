@@ -3,9 +3,3 @@
 The server library and the metrics are an optional extra, loaded when a server starts. What is
 decided is `ronda.solvers.solve`.
 """
-
-from ronda.solvers.serving.limits import ServerLimits
-
-__all__ = [
-    "ServerLimits",
-]

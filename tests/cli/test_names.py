@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ronda.bench.runs import Layout
+from ronda.bench.runs.compare import Layout
 from ronda.instances.files.json import write
 
 

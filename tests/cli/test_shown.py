@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from matplotlib.figure import Figure
 
-from ronda.bench.figures import Best, Table, write_tables
 from ronda.bench.figures.style import save
+from ronda.bench.figures.table import Best, Table, write_tables
 from ronda.instances import generate
 from ronda.instances.files.json import write
 

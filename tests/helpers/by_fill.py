@@ -10,7 +10,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice, filled, nobody
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import first_answer
 
 

@@ -10,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.runs.single import measure
-from ronda.bench.suites import arrange, expand, read
+from ronda.bench.suites.cells import expand
+from ronda.bench.suites.suite import read
+from ronda.bench.suites.tables import arrange
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.files.catalogue import load

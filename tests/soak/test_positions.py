@@ -8,7 +8,7 @@ from ronda.formulations.options.build import build
 from ronda.formulations.positions.choices import NODE_SHARE
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 
 pytestmark = pytest.mark.soak
 

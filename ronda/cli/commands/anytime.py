@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from ronda.bench import anytime
-from ronda.bench.figures import write_tables
-from ronda.bench.runs import Layout, parse_seeds, split_policies
+from ronda.bench.figures.table import write_tables
+from ronda.bench.runs.compare import Layout
+from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (

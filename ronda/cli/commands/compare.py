@@ -7,9 +7,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ronda.bench.figures import write_tables
-from ronda.bench.runs import Result, RunCase, split_policies
-from ronda.bench.suites import Suite, arrange, draw, expand, read, usual
+from ronda.bench.figures.table import write_tables
+from ronda.bench.runs.results import Result
+from ronda.bench.runs.specs import RunCase, split_policies
+from ronda.bench.suites.cells import expand
+from ronda.bench.suites.suite import Suite, read
+from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
 from ronda.cli.options import predictor_option
 from ronda.cli.output import can_draw

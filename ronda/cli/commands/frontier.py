@@ -6,8 +6,10 @@ from typing import Any
 import click
 
 from ronda.bench import frontier
-from ronda.bench.figures import write_tables
-from ronda.bench.runs import Result, ResultsFile, Variant, parse_seeds, reference_w, split_policies
+from ronda.bench.figures.table import write_tables
+from ronda.bench.runs.results import Result, ResultsFile
+from ronda.bench.runs.specs import parse_seeds, split_policies
+from ronda.bench.runs.variant import Variant, reference_w
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName

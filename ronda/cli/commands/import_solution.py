@@ -54,7 +54,7 @@ def command(
     from ronda.instances.files.json import write
     from ronda.solvers.decision.by_file import allocate_by_file
     from ronda.solvers.decision.plan import to_plan
-    from ronda.solvers.prices import Search
+    from ronda.solvers.prices.dual import Search
 
     refuse_existing(out, force=force)
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)

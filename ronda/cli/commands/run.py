@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from ronda.bench.figures.columns import COLUMNS, SEARCHES
-from ronda.bench.runs import RunCase, cases
 from ronda.bench.runs.single import RunFigures, drive, drive_in_folder
+from ronda.bench.runs.specs import RunCase, cases
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (

@@ -1,6 +1,6 @@
 """``ronda show-versions``: what a bug report needs to say."""
 
-from ronda.bench.runs import commit, host
+from ronda.bench.runs.provenance import commit, host
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
 from ronda.cli.output import display, emit, facts

@@ -12,7 +12,7 @@ from ronda.instances.errors import InputError
 from ronda.solvers.policies.sleeping.outcome import NodeDraw
 
 if TYPE_CHECKING:
-    from ronda.bench.sleeping import ControllerLine
+    from ronda.bench.sleeping.lines import ControllerLine
     from ronda.instances.demand import Demand
 
 
@@ -72,9 +72,9 @@ def command(
     Needs are those of the trace whatever is asleep: jobs that wait are counted, not moved. What
     nodes draw is assumed; set what yours draw.
     """  # noqa: D301 (click reads the \b)
-    from ronda.bench.figures import write_tables
-    from ronda.bench.sleeping import as_json as fields_of
-    from ronda.bench.sleeping import as_tables, line_of
+    from ronda.bench.figures.table import write_tables
+    from ronda.bench.sleeping.lines import as_json as fields_of
+    from ronda.bench.sleeping.lines import as_tables, line_of
     from ronda.cli.load import demand
     from ronda.cli.output import can_draw, display, emit, refuse_idle_force
     from ronda.instances.files.storage import label

@@ -37,7 +37,7 @@ from ronda.solvers.decision.plan import (
 from ronda.solvers.decision.realise import realise
 from ronda.solvers.genetic.engine import EvolutionSettings, Evolved, check_settings, evolve
 from ronda.solvers.genetic.operators import repair
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, first_answer
 
 

@@ -10,7 +10,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import DUAL_GAP
 
 

@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from ronda.bench.sleeping import as_json, as_tables, line_of
 from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
+from ronda.bench.sleeping.lines import as_json, as_tables, line_of
 from ronda.instances import generate
 from ronda.solvers.policies.sleeping.forecasts import seasonal
 from ronda.solvers.policies.sleeping.outcome import NodeDraw

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.runs.variant import reference_w
-from ronda.bench.suites import Suite, expand
-from ronda.bench.suites.suite import SuitePart
+from ronda.bench.suites.cells import expand
+from ronda.bench.suites.suite import Suite, SuitePart
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, read, write

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ronda.bench.suites import Suite, read
-from ronda.bench.suites.suite import Ratio, SuitePart
+from ronda.bench.suites.suite import Ratio, Suite, SuitePart, read
 from ronda.instances.errors import InputError
 
 WHOLE = """

@@ -20,9 +20,9 @@ from ronda.bench.figures.table import (
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
 from ronda.bench.runs.specs import RunCase
-from ronda.bench.suites import arrange, draw, usual
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
+from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.horizon.driver import run

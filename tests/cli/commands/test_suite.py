@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ronda.bench.suites import Suite, read
+from ronda.bench.suites.suite import Suite, read
 
 SUITE = """
 about = "Costs of restarts."

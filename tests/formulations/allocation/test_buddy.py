@@ -12,7 +12,7 @@ from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import allocate
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 
 
 def optimum(round_, seed):

@@ -27,6 +27,7 @@ def test_slots_hold_the_matrix(use):
     prices, value = np.arange(len(use)) / 2.0, np.arange(use.shape[1], dtype=float)
     some = np.arange(use.shape[1])[::2]
     assert (uses.dense() == use).all()
+    assert (np.asarray(uses) == use).all()
     assert (uses.net(value, prices) == value - prices @ use).all()
     assert (uses.cost(prices) == prices @ use).all()
     assert (uses.total(some) == use[:, some].sum(axis=1)).all()

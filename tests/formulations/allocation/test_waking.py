@@ -15,7 +15,7 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
 from ronda.solvers.exact.highs import solve
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 WAKE_S = 100.0

@@ -11,7 +11,7 @@ from ronda.formulations.objectives.rank import elasticity, expected_rank, prices
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from valued_rounds import cluster, job, rigid, snapshot
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ronda.instances.files import file_name
+from ronda.instances.files.storage import file_name
 
 
 @given(st.text(max_size=120))

@@ -12,8 +12,7 @@ from lab.speed.engine import reference
 from lab.speed.figure import read_lines
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
-from ronda.solvers.prices import Search
-from ronda.solvers.prices.dual import bound_at
+from ronda.solvers.prices.dual import Search, bound_at
 from ronda.solvers.prices.engine import solve_separable
 
 TINY = Separable(

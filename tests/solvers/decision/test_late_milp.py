@@ -11,8 +11,8 @@ from ronda.instances import generate
 from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate
 from ronda.solvers.exact import highs
 from ronda.solvers.exact.form import Effort, linear_form
-from ronda.solvers.prices import Search
 from ronda.solvers.prices.core import CLIQUES
+from ronda.solvers.prices.dual import Search
 
 
 def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatch, processor_time):

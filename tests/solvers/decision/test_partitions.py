@@ -18,7 +18,7 @@ from ronda.instances.plan import SolutionStatus
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.exact.highs import solve
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.registry import policy
 

@@ -16,7 +16,7 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import NoiseScale
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.horizon import run
+from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve

@@ -13,7 +13,7 @@ from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.job import Costs, Truth
 from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import Plan
-from ronda.solvers.horizon import run
+from ronda.solvers.horizon.driver import run
 
 FREE = Costs()
 

@@ -6,7 +6,7 @@ import pytest
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.instances.plan import closes
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 

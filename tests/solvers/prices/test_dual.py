@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.solvers.prices import Search
-from ronda.solvers.prices.dual import Jobs, solve_dual
+from ronda.solvers.prices.dual import Jobs, Search, solve_dual
 
 
 def auction():

@@ -8,9 +8,9 @@ import pytest
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, ending
 from ronda.instances.plan import StopReason
-from ronda.solvers.prices import Search, core
+from ronda.solvers.prices import core
 from ronda.solvers.prices.core import CoreSearch, blind_s
-from ronda.solvers.prices.dual import Jobs, Planes, solve_dual
+from ronda.solvers.prices.dual import Jobs, Planes, Search, solve_dual
 from ronda.solvers.prices.engine import first_answer, solve_separable
 from ronda.solvers.prices.fill import is_feasible, spend
 

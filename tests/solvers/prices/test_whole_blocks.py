@@ -9,7 +9,7 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.highs import solve
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 

@@ -20,7 +20,7 @@ from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import StopReason
 from ronda.instances.profile import AffineTime, Memory, PowerCurve, Profile, Sharing, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.horizon import run
+from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.jointly import Jointly
 from ronda.solvers.policies.fused.regroup import fastest_cut, regroup

@@ -12,7 +12,7 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.prices import Search
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files import load_demand
+from ronda.instances.files.catalogue import load_demand
 from ronda.solvers.policies.sleeping.ces import RULES, CesRule, ces, published
 from ronda.solvers.policies.sleeping.controllers import Vanilla
 from ronda.solvers.policies.sleeping.lot_sizing import least_cost

@@ -6,7 +6,8 @@ from msgspec import structs
 
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.instances.files import load_demand, write
+from ronda.instances.files.catalogue import load_demand
+from ronda.instances.files.json import write
 from ronda.solvers.policies.sleeping.controllers import CONTROLLERS, controller
 from ronda.solvers.policies.sleeping.lot_sizing import LotSizing
 from ronda.solvers.policies.sleeping.outcome import NodeDraw, outcome
