@@ -34,7 +34,7 @@ from ronda.instances.plan import (
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.contract import OPTIMISING, Capability
-from ronda.solvers.decision.realise import Realised, realise
+from ronda.solvers.decision.realise import OVER, Realised, realise
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.versions import versions
 
@@ -118,6 +118,9 @@ def reserve_s(table: OptionTable) -> float:
     """Return the seconds that must be left when the options are chosen."""
     return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
 
+
+CHOICES = 8
+"""How often a choice is made again at most because something found no room on nodes."""
 
 LATE_S, LATE = 0.03, 0.03
 """Seconds, and share of the limit, by which placing may be late before the choice is given up."""
@@ -304,15 +307,17 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
 def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:
     """Return the question without the options that found no room, nor larger ones of their jobs.
 
-    None if all found room, or must run.
+    Where watts were short, larger means more of these. None if all found room, or must run.
     """
     table, values = question.table, question.values.copy()
+    unplaced = plan.details.get(UNPLACED, {})
     for j in np.flatnonzero(choice.chosen >= 0).tolist():
-        state, row = table.jobs[j], choice.chosen[j]
-        if state.job.id in plan.details.get(UNPLACED, {}) and not table.must_run[j]:
+        why, row = unplaced.get(table.jobs[j].job.id), choice.chosen[j]
+        if why is not None and not table.must_run[j]:
+            size = table.extra_w if why == OVER else table.gpus
             own = np.arange(table.start[j], table.start[j + 1])
             own = own[(table.pool[own] == table.pool[row]) & ~table.current[own]]
-            values[own[table.gpus[own] >= table.gpus[row]]] = -inf
+            values[own[size[own] >= size[row]]] = -inf
     if (values == question.values).all():
         return None
     return msgspec.structs.replace(question, values=values)
@@ -418,19 +423,19 @@ class Optimising(ABC):
         """
         choice = self.choose(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
-        while deadline.left() > 2 * deadline.elapsed():
+        best, once_s = (question, choice, plan), deadline.elapsed()
+        for _ in range(CHOICES):
             fewer = _without_unplaced(question, choice, plan)
-            if fewer is None:
+            if fewer is None or deadline.left() <= 2 * once_s:
                 break
             again = self.choose(fewer, deadline, initial)
             if again.status is SolutionStatus.NONE:
                 break
             again = msgspec.structs.replace(again, bound=choice.bound).judged(self.gap)
-            better = to_plan(fewer, again, deadline)
-            if (better.objective or 0.0) <= (plan.objective or 0.0):
-                break
-            question, choice, plan = fewer, again, _remembering(better, plan)
-        return self.finish(question, choice, plan, initial)
+            question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
+            if (plan.objective or 0.0) > (best[2].objective or 0.0):
+                best = question, choice, _remembering(plan, best[2])
+        return self.finish(best[0], best[1], best[2], initial)
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""

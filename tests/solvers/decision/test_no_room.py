@@ -1,5 +1,7 @@
 """What finds no room on nodes is chosen again without, and nothing is stopped for it."""
 
+from pathlib import Path
+
 import pytest
 
 import ronda
@@ -49,3 +51,22 @@ def test_nobody_makes_way_for_a_job_without_room(policy):
     if "exact" not in policy:
         assert list(plan.details["unplaced"]) == ["heavy"]
         assert plan.bound > plan.objective  # of GPUs there are two
+
+
+SHORT_OF_WATTS = Path(__file__).parents[2] / "data" / "rounds" / "short-of-watts.json"
+"""Three jobs, nodes that sleep, and watts that jobs of these nodes leave too few of."""
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp"])
+def test_a_job_short_of_watts_is_chosen_again_with_fewer(policy):
+    """The first choices of two jobs would need more watts than the nodes awake leave.
+
+    Chosen again, with all that is slower or smaller still allowed, one of them runs; of the jobs
+    alone the one that must run would be worth 0.54.
+    """
+    round_ = ronda.load(SHORT_OF_WATTS)
+    plan = ronda.solve(round_, policy)
+    assert ronda.check(round_, plan) == []
+    assert len(plan.allocations) == 2
+    assert plan.objective == pytest.approx(1.4474, abs=1e-4)
+    assert len(plan.details["unplaced"]) == 1
