@@ -44,6 +44,10 @@ FIRST_CORE, BESIDE_ANSWER = 150, 2000
 """Alternatives in the first core: few are enough to close what greedy fills leave open, more are
 needed to improve on an answer that the dual came with."""
 
+CLOSER = 0.5
+"""Share of the gap to which a core is decided where its own bound stays above 0: with many
+resources even the best answer is below what prices prove."""
+
 WIDER = 2
 """Factor from one core to the next."""
 
@@ -198,7 +202,7 @@ class CoreSearch:
             self.problem,
             self.dual.bound,
             losses,
-            target=self.search.gap * self._least_size(),
+            target=(1.0 if begin is None else CLOSER) * self.search.gap * self._least_size(),
             cutoff=shortfall,
             nodes=2**31 - 1 if complete else CORE_NODES,
             seconds=min(self.search.deadline.left() - blind_s(most), 1e6),
