@@ -15,7 +15,7 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.arrays import Floats, Ints, Mask
 
 LARGEST = 64
 """Sizes above this get no row."""
@@ -41,7 +41,7 @@ def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
     tight = replace(
         problem,
         use=Uses(len(problem.names) + len(of), np.vstack(resource), np.vstack(amount)),
-        capacity=np.append(problem.capacity, np.floor(problem.capacity[of] / np.maximum(size, 1))),
+        capacity=np.append(problem.capacity, np.floor(problem.capacity[of] / size)),
         names=(*problem.names, *(f"{problem.names[r]}/{d}" for r, d in zip(of, size, strict=True))),
         block_use=np.vstack([problem.block_use, np.zeros((len(of), len(problem.block_value)))]),
     )
@@ -55,7 +55,7 @@ def folded(prices: Floats, of: Ints, size: Ints) -> Floats:
     return plain
 
 
-def _sizes(problem: Separable) -> np.ndarray:
+def _sizes(problem: Separable) -> Mask:
     """Return (R, LARGEST + 1) whether each resource is used in each size, as one of whole ones.
 
     Not those that blocks use or give, or of which an amount is not whole.

@@ -267,7 +267,7 @@ def kept(values: Numbers) -> Numbers:
 
 
 def some_jobs(problem: Separable, every: int) -> Separable:
-    """Return a problem of every so-manieth job, with its share of the capacities and the blocks."""
+    """Return a problem of one job in `every`, with its share of the capacities and the blocks."""
     jobs = np.arange(0, problem.jobs, every)
     part = len(jobs) / problem.jobs
     few = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))

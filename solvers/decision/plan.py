@@ -309,8 +309,10 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
 
     Where watts were short, larger means more of these. None if all found room, or must run.
     """
+    unplaced = plan.details.get(UNPLACED)
+    if not unplaced:
+        return None
     table, values = question.table, question.values.copy()
-    unplaced = plan.details.get(UNPLACED, {})
     for j in np.flatnonzero(choice.chosen >= 0).tolist():
         why, row = unplaced.get(table.jobs[j].job.id), choice.chosen[j]
         if why is not None and not table.must_run[j]:
@@ -435,7 +437,7 @@ class Optimising(ABC):
             question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
             if (plan.objective or 0.0) > (best[2].objective or 0.0):
                 best = question, choice, _remembering(plan, best[2])
-        return self.finish(best[0], best[1], best[2], initial)
+        return self.finish(*best, initial)
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""

@@ -62,8 +62,8 @@ def price(
     `start` and `known` are as in `solve_dual`. With columns there is an answer as well.
     """
     if len(problem.names) >= MANY and len(problem.value):
-        ask = DualFunction(problem, jobs)
         if known:
+            ask = DualFunction(problem, jobs)
             start = min(known, key=lambda pair: ask.given(*pair)[0])[0]
         master = Master(problem, jobs, _first_prices(problem, search, start))
         dual = master.price(replace(search, deadline=search.deadline.share(TO_PRICE)))
@@ -130,29 +130,17 @@ class Master:
 
     def dive(self, search: Search) -> tuple[Ints, Floats] | None:
         """Return an answer near the relaxation, with counts of blocks; None if none was found."""
-        problem = self.problem
         self._lp.setOptionValue("simplex_strategy", DUAL)
-        left = problem.capacity + np.maximum(-problem.block_use, 0.0) @ problem.block_count
-        slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
-        undecided, turn = np.ones(problem.jobs, dtype=bool), 0
+        undecided, room, turn = np.ones(self.problem.jobs, dtype=bool), self._room(), 0
         share = self._shares()
         while len(split := np.flatnonzero((share > WHOLE) & (share < 1 - WHOLE))):
             if search.deadline.over():
                 break
             turn += 1
-            taken, count = list[int](), len(np.unique(self.owner[split]))
-            for k in split[np.argsort(-share[split], kind="stable")].tolist():
-                use = problem.use.column(int(self.rows[k]))
-                if undecided[self.owner[k]] and (use <= left + slack).all():
-                    undecided[self.owner[k]] = False
-                    left -= use
-                    taken.append(k)
-                if len(taken) >= DECIDED * count:
-                    break
-            fits = problem.use.below(left + slack)
-            shut = np.flatnonzero(undecided[self.owner] & ~fits[self.rows])
-            self._bound(np.array(taken, dtype=np.int64), 1.0, 1.0)
-            self._bound(shut, 0.0, 0.0)
+            half = DECIDED * len(np.unique(self.owner[split]))
+            self._bound(self._take(split, share, undecided, room, half), 1.0, 1.0)
+            fits = self.problem.use.below(room)
+            self._bound(np.flatnonzero(undecided[self.owner] & ~fits[self.rows]), 0.0, 0.0)
             if turn % 2 == 0:
                 worth, self.prices = self._duals()
                 self._widen(np.where(undecided, worth, np.inf), IN_DIVE, fits)
@@ -246,18 +234,37 @@ class Master:
     def _rounded(self, share: Floats) -> tuple[Ints, Floats] | None:
         """Return an answer from shares: the largest that fit, and the blocks that they need."""
         problem = self.problem
-        left = problem.capacity + np.maximum(-problem.block_use, 0.0) @ problem.block_count
-        slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
-        chosen = np.full(problem.jobs, -1)
-        some = np.flatnonzero(share > WHOLE)
-        for k in some[np.argsort(-share[some], kind="stable")].tolist():
-            use = problem.use.column(int(self.rows[k]))
-            if chosen[self.owner[k]] < 0 and (use <= left + slack).all():
-                chosen[self.owner[k]] = self.rows[k]
-                left -= use
+        chosen, undecided = np.full(problem.jobs, -1), np.ones(problem.jobs, dtype=bool)
+        taken = self._take(np.flatnonzero(share > WHOLE), share, undecided, self._room(), np.inf)
+        chosen[self.owner[taken]] = self.rows[taken]
         answers = [self._with_blocks(rows) for rows in (chosen, self.greedy)]
         fit = [answer for answer in answers if is_feasible(problem, *answer)]
         return max(fit, key=lambda answer: problem.objective(*answer), default=None)
+
+    def _room(self) -> Floats:
+        """Return (R,) what there is with all blocks, and what is taken for rounding."""
+        problem = self.problem
+        slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
+        given = np.maximum(-problem.block_use, 0.0) @ problem.block_count
+        return np.asarray(problem.capacity + given + slack)
+
+    def _take(
+        self, columns: Rows, share: Floats, undecided: Mask, room: Floats, most: float
+    ) -> Rows:
+        """Return the columns of largest share, `most` of them, whose jobs are undecided and fit.
+
+        Their jobs are decided then, and what they use leaves the room.
+        """
+        taken = list[int]()
+        for k in columns[np.argsort(-share[columns], kind="stable")].tolist():
+            use = self.problem.use.column(int(self.rows[k]))
+            if undecided[self.owner[k]] and (use <= room).all():
+                undecided[self.owner[k]] = False
+                room -= use
+                taken.append(k)
+            if len(taken) >= most:
+                break
+        return np.array(taken, dtype=np.int64)
 
     def _with_blocks(self, chosen: Ints) -> tuple[Ints, Floats]:
         """Return a choice with the blocks that it needs, less what they cannot provide."""

@@ -460,10 +460,9 @@ def solve_core(
 
 def _including(losses: Losses, chosen: Ints) -> Losses:
     """Return losses with the options of a choice among them, whatever these lose."""
-    job = np.flatnonzero(chosen != losses.best)
-    key = (losses.row.max(initial=0) + chosen.max(initial=0) + 2) * losses.job + losses.row + 1
-    mine = (losses.row.max(initial=0) + chosen.max(initial=0) + 2) * job + chosen[job] + 1
-    new = job[~np.isin(mine, key)]
+    listed = set(zip(losses.job.tolist(), losses.row.tolist(), strict=True))
+    other = np.flatnonzero(chosen != losses.best).tolist()
+    new = np.array([j for j in other if (j, int(chosen[j])) not in listed], dtype=np.int64)
     return replace(
         losses,
         job=np.append(losses.job, new),
