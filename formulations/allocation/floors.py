@@ -26,13 +26,13 @@ def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
 
     And, of each of these, the resource that is rounded, and the size.
     """
-    sizes = _sizes(problem)
+    use = problem.use.by_kinds()
+    sizes = _sizes(problem, use)
     whole = np.arange(sizes.shape[1])
     uneven = np.mod(problem.capacity[:, None], np.maximum(whole, 1)) != 0
     of, size = np.nonzero(sizes & uneven & (whole > 1))
     number = np.full(sizes.shape, -1, dtype=np.int32)
     number[of, size] = len(problem.names) + np.arange(len(of))
-    use = problem.use
     resource, amount = [use.resource], [use.amount]
     for d in np.unique(size).tolist():
         new = number[use.resource, d]
@@ -40,7 +40,7 @@ def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
         amount.append(np.where(new >= 0, np.floor(use.amount / d), 0.0))
     tight = replace(
         problem,
-        use=Uses(len(problem.names) + len(of), np.vstack(resource), np.vstack(amount)),
+        use=Uses(len(problem.names) + len(of), np.vstack(resource), np.vstack(amount), use.kind),
         capacity=np.append(problem.capacity, np.floor(problem.capacity[of] / size)),
         names=(*problem.names, *(f"{problem.names[r]}/{d}" for r, d in zip(of, size, strict=True))),
         block_use=np.vstack([problem.block_use, np.zeros((len(of), len(problem.block_value)))]),
@@ -55,12 +55,12 @@ def folded(prices: Floats, of: Ints, size: Ints) -> Floats:
     return plain
 
 
-def _sizes(problem: Separable) -> Mask:
+def _sizes(problem: Separable, use: Uses) -> Mask:
     """Return (R, LARGEST + 1) whether each resource is used in each size, as one of whole ones.
 
     Not those that blocks use or give, or of which an amount is not whole.
     """
-    use, width = problem.use, LARGEST + 1
+    width = LARGEST + 1
     odd = (use.amount < 0) | (use.amount != np.rint(use.amount))
     apart = (use.reduced(np.maximum, odd.astype(float), 0.0) > 0) | problem.block_use.any(axis=1)
     apart |= (problem.capacity < 0) | (problem.capacity != np.rint(problem.capacity))

@@ -42,7 +42,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ronda.formulations.allocation.uses import Uses
+from ronda.formulations.allocation.uses import CHUNK, Uses
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 
@@ -186,7 +186,7 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     grown = capacity + SLACK * np.maximum(np.abs(capacity), by_blocks)
     own = Separable(
         start=problem.start,
-        value=kept(problem.value / units.value),
+        value=_in_unit(problem.value, units.value),
         use=use,
         capacity=np.where(rounded, grown, capacity),
         names=problem.names,
@@ -226,7 +226,7 @@ def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
     smallest = np.minimum(smallest, use.reduced(np.minimum, sizes, np.inf))
     smallest = np.where(np.isfinite(smallest), smallest, 1.0)
     unit, undecided = smallest.copy(), np.ones(len(smallest), dtype=bool)
-    some = use.picked(slice(None, None, max(1, use.options // SAMPLE)))
+    some = use.picked(slice(None, None, max(1, use.options // SAMPLE))).plain()
     for parts in range(1, MOST_PARTS + 1):
         factor = parts / smallest
         whole = np.flatnonzero(undecided & _whole(some, others, factor))
@@ -255,8 +255,17 @@ def _rounds(amounts: Floats) -> Mask:
     return np.asarray(np.abs(kept(amounts) - amounts) > ULPS * np.abs(amounts))
 
 
+def _in_unit(values: Floats, unit: float) -> Floats:
+    """Return values in a unit, `kept`, without copies of all of them on the way."""
+    found = np.empty_like(values)
+    for k in range(0, len(values), CHUNK):
+        found[k : k + CHUNK] = kept(values[k : k + CHUNK] / unit)
+    return found
+
+
 def _largest(values: Floats) -> float:
-    return float(np.abs(values).max()) if len(values) else 0.0
+    """Return the largest of the values and their opposites."""
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def kept(values: Numbers) -> Numbers:

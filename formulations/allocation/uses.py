@@ -1,15 +1,16 @@
 """What options use of resources, of which there may be many while each option uses few.
 
-Uses stand in slots: slot w of option k is an amount of one resource. A resource that most options
-use has a slot of its own; the others share the slots that are left. So the memory grows with what
-is used, and not with the number of resources: 456 GPU types with sizes of their own need one slot
-for GPUs.
+Uses stand in slots: a slot is an amount of one resource. A resource that most options use has a
+slot of its own; the others share the slots that are left. And options that use the same are of one
+kind, whose slots stand there once. So the memory grows with what is used, and not with the number
+of resources: 16,520 jobs that may have four sizes on each of 456 GPU types have 30 million options,
+of 1,824 kinds with one slot.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +20,35 @@ from ronda.instances.arrays import Floats, Mask, Rows
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+Number = TypeVar("Number", bound=np.generic)
+
 DENSE = 0.5
 """Share of the options that use a resource from which on it has a slot of its own."""
 
 
+FEW = 0.25
+"""Share of the options up to which kinds are worth a number for each option."""
+
+CHUNK = 2**20
+"""Options that are looked at together."""
+
+Kinds = NDArray[np.integer[Any]]
+"""Numbers of kinds."""
+
+
 @dataclass(frozen=True)
 class Uses:
-    """Amounts of R resources that K options use.
+    """Amounts of R resources that K options of P kinds use.
 
-    ``resource`` (W, K) and ``amount`` (W, K) are the resource and the amount of each slot of each
-    option; a slot that is not needed has the amount 0. No option has two slots of one resource.
+    ``resource`` (W, P) and ``amount`` (W, P) are the resource and the amount of each slot of each
+    kind; a slot that is not needed has the amount 0. No kind has two slots of one resource.
+    ``kind`` (K,) is that of each option; None if each is of its own, in their order.
     """
 
     resources: int
     resource: NDArray[np.int32]
     amount: Floats
+    kind: Kinds | None = None
 
     @classmethod
     def of(cls, use: "Floats | Sequence[Floats] | Uses", options: int = 0) -> "Uses":
@@ -74,7 +89,30 @@ class Uses:
     @property
     def options(self) -> int:
         """How many options there are."""
-        return int(self.amount.shape[1])
+        return int(self.amount.shape[1]) if self.kind is None else len(self.kind)
+
+    def by_kinds(self) -> "Uses":
+        """Return the same uses with equal options as one kind, if that makes few of them."""
+        if self.kind is not None or not self.amount.size:
+            return self
+        slots = np.vstack([self.resource, self.amount])
+        sums, factors = np.zeros(self.options), np.random.default_rng(0).random(len(slots))
+        for factor, row in zip(factors, slots, strict=True):
+            sums += factor * row
+        _, first, kind = np.unique(sums, return_index=True, return_inverse=True)
+        few = slots[:, first]
+        if len(first) > FEW * self.options or (few[:, kind] != slots).any():
+            return self
+        numbers = kind.astype(np.min_scalar_type(len(first)))
+        return Uses(self.resources, self.resource[:, first], self.amount[:, first], numbers)
+
+    def each(self, of_kinds: NDArray[Number], rows: Rows | slice = slice(None)) -> NDArray[Number]:
+        """Return (.., n) numbers of kinds (.., P) for some options, for all by default."""
+        return of_kinds[..., rows if self.kind is None else self.kind[rows]]
+
+    def plain(self) -> "Uses":
+        """Return the same uses with each option of its own kind."""
+        return Uses(self.resources, self.each(self.resource), self.each(self.amount))
 
     @cached_property
     def single(self) -> tuple[int | None, ...]:
@@ -86,6 +124,9 @@ class Uses:
     def net(self, value: Floats, prices: Floats) -> Floats:
         """Return (K,) the value of each option less the price (R,) of what it uses."""
         left = value.copy()
+        if self.kind is not None:
+            left -= self.each(Uses(self.resources, self.resource, self.amount).cost(prices))
+            return left
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
             if r is None:
                 left -= prices[resource] * amount
@@ -99,23 +140,22 @@ class Uses:
 
     def column(self, row: int) -> Floats:
         """Return (R,) what one option uses."""
-        column = np.zeros(self.resources)
-        np.add.at(column, self.resource[:, row], self.amount[:, row])
-        return column
+        return self.total(np.array([row]))
 
     def total(self, rows: Rows) -> Floats:
         """Return (R,) what some options use together."""
         total = np.zeros(self.resources)
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
+            what = self.each(amount, rows)
             if r is None:
-                total += np.bincount(resource[rows], amount[rows], minlength=self.resources)
+                total += np.bincount(self.each(resource, rows), what, minlength=self.resources)
             else:
-                total[r] += amount[rows].sum()
+                total[r] += what.sum()
         return total
 
     def dense(self, rows: Rows | slice = slice(None)) -> Floats:
         """Return (R, n) the matrix of some options, of all by default."""
-        resource, amount = self.resource[:, rows], self.amount[:, rows]
+        resource, amount = self.each(self.resource, rows), self.each(self.amount, rows)
         matrix, column = np.zeros((self.resources, amount.shape[1])), np.arange(amount.shape[1])
         for r, where, what in zip(self.single, resource, amount, strict=True):
             matrix[where if r is None else r, column] += what
@@ -125,22 +165,23 @@ class Uses:
         """Return the matrix (R, K) without its zeros."""
         from scipy.sparse import csc_array
 
-        option = np.broadcast_to(np.arange(self.options), self.amount.shape)
-        entries = self.amount.ravel(), (self.resource.ravel(), option.ravel())
+        resource, amount = self.each(self.resource), self.each(self.amount)
+        option = np.broadcast_to(np.arange(self.options), amount.shape)
+        entries = amount.ravel(), (resource.ravel(), option.ravel())
         matrix = csc_array(entries, shape=(self.resources, self.options))
         matrix.eliminate_zeros()
         return matrix
 
     def of_resource(self, r: int) -> Floats:
         """Return (K,) what each option uses of one resource."""
-        return np.asarray(np.where(self.resource == r, self.amount, 0.0).sum(axis=0))
+        return np.asarray(self.each(np.where(self.resource == r, self.amount, 0.0).sum(axis=0)))
 
     def largest(self) -> Floats:
         """Return (R,) the largest amount, of either sign, that an option uses of each resource."""
         return self.reduced(np.maximum, np.abs(self.amount), 0.0)
 
     def reduced(self, by: np.ufunc, numbers: Floats, start: float) -> Floats:
-        """Return (R,) the numbers (W, K) of all slots of each resource, reduced from a start on."""
+        """Return (R,) the numbers (W, P) of all slots of each resource, reduced from a start on."""
         found = np.full(self.resources, start)
         for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
             if r is None:
@@ -150,28 +191,34 @@ class Uses:
         return found
 
     def most(self, numbers: Floats, first: Rows) -> Floats:
-        """Return (R, J) the largest number (W, K) of each resource in each job's slots, from 0 on.
+        """Return (R, J) the largest number (W, P) of each resource in each job's slots, from 0 on.
 
         `first` (J,) are the first options of jobs that have any, ascending.
         """
         found = np.zeros((self.resources, len(first)))
         if not len(first):
             return found
-        job = np.searchsorted(first, np.arange(self.options), side="right") - 1
+        at = found.ravel()
         for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
-            if r is None:
-                np.maximum.at(found, (resource, job), what)
-            else:
-                np.maximum(found[r], np.maximum.reduceat(what, first), out=found[r])
+            if r is not None:
+                np.maximum(found[r], np.maximum.reduceat(self.each(what), first), out=found[r])
+                continue
+            for k in range(0, self.options, CHUNK):
+                rows = slice(k, min(k + CHUNK, self.options))
+                job = np.searchsorted(first, np.arange(rows.start, rows.stop), side="right") - 1
+                where = self.each(resource, rows).astype(np.int64) * len(first) + job
+                np.maximum.at(at, where, self.each(what, rows))
         return found
 
     def scaled(self, by: Floats) -> Floats:
-        """Return (W, K) numbers (R,) of the resources, for each slot."""
+        """Return (W, P) numbers (R,) of the resources, for each slot."""
         return by[self.resource]
 
     def picked(self, rows: Rows | slice) -> "Uses":
         """Return the uses of some options."""
-        return Uses(self.resources, self.resource[:, rows], self.amount[:, rows])
+        if self.kind is None:
+            return Uses(self.resources, self.resource[:, rows], self.amount[:, rows])
+        return replace(self, kind=self.kind[rows])
 
     def only(self, resources: Rows) -> "Uses":
         """Return the uses of some resources, which get new numbers in this order."""
@@ -186,26 +233,24 @@ class Uses:
             len(resources),
             np.where(kept, new, 0)[slots],
             np.where(kept, self.amount, 0.0)[slots],
+            self.kind,
         )
 
     def below(self, room: Floats) -> Mask:
         """Return (K,) whether each option uses no more than there is (R,)."""
-        fits = np.ones(self.options, dtype=bool)
-        for resource, amount in zip(self.resource, self.amount, strict=True):
-            fits &= amount <= room[resource]
-        return fits
+        return self.each((self.amount <= room[self.resource]).all(axis=0))
 
     def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:
         """Return whether options (n,) find room (R,), each in place of one (n,), -1 for none."""
         fits, replaces = np.ones(len(rows), dtype=bool), instead >= 0
-        for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
-            where = resource[rows] if r is None else r
+        new, old = self.picked(rows).plain(), self.picked(instead).plain()
+        for r, resource, amount in zip(self.single, new.resource, new.amount, strict=True):
+            where = resource if r is None else r
             there = room[where]
-            for s, other, given in zip(self.single, self.resource, self.amount, strict=True):
+            for s, other, given in zip(self.single, old.resource, old.amount, strict=True):
                 if r is None or s is None:
-                    freed = replaces & (other[instead] == where)
-                    there = there + np.where(freed, given[instead], 0.0)
+                    there = there + np.where(replaces & (other == where), given, 0.0)
                 elif r == s:
-                    there = there + np.where(replaces, given[instead], 0.0)
-            fits &= amount[rows] <= there
+                    there = there + np.where(replaces, given, 0.0)
+            fits &= amount <= there
         return fits

@@ -30,12 +30,13 @@ def many_pools(jobs: int, types: int, seed: int = 0) -> Separable:
     power = rng.uniform(0.5, 0.95, jobs)
     value = (weight[:, None] * rate)[:, :, None] * SIZES ** power[:, None, None]
     capacity = max(4, int(1.2 * jobs / types)) + rng.integers(0, 8, types)
-    resource = np.broadcast_to(np.arange(types, dtype=np.int32)[:, None], value.shape)
-    amount = np.broadcast_to(SIZES, value.shape)
+    kinds = np.arange(types * len(SIZES))
+    resource, amount = kinds // len(SIZES), SIZES[kinds % len(SIZES)]
+    kind = np.tile(kinds.astype(np.min_scalar_type(len(kinds))), jobs)
     return Separable.without_blocks(
         start=np.arange(jobs + 1) * types * len(SIZES),
         value=value.ravel(),
-        use=Uses(types, resource.reshape(1, -1), amount.reshape(1, -1)),
+        use=Uses(types, resource[None].astype(np.int32), amount[None], kind),
         capacity=capacity.astype(float),
         names=tuple(f"gpus[{r}]" for r in range(types)),
     )

@@ -182,7 +182,7 @@ class Master:
         """Add options to the master."""
         problem, n = self.problem, len(rows)
         owner = np.searchsorted(problem.start, rows, side="right") - 1
-        use = problem.use.picked(rows)
+        use = problem.use.picked(rows).plain()
         where = np.vstack([owner, problem.jobs + use.resource]).T
         what = np.vstack([np.ones(n), use.amount]).T
         filled = what != 0
@@ -207,7 +207,7 @@ class Master:
         Job after job, those of most surplus first, takes its best option that fits.
         """
         problem, blocks = self.problem, self.ask.blocks_at(self.prices)
-        use = problem.use.picked(self.rows)
+        use = problem.use.picked(self.rows).plain()
         surplus = use.net(problem.value[self.rows], self.prices)
         order = np.lexsort((-surplus, self.owner))
         first = np.searchsorted(self.owner[order], np.arange(problem.jobs + 1))

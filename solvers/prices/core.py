@@ -503,7 +503,7 @@ def _model(
     fixed = np.delete(losses.best, columns.jobs)
     fixed = fixed[fixed >= 0]
     room = problem.capacity - problem.use.total(fixed)
-    use = problem.use.picked(columns.row)
+    use = problem.use.picked(columns.row).plain()
     scale = np.maximum(use.largest(), np.abs(problem.block_use).max(axis=1, initial=0.0))
     scale = np.where(scale > 0, scale, 1.0)
     options, jobs = len(columns.row), len(columns.jobs)

@@ -29,6 +29,20 @@ def test_a_capacity_holds_whole_jobs_only():
     assert folded(np.array([1.0, 0.0, 6.0, 8.0, 0.0]), of, size).tolist() == [6.0, 0.0]
 
 
+def test_rounded_capacities_need_no_slots_of_equal_options():
+    """Forty jobs of 1, 2, 4 or 8 of one of two goods: 320 options of eight kinds."""
+    sizes = np.array([1.0, 2.0, 4.0, 8.0])
+    use = np.tile(np.kron(np.eye(2), sizes), (1, 40))
+    problem = Separable.without_blocks(
+        np.arange(41) * 8, np.ones(320), use, np.array([13.0, 8.0]), ("a", "b")
+    )
+    tight, _, _ = with_floors(problem)
+    assert tight.names == ("a", "b", "a/2", "a/4", "a/8")
+    assert tight.use.amount.shape == (4, 8)
+    rounded = [np.where(use[0] > 0, use[0] // d, 0.0) for d in (2, 4, 8)]
+    assert (tight.use.dense() == np.vstack([use, rounded])).all()
+
+
 def test_what_is_not_whole_gets_no_row():
     """Watts have no size; nodes that wake give what no division of the capacity counts."""
     problem = Separable.without_blocks(

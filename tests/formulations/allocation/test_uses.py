@@ -20,10 +20,22 @@ matrices = st.builds(
 )
 
 
-@given(matrices)
-def test_slots_hold_the_matrix(use):
-    """Each entry stands in one slot; whatever is read is the matrix's."""
+def kept(use: np.ndarray, repeats: int) -> tuple[np.ndarray, Uses]:
+    """Return a matrix of repeated columns, mixed, and its uses: by kinds where they are repeated."""
+    order = np.random.default_rng(0).permutation(use.shape[1] * repeats)
+    use = np.tile(use, repeats)[:, order]
     uses = Uses.of(use)
+    if repeats == 1:
+        return use, uses
+    kinds = uses.by_kinds()
+    assert kinds.amount.shape[1] == len(np.unique(use, axis=1).T)
+    return use, kinds
+
+
+@given(matrices, st.sampled_from([1, 5]))
+def test_slots_hold_the_matrix(use, repeats):
+    """Each entry stands in one slot, once for equal options; whatever is read is the matrix's."""
+    use, uses = kept(use, repeats)
     prices, value = np.arange(len(use)) / 2.0, np.arange(use.shape[1], dtype=float)
     some = np.arange(use.shape[1])[::2]
     assert (uses.dense() == use).all()
@@ -35,6 +47,10 @@ def test_slots_hold_the_matrix(use):
     assert all((uses.of_resource(r) == row).all() for r, row in enumerate(use))
     assert all((uses.column(k) == use[:, k]).all() for k in range(use.shape[1]))
     assert (uses.picked(some).dense() == use[:, some]).all()
+    assert (uses.plain().dense() == use).all()
+    assert (uses.sparse().toarray() == use).all()
+    room = np.arange(len(use)) / 2.0
+    assert (uses.below(room) == ((use <= room[:, None]) | (use == 0)).all(axis=0)).all()
     fewer = np.arange(len(use))[1::2]
     assert (uses.only(fewer).dense() == use[fewer]).all()
     first = np.arange(use.shape[1])[::3]  # three options a job
@@ -42,11 +58,12 @@ def test_slots_hold_the_matrix(use):
     assert (uses.most(uses.amount, first) == most).all()
 
 
-@given(matrices, st.integers(0, 99))
-def test_room_counts_what_is_given_up(use, seed):
+@given(matrices, st.integers(0, 99), st.sampled_from([1, 5]))
+def test_room_counts_what_is_given_up(use, seed, repeats):
     """An option fits where its job's other one, or nothing, makes way for it."""
     rng = np.random.default_rng(seed)
-    uses, options = Uses.of(use), use.shape[1]
+    use, uses = kept(use, repeats)
+    options = use.shape[1]
     rows, instead = rng.integers(0, options, 12), rng.integers(-1, options, 12)
     room = rng.integers(0, 6, len(use)).astype(float)
     freed = np.where(instead >= 0, use[:, instead], 0.0)
@@ -66,3 +83,10 @@ def test_many_resources_need_few_slots():
     assert uses.amount.shape == (2, 1000)
     assert (uses.dense() == use).all()
     assert uses.single == (100, None)  # watts have a slot of their own
+
+
+def test_options_of_their_own_have_no_kinds():
+    """Twenty options of ten kinds: a number for each would take as much as it saves."""
+    uses = Uses.of(np.tile(np.arange(1.0, 11.0), (1, 2)))
+    assert uses.by_kinds() is uses
+    assert Uses.of(np.tile(np.arange(1.0, 11.0), (1, 4))).by_kinds().amount.shape == (1, 10)
