@@ -335,9 +335,11 @@ def independent(problem: Separable) -> list[Part]:
     if len(problem.names) < 2:
         return []
     filled = np.flatnonzero(np.diff(problem.start))
-    at = problem.start[filled]
-    binds = _may_bind(problem, at)
-    used = problem.use.most((problem.use.amount != 0).astype(float), at) > 0
+    use, at = problem.use, problem.start[filled]
+    most = use.most(use.amount, at)
+    binds = _may_bind(problem, most)
+    some = (use.amount != 0).astype(float)
+    used = (most if (use.amount >= 0).all() else use.most(some, at)) > 0
     uses = np.concatenate([used, problem.block_use != 0], axis=1)[binds]
     component = _components(uses)
     owner = np.where(uses.any(axis=0), component[uses.argmax(axis=0)] if len(uses) else FREE, FREE)
@@ -351,16 +353,18 @@ def independent(problem: Separable) -> list[Part]:
     ]
 
 
-def _may_bind(problem: Separable, at: Rows) -> Mask:
-    """Return (R,) of which resources there is less than all jobs and blocks could take at most."""
-    most = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
-    most += problem.use.most(problem.use.amount, at).sum(axis=1)
-    return np.asarray(most > problem.capacity)
+def _may_bind(problem: Separable, most: Floats) -> Mask:
+    """Return (R,) of which resources there is less than jobs and blocks could take at most.
+
+    `most` (R, J) is what each job could take.
+    """
+    by_blocks = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
+    return np.asarray(most.sum(axis=1) + by_blocks > problem.capacity)
 
 
 def _components(uses: Mask) -> Rows:
     """Return the component of each resource: the first one that it is linked with."""
-    of_one: Floats = uses.astype(float)
+    of_one: Floats = np.unique(uses, axis=1).astype(float)  # many jobs may take of the same
     linked = (of_one @ of_one.T > 0) | np.eye(len(uses), dtype=bool)
     while np.count_nonzero(wider := linked @ linked) > np.count_nonzero(linked):
         linked = wider

@@ -30,7 +30,7 @@ FEW = 0.25
 """Share of the options up to which kinds are worth a number for each option."""
 
 CHUNK = 2**20
-"""Options that are looked at together."""
+"""Numbers that are looked at together: arrays of all options are not made in vain."""
 
 Kinds = NDArray[np.integer[Any]]
 """Numbers of kinds."""
@@ -121,17 +121,23 @@ class Uses:
             return (None,) * len(self.resource)
         return tuple(int(row[0]) if (row == row[0]).all() else None for row in self.resource)
 
-    def net(self, value: Floats, prices: Floats) -> Floats:
-        """Return (K,) the value of each option less the price (R,) of what it uses."""
+    def net(self, value: Floats, prices: Floats, among: Mask | None = None) -> Floats:
+        """Return (K,) the value of each option less the price (R,) of what it uses.
+
+        -infinity for kinds that are not `among` (P,) those in question.
+        """
         left = value.copy()
         if self.kind is not None:
-            left -= self.each(Uses(self.resources, self.resource, self.amount).cost(prices))
+            cost = Uses(self.resources, self.resource, self.amount).cost(prices)
+            left -= self.each(cost if among is None else np.where(among, cost, np.inf))
             return left
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
             if r is None:
                 left -= prices[resource] * amount
             elif prices[r]:
                 left -= prices[r] * amount
+        if among is not None:
+            left[~among] = -np.inf
         return left
 
     def cost(self, prices: Floats) -> Floats:
@@ -198,14 +204,16 @@ class Uses:
         found = np.zeros((self.resources, len(first)))
         if not len(first):
             return found
-        at = found.ravel()
+        at, ends = found.ravel(), np.append(first[1:], self.options)
+        step = max(1, CHUNK * len(first) // max(1, self.options))
         for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
             if r is not None:
                 np.maximum(found[r], np.maximum.reduceat(self.each(what), first), out=found[r])
                 continue
-            for k in range(0, self.options, CHUNK):
-                rows = slice(k, min(k + CHUNK, self.options))
-                job = np.searchsorted(first, np.arange(rows.start, rows.stop), side="right") - 1
+            for j in range(0, len(first), step):
+                jobs = np.arange(j, min(j + step, len(first)))
+                rows = slice(int(first[j]), int(ends[jobs[-1]]))
+                job = jobs.repeat(ends[jobs] - first[jobs])
                 where = self.each(resource, rows).astype(np.int64) * len(first) + job
                 np.maximum.at(at, where, self.each(what, rows))
         return found
@@ -237,8 +245,8 @@ class Uses:
         )
 
     def below(self, room: Floats) -> Mask:
-        """Return (K,) whether each option uses no more than there is (R,)."""
-        return self.each((self.amount <= room[self.resource]).all(axis=0))
+        """Return (P,) whether options of each kind use no more than there is (R,)."""
+        return np.asarray((self.amount <= room[self.resource]).all(axis=0))
 
     def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:
         """Return whether options (n,) find room (R,), each in place of one (n,), -1 for none."""

@@ -29,7 +29,7 @@ from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
 MANY = 16
 """Resources from which on columns find prices sooner than planes do."""
 
-FIRST, MORE, IN_DIVE = 6, 4, 3
+FIRST, MORE, IN_DIVE = 4, 3, 3
 """Options of a job in the first master, and how many enter at most: each time, and in a dive."""
 
 SAMPLED, EVERY, ROUGH = 600, 4, 1e-3
@@ -42,8 +42,8 @@ ENTERS = 1e-7
 WHOLE, SLACK = 1e-6, 1e-9
 """Share of an option that is rounding, and of a capacity."""
 
-DECIDED = 0.5
-"""Share of the split jobs that a dive decides at once."""
+DECIDED, TOGETHER = 0.5, 8
+"""Share of the split jobs that a dive decides at once, and how many at least."""
 
 TO_PRICE = 0.6
 """Share of the time for prices: a dive takes about as long."""
@@ -137,10 +137,11 @@ class Master:
             if search.deadline.over():
                 break
             turn += 1
-            half = DECIDED * len(np.unique(self.owner[split]))
+            half = max(DECIDED * len(np.unique(self.owner[split])), TOGETHER)
             self._bound(self._take(split, share, undecided, room, half), 1.0, 1.0)
             fits = self.problem.use.below(room)
-            self._bound(np.flatnonzero(undecided[self.owner] & ~fits[self.rows]), 0.0, 0.0)
+            no_room = ~self.problem.use.each(fits, self.rows)
+            self._bound(np.flatnonzero(undecided[self.owner] & no_room), 0.0, 0.0)
             if turn % 2 == 0:
                 worth, self.prices = self._duals()
                 self._widen(np.where(undecided, worth, np.inf), IN_DIVE, fits)
@@ -172,9 +173,11 @@ class Master:
         self._lp.changeColsBounds(n, at, np.full(n, low), np.full(n, high))
 
     def _widen(self, worth: Floats, most: int, among: Mask | None = None) -> bool:
-        """Let options enter that are worth more at the prices than (J,) jobs are worth so far."""
-        kept_out = self.known if among is None else self.known | ~among
-        rows = self.jobs.best_of_each(self.prices, worth + ENTERS, kept_out, most)
+        """Let options enter that are worth more at the prices than (J,) jobs are worth so far.
+
+        `among` (P,) are the kinds of use that may enter.
+        """
+        rows = self.jobs.best_of_each(self.prices, worth + ENTERS, self.known, most, among)
         self._enter(rows)
         return len(rows) > 0
 
@@ -216,15 +219,12 @@ class Master:
         best[some] = surplus[order[first[:-1][some]]]
         best[problem.must & some] = np.inf
         left = (problem.capacity - problem.block_use @ blocks).tolist()
-        uses = [
-            [(r, a) for r, a in zip(where, what, strict=True) if a]
-            for where, what in zip(use.resource.T.tolist(), use.amount.T.tolist(), strict=True)
-        ]
+        where, what = use.resource.T.tolist(), use.amount.T.tolist()
         chosen, basic = np.full(problem.jobs, -1), np.zeros(len(self.rows), dtype=bool)
         for j in np.argsort(-best, kind="stable")[: np.count_nonzero(best > 0)].tolist():
             for k in order[first[j] : first[j + 1]].tolist():
-                if all(a <= left[r] + SLACK for r, a in uses[k]):
-                    for r, a in uses[k]:
+                if all(a <= left[r] + SLACK for r, a in zip(where[k], what[k], strict=True) if a):
+                    for r, a in zip(where[k], what[k], strict=True):
                         left[r] -= a
                     chosen[j], basic[k] = self.rows[k], True
                     break

@@ -105,12 +105,15 @@ class Jobs:
         self.reply_s = time.thread_time() - began
         return found
 
-    def best_of_each(self, prices: Floats, worth: Floats, without: Mask, most: int) -> Rows:
+    def best_of_each(
+        self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None = None
+    ) -> Rows:
         """Return the `most` options of each job that have most surplus, above (J,) what it has.
 
-        `without` (K,) tells which options are out of the question.
+        Not those `without` (K,), and only of the kinds of use `among` (P,), or of all.
         """
-        return np.concatenate([b.best_of_each(prices, worth, without, most) for b in self._blocks])
+        found = [b.best_of_each(prices, worth, without, most, among) for b in self._blocks]
+        return np.concatenate(found)
 
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
@@ -202,23 +205,38 @@ class _Block:
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use.total(best[best >= 0]))
 
-    def best_of_each(self, prices: Floats, worth: Floats, without: Mask, most: int) -> Rows:
+    def best_of_each(
+        self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None
+    ) -> Rows:
         """Return rows of the problem: the `most` options of each job that have most surplus."""
-        jobs, options = len(self.start) - 1, len(self.value)
-        surplus = self._reduced(prices)
-        least = worth[self.first_job : self.first_job + jobs].repeat(self.counts)
-        surplus[(surplus <= least) | without[self.first_row : self.first_row + options]] = -np.inf
-        found, starts = [], self.start[self.filled]
-        for _ in range(most if len(starts) else 0):
-            top = np.maximum.reduceat(surplus, starts)
-            hits = (surplus == top.repeat(self.counts[self.filled])).nonzero()[0]
-            rows = hits[hits.searchsorted(starts)]
-            rows = rows[top > -np.inf]
-            if not len(rows):
-                break
-            surplus[rows] = -np.inf
-            found.append(rows)
-        return np.concatenate([*found, np.zeros(0, dtype=np.int64)]) + self.first_row
+        own, starts = (
+            slice(self.first_row, self.first_row + len(self.value)),
+            self.start[self.filled],
+        )
+        if not len(starts):
+            return np.zeros(0, dtype=np.int64)
+        if among is not None and self.use.kind is None:
+            among = among[own]
+        surplus, least = (
+            self.use.net(self.value, prices, among),
+            worth[self.first_job + self.filled],
+        )
+        open_jobs = np.maximum.reduceat(surplus, starts) > least
+        counts = np.where(open_jobs, self.counts[self.filled], 0)
+        rows = np.flatnonzero(open_jobs.repeat(self.counts[self.filled]))
+        job = np.arange(len(starts)).repeat(counts)
+        kept = (surplus[rows] > least[job]) & ~without[own][rows]
+        rows, job = rows[kept], job[kept]
+        surplus, found = surplus[rows], [np.zeros(0, dtype=np.int64)]
+        first = np.flatnonzero(np.diff(job, prepend=-1))
+        counts = np.diff(first, append=len(job))
+        for _ in range(most if len(rows) else 0):
+            top = np.maximum.reduceat(surplus, first)
+            hits = (surplus == top.repeat(counts)).nonzero()[0]
+            best = hits[hits.searchsorted(first)][top > -np.inf]
+            surplus[best] = -np.inf
+            found.append(rows[best])
+        return np.concatenate(found) + self.first_row
 
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) what each option loses against its job's best one."""

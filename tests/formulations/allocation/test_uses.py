@@ -21,7 +21,7 @@ matrices = st.builds(
 
 
 def kept(use: np.ndarray, repeats: int) -> tuple[np.ndarray, Uses]:
-    """Return a matrix of repeated columns, mixed, and its uses: by kinds where they are repeated."""
+    """Return a matrix of repeated columns, mixed, and its uses; by kinds if repeated."""
     order = np.random.default_rng(0).permutation(use.shape[1] * repeats)
     use = np.tile(use, repeats)[:, order]
     uses = Uses.of(use)
@@ -50,7 +50,10 @@ def test_slots_hold_the_matrix(use, repeats):
     assert (uses.plain().dense() == use).all()
     assert (uses.sparse().toarray() == use).all()
     room = np.arange(len(use)) / 2.0
-    assert (uses.below(room) == ((use <= room[:, None]) | (use == 0)).all(axis=0)).all()
+    fits = ((use <= room[:, None]) | (use == 0)).all(axis=0)
+    assert (uses.each(uses.below(room)) == fits).all()
+    left = np.where(fits, value - prices @ use, -np.inf)
+    assert (uses.net(value, prices, uses.below(room)) == left).all()
     fewer = np.arange(len(use))[1::2]
     assert (uses.only(fewer).dense() == use[fewer]).all()
     first = np.arange(use.shape[1])[::3]  # three options a job

@@ -1,6 +1,7 @@
 """Where many resources couple the jobs, columns find the prices, and an answer to begin with."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -104,6 +105,30 @@ def test_the_gap_is_true(jobs, goods, seed, blocks):
     assert is_feasible(problem, answer.chosen, answer.blocks, 1e-6)
     assert answer.objective * (1 - 1e-9) <= -best.fun <= answer.bound * (1 + 1e-9)
     assert answer.gap <= 1e-4
+
+
+@given(st.integers(0, 99), st.booleans(), st.integers(1, 4))
+def test_the_best_options_of_each_job_enter(seed, by_kinds, most):
+    """Those above what the job has, of the kinds in question, less what is known: all compared."""
+    rng = np.random.default_rng(seed)
+    start = np.concatenate([[0], rng.integers(0, 9, 30).cumsum()])
+    use = rng.integers(0, 3, (3, start[-1])).astype(float)
+    problem = Separable.without_blocks(
+        start, rng.uniform(0, 9, start[-1]), use, np.ones(3), ("a", "b", "c")
+    )
+    uses = problem.use.by_kinds() if by_kinds else problem.use
+    prices, worth = rng.uniform(0, 2, 3), rng.uniform(-1, 5, 30)
+    known, among = rng.random(start[-1]) < 0.3, rng.random(uses.amount.shape[1]) < 0.6
+    surplus = problem.value - prices @ use
+    surplus[known | ~uses.each(among)] = -np.inf
+    best = set()
+    for j, (own, end) in enumerate(pairwise(start)):
+        rows = own + np.argsort(-surplus[own:end])[:most]
+        best |= set(rows[surplus[rows] > worth[j]].tolist())
+    jobs = Jobs(replace(problem, use=uses))
+    found = jobs.best_of_each(prices, worth, known, most, among).tolist()
+    assert len(found) == len(set(found))
+    assert set(found) == best
 
 
 def test_columns_and_planes_prove_the_same():
