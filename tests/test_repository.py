@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ronda.instances.extras import EXTRAS
+from ronda.instances.errors import EXTRAS
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("bench", "formulations", "instances", "solvers")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ronda.instances.described import described, summary
+from ronda.instances.arguments import described, summary
 from ronda.instances.files.json import KINDS
 from tools import formats_page
 

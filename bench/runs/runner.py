@@ -21,8 +21,7 @@ from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Request, RunCase
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
-from ronda.instances.errors import RondaError
-from ronda.instances.extras import explained
+from ronda.instances.errors import RondaError, explained
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
 from ronda.instances.instance import Instance

@@ -64,9 +64,9 @@ from typing import overload
 
 from ronda.instances.arguments import checked
 from ronda.instances.check.arrays import schedule_violations
-from ronda.instances.check.claims import completed
 from ronda.instances.check.history import Histories
 from ronda.instances.check.ledger import Ledger
+from ronda.instances.check.option import completed
 from ronda.instances.check.plan import check_plan
 from ronda.instances.check.timeline import timeline_violations
 from ronda.instances.errors import InputError

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.instances.arrays import Floats, Ints
-from ronda.instances.faults import Faults, Outage
+from ronda.instances.instance import Faults, Outage
 from ronda.instances.job import Costs
 from ronda.instances.schedule import Failure, Segment
 from ronda.instances.violation import Fault, Violation

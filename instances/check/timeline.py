@@ -21,8 +21,7 @@ from ronda.instances.check.budget import (
 from ronda.instances.check.faults import off_times
 from ronda.instances.check.plan import capped_racks
 from ronda.instances.cluster import Cluster, Topology
-from ronda.instances.faults import Faults
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Faults, Instance
 from ronda.instances.schedule import Energy, Schedule, Segment
 from ronda.instances.violation import ACCOUNTING, Violation
 

@@ -19,8 +19,7 @@ from typing import IO
 import zstandard
 
 from ronda.instances.errors import InputError
-from ronda.instances.rules.problem import show
-from ronda.instances.rules.sizes import limits
+from ronda.instances.rules.problem import limits, show
 
 _GZIP = b"\x1f\x8b"
 

@@ -8,8 +8,7 @@ from msgspec.structs import asdict
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate
-from ronda.instances.rules.problem import one_of, show
-from ronda.instances.rules.sizes import limits, too_many
+from ronda.instances.rules.problem import limits, one_of, show, too_many
 
 
 class Parameters(Record, frozen=True, kw_only=True):

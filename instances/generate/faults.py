@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import structs
 
 from ronda.instances.errors import InputError
-from ronda.instances.faults import Faults, Outage, Straggler
 from ronda.instances.generate.common import Parameters
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Faults, Instance, Outage, Straggler
 from ronda.instances.job import Job
 
 DAY_S = 86_400.0

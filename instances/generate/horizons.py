@@ -17,7 +17,7 @@ from ronda.instances.generate.machines import (
 from ronda.instances.generate.structure import PLAIN, Structure, traits
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Job, Truth
-from ronda.instances.rules.power import least_cap_w
+from ronda.instances.rules.budget import least_cap_w
 
 _RIGID_SHARE = 0.3
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
 from ronda.instances.demand import DAY_S
-from ronda.instances.faults import Faults
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Faults, Instance
 from ronda.instances.job import narrower, same_nodes
 from ronda.instances.outcome.searched import searched
 from ronda.instances.plan import SolutionStatus, gap_between

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from ronda.instances.cluster import Cluster, Rack
-from ronda.instances.faults import Faults
-from ronda.instances.rules.problem import Problem, one_of, show
-from ronda.instances.rules.sizes import too_many
+from ronda.instances.instance import Faults
+from ronda.instances.rules.problem import Problem, one_of, show, too_many
 
 Span = tuple[float, float, int]  # from, until, index in the list
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from ronda.instances.errors import printable, short
-from ronda.instances.rules.problem import Problem, show
+from ronda.instances.rules.problem import Problem, join, show
 
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?(?P<path>\$.*)`)?", re.DOTALL)
 _TOKEN = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
@@ -130,13 +130,6 @@ def _leaves(value: Any, place: str = "", owner: str = "") -> Iterator[tuple[str,
             yield from _leaves(inner, f"{place}[{k}]", owner)
     else:
         yield place, owner, value
-
-
-def join(place: str, key: str) -> str:
-    """Return the place of a field or entry below `place`."""
-    if not re.fullmatch(r"[\w+-]+", key):
-        return f"{place}[{show(key)}]"
-    return f"{place}.{key}" if place else key
 
 
 def nearest(word: str, known: list[str]) -> str:

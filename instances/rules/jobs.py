@@ -11,9 +11,8 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import NoiseCurve, Profile, Rigid
 from ronda.instances.rules.cluster import owners
-from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.rules.problem import Problem, one_of, show, too_many
 from ronda.instances.rules.profile import batch_problems
-from ronda.instances.rules.sizes import too_many
 from ronda.instances.violation import LONGEST_S, ROUNDING
 
 LAST_S = LONGEST_S / 2

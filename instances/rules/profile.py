@@ -17,8 +17,7 @@ from ronda.instances.profile import (
     Tabular,
 )
 from ronda.instances.rules.cluster import strictly_ascending
-from ronda.instances.rules.diagnose import join
-from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.rules.problem import Problem, join, one_of, show
 
 LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
 """Global batches beyond these are no numbers of samples; rates would under- or overflow."""

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ronda.instances.check.arrays import distinct, plan_violations
-from ronda.instances.check.claims import claim_faults
-from ronda.instances.check.option import Examiner
+from ronda.instances.check.option import Examiner, claim_faults
 from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.profile import Rigid

@@ -10,12 +10,12 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from ronda.instances.check.claims import completed
+from ronda.instances.check.option import completed
 from ronda.instances.demand import Demand
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.rules.budget import budget_problems, limit_problems
+from ronda.instances.rules.budget import budget_problems, job_power_problems, limit_problems
 from ronda.instances.rules.cluster import cluster_problems, fault_problems, out_problems
 from ronda.instances.rules.diagnose import foreign, mismatch, non_finite
 from ronda.instances.rules.jobs import (
@@ -25,11 +25,9 @@ from ronda.instances.rules.jobs import (
     sweep_problems,
     truth_problems,
 )
-from ronda.instances.rules.power import job_power_problems
-from ronda.instances.rules.problem import Problem, as_error, show
+from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show, too_many
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
-from ronda.instances.rules.sizes import DEPTH, depth, too_many
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
@@ -40,7 +38,7 @@ Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 def validate(obj: Kind, place: str | None = None) -> Kind:
     """Refuse an object, from a file or built in Python, that has any problem; else return it.
 
-    What a round leaves out of its running jobs is completed (`ronda.instances.check.claims`).
+    What a round leaves out of its running jobs is completed (`ronda.instances.check.option`).
 
     Raises
     ------

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.rules.sizes import limits
+from ronda.instances.rules.problem import limits
 from ronda.instances.traces.table import read_columns, refuse, to_number
 from ronda.instances.traces.text import dates
 

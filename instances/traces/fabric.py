@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load, unpack
-from ronda.instances.traces.rigid import A100_NODE, Machine
+from ronda.instances.traces.rigid import A100_NODE
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,7 +22,7 @@ _DEVICES = {
 }
 
 
-def read_hosts(path: str | Path, machine: Machine = A100_NODE) -> Cluster:
+def read_hosts(path: str | Path) -> Cluster:
     """Return a cluster of equal nodes below the switches that a CSV file of hosts names.
 
     Each host has its core, aggregation and top-of-rack switch (``DSW``, ``PSW``, ``ASW``), as in
@@ -51,15 +51,15 @@ def read_hosts(path: str | Path, machine: Machine = A100_NODE) -> Cluster:
         NodeGroup(
             name=rack.name,
             count=int(count),
-            gpus_per_node=machine.gpus,
-            gpu_type=machine.gpu.name,
+            gpus_per_node=A100_NODE.gpus,
+            gpu_type=A100_NODE.gpu.name,
             rack=rack.name,
-            host_idle_w=machine.host_idle_w,
+            host_idle_w=A100_NODE.host_idle_w,
         )
         for rack, count in zip(lowest, racks, strict=True)
     )
     return Cluster(
-        gpu_types=(machine.gpu,),
+        gpu_types=(A100_NODE.gpu,),
         racks=(*sorted(above, key=lambda rack: rack.name), *lowest),
         node_groups=tuple(groups),
     )

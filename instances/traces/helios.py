@@ -9,7 +9,7 @@ import pandas as pd
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import ALL, Dropped, Filters
-from ronda.instances.traces.rigid import V100_NODE, Machine, rigid_instance
+from ronda.instances.traces.rigid import V100_NODE, rigid_instance
 from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
 from ronda.instances.traces.text import read_cells
 
@@ -35,8 +35,6 @@ def read_helios(
     *,
     nodes: int | Mapping[str, int],
     filters: Filters = ALL,
-    machine: Machine = V100_NODE,
-    name: str = "helios",
     dropped: Dropped | None = None,
 ) -> Instance:
     """Read a Helios trace as rigid jobs whose sizes are known (oracle).
@@ -63,8 +61,8 @@ def read_helios(
         helios_rows(path),
         path=path,
         filters=filters,
-        name=name,
-        machine=machine,
+        name="helios",
+        machine=V100_NODE,
         nodes=nodes,
         dropped=dropped,
         source="SenseTime Helios, github.com/S-Lab-System-Group/HeliosData",
@@ -94,7 +92,7 @@ def _seconds(path: str | Path, frame: pd.DataFrame) -> pd.Series:
     return (times - _EPOCH).dt.total_seconds()
 
 
-def vc_nodes(path: str | Path, day: date, gpus_per_node: int = 8) -> dict[str, int]:
+def vc_nodes(path: str | Path, day: date) -> dict[str, int]:
     """Return the nodes of each virtual cluster on a day, from ``cluster_gpu_number.csv``.
 
     That is HeliosData's table of GPU quotas: ``date``, a column for each virtual cluster,
@@ -112,5 +110,5 @@ def vc_nodes(path: str | Path, day: date, gpus_per_node: int = 8) -> dict[str, i
     for vc in names:
         gpus = to_number(path, chosen, vc)
         refuse(path, chosen, ((gpus < 0) | (gpus % 1 != 0)).to_numpy(), vc, "a number of GPUs")
-        nodes[vc] = int(gpus.iloc[0]) // gpus_per_node
+        nodes[vc] = int(gpus.iloc[0]) // V100_NODE.gpus
     return {vc: count for vc, count in nodes.items() if count > 0}

@@ -5,7 +5,7 @@ from pathlib import Path
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import ALL, Dropped, Filters
-from ronda.instances.traces.rigid import A100_NODE, Machine, rigid_instance
+from ronda.instances.traces.rigid import A100_NODE, rigid_instance
 from ronda.instances.traces.table import read_jobs, refuse, to_number
 
 CITATION = (
@@ -29,8 +29,6 @@ def read_itp(
     cluster: str,
     nodes: int = 16,
     filters: Filters = ALL,
-    machine: Machine = A100_NODE,
-    name: str | None = None,
     dropped: Dropped | None = None,
 ) -> Instance:
     """Read one cluster of the ITP trace as rigid jobs whose sizes are known (oracle).
@@ -38,7 +36,7 @@ def read_itp(
     Two forms are understood: the canonical schema (``vc`` names the cluster), and the authors'
     annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``; no
     ids, so the line in the file becomes the id), whose deadlines are kept. The trace does not tell
-    the number of nodes. The instance is called ``itp-`` and the cluster if it has no name.
+    the number of nodes. The instance is called ``itp-`` and the cluster.
 
     How the literature uses it. ElasticFlow: the 195-job cut (``cluster="195job"``) on 128 A100
     (``nodes=16``), and each of ``cluster01`` to ``cluster10`` for itself on 32 to 128 GPUs
@@ -68,8 +66,8 @@ def read_itp(
         path=path,
         filters=filters,
         vcs=(cluster,),
-        name=name or f"itp-{cluster}",
-        machine=machine,
+        name=f"itp-{cluster}",
+        machine=A100_NODE,
         nodes=nodes,
         dropped=dropped,
         source="Microsoft ITP 2021, github.com/microsoft/elasticflow-traces",

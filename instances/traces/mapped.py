@@ -18,7 +18,7 @@ from ronda.instances.errors import InputError, printable, short
 from ronda.instances.files.storage import load
 from ronda.instances.instance import Instance
 from ronda.instances.rules.jobs import LAST_S
-from ronda.instances.rules.sizes import limits
+from ronda.instances.rules.problem import limits
 from ronda.instances.traces.columns import (
     ALL,
     SHARES,

@@ -20,9 +20,8 @@ from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Estimate, Job, Truth
 from ronda.instances.profile import Profile
 from ronda.instances.rules.jobs import LAST_S
-from ronda.instances.rules.problem import show
+from ronda.instances.rules.problem import limits, show, too_many
 from ronda.instances.rules.profile import LEAST_BATCH, MOST_BATCH
-from ronda.instances.rules.sizes import limits, too_many
 from ronda.instances.traces import ones_models as models
 from ronda.instances.traces.rigid import make_cluster
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import Dropped, Filters
-from ronda.instances.traces.rigid import P100_NODE, Machine, rigid_instance
+from ronda.instances.traces.rigid import P100_NODE, rigid_instance
 from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
 
 CITATION = (
@@ -27,8 +27,6 @@ def read_philly(
     *,
     nodes: int | Mapping[str, int],
     filters: Filters = POLLUX_FILTERS,
-    machine: Machine = P100_NODE,
-    name: str = "philly",
     dropped: Dropped | None = None,
 ) -> Instance:
     """Read Philly's jobs (canonical schema) as rigid jobs whose sizes are known (oracle).
@@ -54,8 +52,8 @@ def read_philly(
         read_jobs(path),
         path=path,
         filters=filters,
-        name=name,
-        machine=machine,
+        name="philly",
+        machine=P100_NODE,
         nodes=nodes,
         dropped=dropped,
         source=SOURCE,

@@ -39,13 +39,12 @@ def read_pollux(
     seed: int = 1,
     workload: str = "workloads",
     nodes: int = 16,
-    name: str | None = None,
 ) -> Instance:
     """Read a workload of Pollux's simulator as elastic jobs.
 
     The folder holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
     ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``; workload and
-    seed choose the jobs. The instance is called ``pollux-`` and the seed if it has no name.
+    seed choose the jobs. The instance is called ``pollux-`` and the seed.
 
     Speeds are the measured step times on AWS g4dn.12xlarge nodes (4 T4), by GPUs, nodes and local
     batch; efficiency follows the measured gradient noise. A job's work is the samples at the
@@ -85,7 +84,7 @@ def read_pollux(
         app: _profile(app, steps[steps.app == app], curves[app], constants[app]) for app in apps
     }
     return Instance(
-        name=name or f"pollux-{seed}",
+        name=f"pollux-{seed}",
         cluster=make_cluster(T4_NODE, nodes),
         profiles=profiles,
         curves=curves,

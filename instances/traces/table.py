@@ -15,7 +15,7 @@ import pandas as pd
 
 from ronda.instances.errors import InputError
 from ronda.instances.rules.jobs import LAST_S
-from ronda.instances.rules.sizes import limits
+from ronda.instances.rules.problem import limits
 from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.text import numbers, only, read_cells
 

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from ronda.instances.errors import InputError
-from ronda.instances.extras import need
+from ronda.instances.errors import InputError, need
 from ronda.instances.files.catalogue import entries
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.solvers.registry import POLICIES

@@ -11,8 +11,7 @@ import click
 import msgspec
 
 from ronda.bench.figures.table import Best, Table
-from ronda.instances.errors import InputError, printable
-from ronda.instances.extras import installed, need
+from ronda.instances.errors import InputError, installed, need, printable
 from ronda.instances.files.storage import label
 
 if TYPE_CHECKING:

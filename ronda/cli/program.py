@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from ronda.instances.errors import RondaError, printable, short
-from ronda.instances.extras import explained
+from ronda.instances.errors import RondaError, explained, printable, short
 
 WRITING = {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
 """Errors of writing; what writes files names them."""

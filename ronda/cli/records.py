@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from ronda.cli.options import SEED, Command
-from ronda.instances.described import described
+from ronda.instances.arguments import described
 from ronda.instances.errors import InputError
 
 

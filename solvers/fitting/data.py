@@ -10,7 +10,7 @@ import pandas as pd
 
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
-from ronda.instances.rules.sizes import limits
+from ronda.instances.rules.problem import limits
 from ronda.instances.traces.table import positive, read_columns, refuse, to_number
 from ronda.instances.violation import ROUNDING
 

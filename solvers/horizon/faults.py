@@ -7,7 +7,7 @@ measured, no more.
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from ronda.instances.faults import Faults, Outage, Straggler
+from ronda.instances.instance import Faults, Outage, Straggler
 from ronda.instances.job import Allocation
 
 Kind = Literal["repaired", "at speed", "drains", "out", "slow"]

@@ -11,8 +11,7 @@ from ronda.formulations.fusion.sharing import narrowed
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.faults import Straggler
-from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
+from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge, Straggler
 from ronda.instances.job import Allocation, Job, JobState, used_nodes
 from ronda.instances.learning import SweepState
 from ronda.instances.learnt import Predictor

@@ -6,8 +6,7 @@ import socket
 from collections.abc import Callable
 from math import ceil
 
-from ronda.instances.errors import InputError
-from ronda.instances.extras import need
+from ronda.instances.errors import InputError, need
 from ronda.solvers.serving.lanes import Lanes
 from ronda.solvers.serving.limits import ServerLimits
 

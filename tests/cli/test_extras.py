@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ronda.instances.extras import EXTRAS
+from ronda.instances.errors import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ import pytest
 
 from ronda.cli.records import options_of, taken
 from ronda.instances import generate
+from ronda.instances.arguments import described
 from ronda.instances.base import Record
-from ronda.instances.described import described
 from ronda.instances.traces.columns import Columns, Filters
 from ronda.solvers.policies.sleeping.outcome import NodeDraw
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ronda.instances import generate
+from ronda.instances.arguments import described
 from ronda.instances.demand import Demand
-from ronda.instances.described import described
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical
 from ronda.instances.files.json import KINDS, decode, read, write

@@ -33,11 +33,10 @@ def venus(source: Path, vc: str, nodes: int) -> Instance:
     """Return a virtual cluster on nodes of 8 V100 as an instance."""
     folder = source / "helios"
     path = folder / "helios_venus_2vc_sept.csv"
-    plain = read_helios(
-        path, nodes={vc: nodes}, filters=Filters(start_s=0.0), name=f"venus-{vc.lower()}"
-    )
+    plain = read_helios(path, nodes={vc: nodes}, filters=Filters(start_s=0.0))
     return structs.replace(
         plain,
+        name=f"venus-{vc.lower()}",
         description=(
             f"Helios Venus, virtual cluster {vc}, 1-26 September 2020: "
             f"{len(plain.jobs):,} rigid jobs on {nodes} nodes of 8 V100\n"

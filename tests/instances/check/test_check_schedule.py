@@ -22,7 +22,7 @@ from hand_schedule import (
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check import answer as check_module
 from ronda.instances.check.answer import check
-from ronda.instances.faults import Faults, Outage
+from ronda.instances.instance import Faults, Outage
 from ronda.instances.job import Costs, Truth
 from ronda.instances.profile import Memory
 

@@ -12,7 +12,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import decode, read
-from ronda.instances.rules.sizes import VARIABLE, limits
+from ronda.instances.rules.problem import VARIABLE, limits
 from ronda.instances.traces.ones import ones_workload
 from ronda.instances.traces.table import read_jobs
 

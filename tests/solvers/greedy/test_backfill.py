@@ -10,7 +10,7 @@ import ronda
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Partition, Rack
-from ronda.instances.faults import Faults, Outage
+from ronda.instances.instance import Faults, Outage
 from ronda.instances.round import Round
 from ronda.solvers.horizon.driver import run
 

@@ -13,8 +13,7 @@ from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import GpuType, uniform_cluster
-from ronda.instances.faults import Faults, Outage, Straggler
-from ronda.instances.instance import Instance
+from ronda.instances.instance import Faults, Instance, Outage, Straggler
 from ronda.instances.job import Allocation, Costs, Estimate, Job, Option, Truth
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.plan import Plan

@@ -16,12 +16,11 @@ from ronda.cli.options import NODES, SECONDS, SEED, TARGET, Command, Parsed, wri
 from ronda.cli.output import display, note, refuse_existing
 from ronda.cli.output import table as shown
 from ronda.cli.records import options_of
+from ronda.instances.arguments import described
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
-from ronda.instances.described import described
-from ronda.instances.errors import printable
-from ronda.instances.extras import need
+from ronda.instances.errors import need, printable
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of

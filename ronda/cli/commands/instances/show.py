@@ -8,8 +8,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import TARGET, Source, json_option
-from ronda.instances.errors import InputError, printable
-from ronda.instances.extras import need
+from ronda.instances.errors import InputError, need, printable
 
 if TYPE_CHECKING:
     import networkx as nx
