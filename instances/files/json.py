@@ -72,8 +72,14 @@ def decode(data: bytes, place: str) -> Document:
     return consistent(parse(storage.unpack(data, place), place, KINDS), place)
 
 
-def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
-    """Return the object that a JSON text holds, of the kind that its ``"format"`` names.
+def read_part(path: str | Path, kind: type[T]) -> T:
+    """Read a part of a document, such as a `Cluster`, that stands in a file of its own."""
+    place = storage.label(path)
+    return parse(storage.unpack(storage.load(Path(path)), place), place, kind)
+
+
+def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
+    """Return the object that a JSON text holds, of a kind or of that which its ``"format"`` names.
 
     Raises
     ------
@@ -81,7 +87,7 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> T:
         If anything in it is unknown, missing or of a wrong type, or stands twice.
     """
     try:
-        kind = _kind(text, place, kinds)
+        kind = kinds if isinstance(kinds, type) else _kind(text, place, kinds)
         try:
             obj = msgspec.json.decode(text, type=kind)
         except msgspec.ValidationError as error:

@@ -90,6 +90,15 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         Of times that are numbers: us, ms, s, min, h or d; others are dates.
     submit_unit, duration_unit, start_unit, end_unit
         Unit of one column, if it is another.
+    weight, preemptible
+        Columns of the importance, and of whether it may be stopped (yes or no); with --cluster.
+    deadline, deadline_unit
+        Column of when it should be complete, by the clock of `submit`; with --cluster.
+    min_gpus, max_gpus, gpu_types
+        Columns of the GPUs that it may have, and of their types, as in A/B; with --cluster.
+    profile, work
+        Columns of the name of its rates (without it: its id), and of its work in their unit; with
+        --cluster.
     zone
         Time zone of dates that say none.
     separator
@@ -111,6 +120,15 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     vc: Name | None = None
     name: Name | None = None
     state: Name | None = None
+    weight: Name | None = None
+    preemptible: Name | None = None
+    deadline: Name | None = None
+    deadline_unit: str | None = None
+    min_gpus: Name | None = None
+    max_gpus: Name | None = None
+    gpu_types: Name | None = None
+    profile: Name | None = None
+    work: Name | None = None
     states: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     unit: str = "s"
@@ -170,8 +188,17 @@ class Filters:
 
 ALL = Filters()
 
-_TIMES = ("submit", "duration", "start", "end")
-_NAMES = (*_TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state")
+OWN = (
+    *("weight", "preemptible", "deadline", "min_gpus", "max_gpus"),
+    *("gpu_types", "profile", "work"),
+)
+"""Columns of tables on a cluster of their own."""
+
+_TIMES = ("submit", "duration", "start", "end", "deadline")
+_NAMES = (
+    *(*_TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state"),
+    *(field for field in OWN if field != "deadline"),
+)
 
 ENDED = (
     *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"),
@@ -268,10 +295,11 @@ def _number(text: str) -> float:
         raise InputError("--map: whole", repr(text), "a number") from None
 
 
-def checked(columns: Columns, *, by_name: bool) -> None:
+def checked(columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True) -> None:
     """Refuse a mapping that contradicts itself, or names what does nothing.
 
-    `by_name` tells that nodes are counted by virtual cluster.
+    `by_name` tells that nodes are counted by virtual cluster, `own` that the table has a cluster of
+    its own, `sized` that jobs need a run time or work.
     """
 
     def refuse(field: str, found: str, expected: str) -> None:
@@ -283,8 +311,15 @@ def checked(columns: Columns, *, by_name: bool) -> None:
     for time in _TIMES:
         if getattr(columns, f"{time}_unit") and not getattr(columns, time):
             refuse(f"{time}_unit", "a unit of no column", f"{time}=COLUMN too")
-    if columns.duration is None and not (columns.start and columns.end):
-        refuse("duration", "no run time", "duration=COLUMN, or start= and end=COLUMN")
+    for field in OWN if not own else ():
+        if (header := getattr(columns, field)) is not None:
+            refuse(field, f"{header!r}, which does nothing", "--cluster FILE too")
+    if own and columns.share is not None:
+        refuse("share", f"{columns.share!r}", "whole GPUs with --cluster")
+    timed = columns.duration is not None or (columns.start and columns.end)
+    if sized and not timed and columns.work is None:
+        or_work = ", or work=COLUMN" if own else ""
+        refuse("duration", "no run time", f"duration=COLUMN, or start= and end=COLUMN{or_work}")
     if bool(columns.states) != (columns.state is not None):
         refuse("state", "one without the other", "state=COLUMN and states=A/B")
     if by_name != (columns.vc is not None):

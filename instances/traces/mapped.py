@@ -85,9 +85,9 @@ def read_mapped(
     """
     by_name = isinstance(nodes, Mapping)
     checked(columns, by_name=by_name)
-    table = _table(Path(path), columns)
-    frame = _canonical(table.frame, columns, str(path))
-    why = _nobody(frame, table.frame, columns) | _unusable(frame, columns)
+    table = table_of(Path(path), columns)
+    frame = canonical(table.frame, columns, str(path))
+    why = nobody(frame, table.frame, columns) | unusable(frame, columns)
     vcs = nodes if isinstance(nodes, Mapping) else None
     frame, dropped = passing(frame, why | filtered(frame, filters, vcs))
     if table.broken:
@@ -113,7 +113,7 @@ def read_mapped(
     return Converted(instance, dropped, used, int((run > 1).sum()), unread)
 
 
-def _table(path: Path, columns: Columns) -> Cells:
+def table_of(path: Path, columns: Columns) -> Cells:
     """Return the rows of a table as text; refuse one without the columns of the mapping."""
     if path.suffix == ".parquet":
         try:
@@ -135,7 +135,7 @@ def _table(path: Path, columns: Columns) -> Cells:
     return found
 
 
-def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
+def canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
     """Return all rows in canonical columns, and ``held``, ``start_s`` and ``end_s``.
 
     ``held`` is the share that a job has of each GPU. Numbers that are none are NaN.
@@ -144,9 +144,7 @@ def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
     told = {field: own.where(~own.isin(columns.unknown), "") for field, own in cells.items()}
     empty = pd.Series("", index=raw.index, dtype=str)
     numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
-    submit, start, end = (
-        _times(told, field, columns, path) for field in ("submit", "start", "end")
-    )
+    submit, start, end = (times(told, field, columns, path) for field in ("submit", "start", "end"))
     gpus, held = _gpus(told, columns)
     run_s = end - start
     if "duration" in told:
@@ -170,7 +168,7 @@ def _canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
     )
 
 
-def _times(told: Mapping[str, pd.Series], field: str, columns: Columns, path: str) -> pd.Series:
+def times(told: Mapping[str, pd.Series], field: str, columns: Columns, path: str) -> pd.Series:
     """Return a column of times as seconds, of dates since 1970; NaN where there is none.
 
     It holds numbers or dates, whichever are more.
@@ -225,7 +223,7 @@ def _in_tres(text: str) -> float:
     return gpus - slices + (0.5 if shared else 0.0)
 
 
-def _nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons:
+def nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons:
     """Return which rows are no job of their own, or none that ended, by reason."""
     state = frame.status.str.extract(r"(\S*)", expand=False)
     other = ~state.isin(columns.states) & bool(columns.states)
@@ -239,7 +237,7 @@ def _nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons
     }
 
 
-def _unusable(frame: pd.DataFrame, columns: Columns) -> Reasons:
+def unusable(frame: pd.DataFrame, columns: Columns) -> Reasons:
     """Return which rows do not tell GPUs and times, or contradict themselves, by reason."""
     gpus, held = frame.num_gpus, frame.held
     submit, start, end, run_s = (frame[c] for c in ("submit_s", "start_s", "end_s", "duration_s"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError, need
@@ -189,6 +190,12 @@ instances_argument = click.argument(
 file_option = click.option(
     "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
 )
+
+
+def was_given(option: str) -> bool:
+    """Return whether an option of the running command was given, by the name of its parameter."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
 
 
 def write_options(command: Command) -> Command:

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-from click.core import ParameterSource
-
 from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import RunCase, split_policies
@@ -14,7 +11,7 @@ from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, read
 from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
-from ronda.cli.options import predictor_option
+from ronda.cli.options import predictor_option, was_given
 from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
@@ -75,8 +72,8 @@ def command(
         if len(sources) > 1:
             raise InputError(sources[0], f"{len(sources)} arguments", "one suite, or instances")
         suite, place = read(Path(sources[0])), sources[0]
-        given = {field: given[field] for option, field in NAMES.items() if _asked(option)}
-        out = out if _asked("out") else Path(f"{Path(place).stem}-out")
+        given = {field: given[field] for option, field in NAMES.items() if was_given(option)}
+        out = out if was_given("out") else Path(f"{Path(place).stem}-out")
     suite = suite.asked(**given)
     runs = How(out, timeout=suite.timeout_s or timeout, memory=suite.memory_mib or memory, **how)
     expanded = expand(suite, out, place, Path(place).parent)
@@ -97,12 +94,6 @@ def command(
     else:
         more = {"instances": [each.about(results) for each in found]}
     return runs.tell([*results.values()], tables, more, as_json=as_json)
-
-
-def _asked(option: str) -> bool:
-    """Return whether an option was given."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is ParameterSource.COMMANDLINE
 
 
 def _draw(todo: Sequence[RunCase], results: Sequence[Result], runs: How) -> None:

@@ -120,7 +120,8 @@ def test_a_cluster_of_a_load(tmp_path):
         (f"{PLAIN},state=s", "t,n,d,s\n1,1,1,a\n", "state=COLUMN and states=A/B"),
         (f"{PLAIN},states=a", "t,n,d\n1,1,1\n", "state=COLUMN and states=A/B"),
         (f"{PLAIN},end_unit=ms", "t,n,d\n1,1,1\n", "a unit of no column; expected end=COLUMN"),
-        (f"{PLAIN},weight=w", "t,n,d,w\n1,1,1,1\n", "'weight=w'.*of submit, gpus, requested"),
+        (f"{PLAIN},colour=w", "t,n,d,w\n1,1,1,1\n", "'colour=w'.*of submit, gpus, requested"),
+        (f"{PLAIN},weight=w", "t,n,d,w\n1,1,1,1\n", "weight: found 'w', which does nothing"),
         (f"{PLAIN},submit=u", "t,n,d\n1,1,1\n", "submit twice"),
         (f"{PLAIN},whole=x", "t,n,d\n1,1,1\n", "whole: found 'x'"),
         (f"{PLAIN},separator=||", "t,n,d\n1,1,1\n", "separator: found"),
@@ -138,8 +139,8 @@ def test_a_mapping_is_kept_in_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "map.json").write_text('{"submit": "t", "gpus": "n", "duration": "d", "unit": "h"}')
     assert columns_of("map.json") == columns_of(f"{PLAIN},unit=h")
-    (tmp_path / "odd.json").write_text('{"submit": "t", "gpus": "n", "weight": "w"}')
-    with pytest.raises(InputError, match=r"`weight`; expected a mapping.*of submit, gpus, "):
+    (tmp_path / "odd.json").write_text('{"submit": "t", "gpus": "n", "colour": "w"}')
+    with pytest.raises(InputError, match=r"`colour`; expected a mapping.*of submit, gpus, "):
         columns_of("odd.json")
 
 

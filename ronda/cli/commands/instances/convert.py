@@ -12,7 +12,16 @@ import msgspec
 
 from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
-from ronda.cli.options import NODES, SECONDS, SEED, TARGET, Command, Parsed, write_options
+from ronda.cli.options import (
+    NODES,
+    SECONDS,
+    SEED,
+    TARGET,
+    Command,
+    Parsed,
+    was_given,
+    write_options,
+)
 from ronda.cli.output import display, note, refuse_existing
 from ronda.cli.output import table as shown
 from ronda.cli.records import options_of
@@ -20,7 +29,7 @@ from ronda.instances.arguments import described
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
-from ronda.instances.errors import need, printable
+from ronda.instances.errors import InputError, need, printable
 from ronda.instances.files.storage import packer, store
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
@@ -218,6 +227,14 @@ def _pairs(text: str) -> dict[str, str]:
     return dict(part.strip().partition("=")[::2] for part in text.split(","))
 
 
+_MACHINES = {
+    "nodes": "--nodes",
+    "share": "--load",
+    "gpus_per_node": "--gpus-per-node",
+    "gpu": "--gpu",
+}
+"""Options that say what ``--cluster`` says."""
+
 OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
 GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
 
@@ -230,6 +247,8 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
         " --load 0.9 --out mine.json.zst",
         "ronda instances convert table sacct.txt --map sacct --nodes 16 --picture load.png"
         " --out slurm.json.zst",
+        "ronda instances convert table queue.csv --map submit=at,gpus=n,duration=run_s,weight=prio"
+        " --cluster room.json --round --out round.json",
         "ronda instances convert table log.swf --map swf --load 0.8 --out swf.json.zst",
     ),
     terms=("Fields of COLUMNS", described(Columns)),
@@ -244,6 +263,23 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
     "submit=COLUMN,gpus=COLUMN,duration=COLUMN and more fields, which stand below.",
 )
 @click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
+@click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The machines, as JSON with the fields of a Cluster: any GPU types, racks, partitions "
+    "(vc=). Then a row that cannot be a job is refused.",
+)
+@click.option(
+    "--rates",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --cluster: measured speeds, a table with columns profile, gpu_type, gpus, nodes and "
+    "rate (work per second).",
+)
+@click.option(
+    "--round", "one_round", is_flag=True, help="With --cluster: a round in which all jobs wait."
+)
 @click.option("--nodes", type=NODES, help="Of the cluster, or by vc=, as in gpu=16,debug=2.")
 @click.option(
     "--load",
@@ -270,6 +306,9 @@ def table(
     source: Path,
     mapping: str,
     keep_map: Path | None,
+    cluster: Path | None,
+    rates: Path | None,
+    one_round: bool,
     picture: Path | None,
     out: Path,
     force: bool,
@@ -280,18 +319,35 @@ def table(
 
     Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
     summary says how many, and why. A job that ran several times under one id is one each time.
-    """
-    from ronda.instances.traces.mapped import read_mapped
 
+    With --cluster the machines are your own, and jobs may have weights, deadlines, GPU types and
+    measured rates; such a table also becomes a round.
+    """
     for path in filter(None, (out, keep_map, picture)):
         refuse_existing(path, force=force)
     packer(out)  # a wrong suffix is told before any work
     if picture is not None:
         need("--picture", "matplotlib")
     columns, filters = columns_of(mapping), _rows(given, Filters())
-    machine = replace(given.pop("gpu"), gpus=given.pop("gpus_per_node"))
     name = given.pop("name") or source.name.split(".")[0]
-    done = read_mapped(source, columns, machine=machine, filters=filters, name=name, **given)
+    if cluster is None:
+        for option, value in (("--rates", rates), ("--round", one_round)):
+            if value:
+                raise InputError(option, "no --cluster", "--cluster FILE too")
+        from ronda.instances.traces.mapped import read_mapped
+
+        machine = replace(given.pop("gpu"), gpus=given.pop("gpus_per_node"))
+        done = read_mapped(source, columns, machine=machine, filters=filters, name=name, **given)
+    else:
+        for option, words in _MACHINES.items():
+            if was_given(option):
+                raise InputError(words, "--cluster as well", "one of them")
+        from ronda.instances.traces.own import as_round, read_cluster, read_own, read_rates
+
+        machines = read_cluster(cluster)
+        speeds = None if rates is None else read_rates(rates, machines)
+        how: dict[str, Any] = {"rates": speeds, "filters": filters, "name": name}
+        done = read_own(source, columns, machines, sized=not one_round, **how)
     if keep_map is not None:
         store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
@@ -303,7 +359,8 @@ def table(
         _show(done.dropped)
         _tell(done)
     told = counts | {"dropped": done.dropped, "unread": done.unread}
-    written(done.instance, out, as_json=as_json, **told)
+    made = as_round(done.instance) if one_round else done.instance
+    written(made, out, as_json=as_json, **told)
 
 
 def _show(dropped: Dropped) -> None:

@@ -1,0 +1,83 @@
+"""``ronda instances convert table --cluster``: a table of jobs on machines of its own."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ronda.instances.files.json import read
+
+TABLE = ("instances", "convert", "table")
+JOBS = range(40)
+PAGE = Path(__file__).parents[4] / "docs" / "own_table.md"
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """Return the text of the page, with its files in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text()
+    for name, inside in re.findall(r"```(?:csv|json) (\S+)\n(.*?)```", text, re.DOTALL):
+        Path(name).write_text(inside)
+    return text
+
+
+def test_commands_of_the_page_run(page, ronda):
+    """In order; they make two rounds and two instances."""
+    lines = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).splitlines()
+    assert len(lines) == 8
+    for line in lines:
+        done = ronda(*shlex.split(line)[1:])
+        assert done.exit_code == 0, done.output
+    first = read("queue.json").jobs[0]
+    assert (first.weight, first.deadline_s) == (2.0, 10800.0)
+    profiles = read("elastic.json").profiles.values()
+    assert {type(t).__name__ for p in profiles for t in p.throughput.values()} == {"Tabular"}
+    assert len(read("elastic-round.json").waiting) == 3
+
+
+def test_forty_jobs_on_three_types(page, ronda):
+    """Priorities, minutes for one column and seconds for another, an own room of three types."""
+    kinds = ("", "blue", "red/blue", "green")
+    rows = [f"j{k},{1 + k % 3},{2.5 * k},{600 + k},{2 ** (k % 3)},{kinds[k % 4]}" for k in JOBS]
+    Path("forty.csv").write_text("job,prio,min,s,n,kinds\n" + "\n".join(rows) + "\n")
+    mapping = "id=job,weight=prio,submit=min,submit_unit=min,duration=s,gpus=n,gpu_types=kinds"
+    made = (*TABLE, "forty.csv", "--map", mapping, "--cluster", "room.json")
+    done = ronda(*made, "--round", "--out", "round.json", "--json")
+    assert json.loads(done.stdout.splitlines()[-1])["jobs"] == 40
+    assert ronda(*made, "--out", "forty.json").exit_code == 0
+    waiting = read("round.json").waiting
+    assert [s.job.weight for s in waiting] == [1.0 + k % 3 for k in JOBS]
+    assert [s.job.submit_s for s in waiting] == [150.0 * k for k in JOBS]
+    assert [s.job.estimate.work for s in waiting] == [600.0 + k for k in JOBS]
+    assert [j.id for j in read("forty.json").jobs] == [s.job.id for s in waiting]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--round",), "--round: found no --cluster"),
+        (("--rates", "rates.csv"), "--rates: found no --cluster"),
+        (("--cluster", "room.json", "--nodes", "3"), "--nodes: found --cluster as well"),
+        (("--cluster", "room.json", "--load", "0.5"), "--load: found --cluster as well"),
+        (("--cluster", "none.json"), "none.json: found no such file"),
+        (("--cluster", "rates.csv"), "rates.csv, line 1 column 1"),
+    ],
+)
+def test_odd_options_are_refused_and_nothing_is_written(page, ronda, more, said):
+    """In one line, with exit code 2."""
+    mapping = "id=job,submit=asked_min,gpus=gpus,duration=run_s"
+    done = ronda(*TABLE, "queue.csv", "--map", mapping, *more, "--out", "x.json")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+    assert not Path("x.json").exists()
+
+
+def test_fields_of_an_own_table_need_its_cluster(page, ronda):
+    """A weight that nothing would read is refused."""
+    mapping = "submit=asked_min,gpus=gpus,duration=run_s,weight=prio"
+    done = ronda(*TABLE, "queue.csv", "--map", mapping, "--out", "x.json")
+    assert done.exit_code == 2
+    assert "weight: found 'prio', which does nothing; expected --cluster FILE too" in done.stderr
