@@ -174,7 +174,7 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     """Return a problem in units of its own, and these units."""
     use, block_use, capacity = _in_range(problem)
     units = Units(
-        value=max(_largest(problem.value), _largest(problem.block_value)) or 1.0,
+        value=max(largest(problem.value), largest(problem.block_value)) or 1.0,
         use=_units(use, block_use, capacity),
     )
     amount = use.amount / use.scaled(units.use)
@@ -263,8 +263,8 @@ def _in_unit(values: Floats, unit: float) -> Floats:
     return found
 
 
-def _largest(values: Floats) -> float:
-    """Return the largest of the values and their opposites."""
+def largest(values: Floats) -> float:
+    """Return the largest of some values and their opposites; 0 of none."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 

@@ -128,7 +128,7 @@ class Uses:
         """
         left = value.copy()
         if self.kind is not None:
-            cost = Uses(self.resources, self.resource, self.amount).cost(prices)
+            cost = self.kind_costs(prices)
             left -= self.each(cost if among is None else np.where(among, cost, np.inf))
             return left
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
@@ -139,6 +139,10 @@ class Uses:
         if among is not None:
             left[~among] = -np.inf
         return left
+
+    def kind_costs(self, prices: Floats) -> Floats:
+        """Return (P,) the price of what options of each kind use, at prices (R,)."""
+        return Uses(self.resources, self.resource, self.amount).cost(prices)
 
     def cost(self, prices: Floats) -> Floats:
         """Return (K,) the price of what each option uses, at prices (R,)."""
@@ -169,12 +173,15 @@ class Uses:
 
     def sparse(self) -> "csc_array":
         """Return the matrix (R, K) without its zeros."""
+        return self.plain().of_kinds()
+
+    def of_kinds(self) -> "csc_array":
+        """Return the matrix (R, P) of kinds, without its zeros."""
         from scipy.sparse import csc_array
 
-        resource, amount = self.each(self.resource), self.each(self.amount)
-        option = np.broadcast_to(np.arange(self.options), amount.shape)
-        entries = amount.ravel(), (resource.ravel(), option.ravel())
-        matrix = csc_array(entries, shape=(self.resources, self.options))
+        kind = np.broadcast_to(np.arange(self.amount.shape[1]), self.amount.shape)
+        entries = self.amount.ravel(), (self.resource.ravel(), kind.ravel())
+        matrix = csc_array(entries, shape=(self.resources, self.amount.shape[1]))
         matrix.eliminate_zeros()
         return matrix
 

@@ -25,6 +25,7 @@ from ronda.formulations.allocation.separable import Separable, some_jobs
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, solve_dual
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
+from ronda.solvers.prices.highs import run, silent
 
 MANY = 16
 """Resources from which on columns find prices sooner than planes do."""
@@ -152,10 +153,7 @@ class Master:
 
     def _solve(self, search: Search) -> bool:
         """Solve the master; returns whether it was solved in time."""
-        # HiGHS counts the time of all runs together.
-        self._lp.setOptionValue("time_limit", self._lp.getRunTime() + search.deadline.left())
-        self._lp.run()
-        return bool(self._lp.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+        return run(self._lp, search.deadline.left()) == highspy.HighsModelStatus.kOptimal
 
     def _duals(self) -> tuple[Floats, Floats]:
         """Return (J,) what each job is worth, and (R,) the prices."""
@@ -293,10 +291,7 @@ def _without_options(problem: Separable) -> highspy.Highs:
     lp.a_matrix_.start_ = np.searchsorted(block[order], np.arange(blocks + 1)).astype(np.int32)
     lp.a_matrix_.index_ = (jobs + resource[order]).astype(np.int32)
     lp.a_matrix_.value_ = problem.block_use[resource, block][order]
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    solver.setOptionValue("solver", "simplex")
+    solver = silent(solver="simplex")
     solver.passModel(lp)
     return solver
 

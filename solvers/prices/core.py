@@ -22,6 +22,14 @@ option of the next job. A label goes if
 This is the dynamic programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
 *Knapsack Problems*, 2004, section 11.5), held down by reduced costs. In rounds of some ten jobs it
 takes a millisecond where a MILP solver takes ten; with many jobs the labels become too many.
+
+**Strangers.** With many resources even the best answer is below what prices prove by a little for
+each of them, and options by the ten thousand lose less than all of that together. But a plan that
+uses one still falls short for all other resources. So the core is solved once more with strangers:
+any job may leave it for the surplus of its best option, and for each that leaves one stranger comes
+that uses as much as some kind of option and is worth the price of that, less the least loss of any
+option of the kind outside the core. Each plan is one of this model's and is worth no more there, so
+its bound holds for all plans, though it knows nothing of most options.
 """
 
 from dataclasses import dataclass, replace
@@ -31,11 +39,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, hstack, vstack
 
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, largest
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.plan import StopReason, closes
 from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
+from ronda.solvers.prices.highs import run, silent
 
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
@@ -47,6 +56,9 @@ needed to improve on an answer that the dual came with."""
 CLOSER = 0.5
 """Share of the gap to which a core is decided where its own bound stays above 0: with many
 resources even the best answer is below what prices prove."""
+
+CERTIFIES = 0.999
+"""Share of the gap that is left when strangers prove it, for rounding."""
 
 WIDER = 2
 """Factor from one core to the next."""
@@ -210,7 +222,29 @@ class CoreSearch:
             begin=begin,
         )
         self._enter(CORES, found, losses.next_loss)
+        if not complete and found.proven:
+            self._rule_out(losses, found.least)
         return complete and found.proven
+
+    def _rule_out(self, losses: Losses, least: float) -> None:
+        """Lower the bound by what all plans fall short at least, if those of a core do by enough.
+
+        `losses` are the core's, in which no plan falls short by less than `least`.
+        """
+        enough = self._shortfall() - CERTIFIES * self.search.gap * self._least_size()
+        if self.problem.use.kind is None or not 0.0 < enough <= least or self._certified():
+            return
+        seconds = self.search.deadline.left() - blind_s(len(losses.loss))
+        found = least_with_strangers(
+            self.problem,
+            self.jobs,
+            self.dual,
+            losses,
+            enough=enough,
+            seconds=min(seconds, 1e6),
+            seed=self.search.seed,
+        )
+        self.bound = min(self.bound, self.dual.bound - found)
 
     def _enter(self, how: str, found: Decided, outside: float) -> None:
         """Enter what came of deciding the open jobs; what was not weighed falls `outside` short."""
@@ -387,12 +421,11 @@ def _back(stages: list[_Stage], steps: list[tuple[Ints, Ints]], at: int) -> list
 
 
 HIGHS = {
-    "output_flag": False,
-    "threads": 1,
     "mip_feasibility_tolerance": 1e-8,
     "primal_feasibility_tolerance": 1e-9,
     "mip_allow_restart": False,
     "mip_heuristic_run_rins": False,
+    "mip_rel_gap": 0.0,
 }
 """With few coupling rows the first relaxation says nearly all: to restart or to search around it
 costs more than it gives."""
@@ -426,36 +459,75 @@ def solve_core(
     columns = _columns(losses)
     if not len(columns.row) and not len(problem.block_value):  # nothing is open
         return Decided(losses.best, np.zeros(0), np.inf, True, 0, 0)
-    worth = max(
-        np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
-    )
-    unit = max(target, 1e-3 * float(worth)) or 1.0
+    unit = _unit(problem, target)
     solver = _model(problem, bound, losses, columns, unit)
-    solver.setOptionValue("random_seed", seed % 2**31)
-    solver.setOptionValue("time_limit", max(seconds, 1e-3))
-    solver.setOptionValue("mip_max_nodes", nodes)
-    solver.setOptionValue("mip_rel_gap", 0.0)
     # Within the target of the core's own bound is near enough: both bounds then prove the gap.
     solver.setOptionValue("mip_abs_gap", target / unit)
-    solver.setOptionValue("objective_target", target / unit)
-    if np.isfinite(cutoff):
-        solver.setOptionValue("objective_bound", cutoff / unit)
     if begin is not None:
         taken = np.zeros(solver.getNumCol())
         taken[: len(columns.row)] = begin[columns.jobs[columns.job]] == columns.row
         solution = highspy.HighsSolution()
         solution.col_value = taken.tolist()
         solver.setSolution(solution)
-    solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
-    states = highspy.HighsModelStatus
-    none_left = status in (states.kInfeasible, states.kObjectiveBound)
-    proven = none_left or status in (states.kOptimal, states.kObjectiveTarget)
-    least = np.inf if none_left else max(0.0, float(info.mip_dual_bound) * unit)
-    chosen = blocks = None
+    proven, least = _searched(
+        solver, unit, target=target, cutoff=cutoff, nodes=nodes, seconds=seconds, seed=seed
+    )
+    chosen, blocks, info = None, None, solver.getInfo()
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         chosen, blocks = _read(problem, losses, columns, np.array(solver.getSolution().col_value))
     return Decided(chosen, blocks, least, proven, len(columns.row), int(info.mip_node_count))
+
+
+def least_with_strangers(
+    problem: Separable,
+    jobs: Jobs,
+    dual: Dual,
+    losses: Losses,
+    *,
+    enough: float,
+    seconds: float,
+    seed: int,
+) -> float:
+    """Return by how much any plan falls short of the dual bound at least, up to `enough`.
+
+    `losses` are the options of a core; equal uses of the problem are of one kind.
+    """
+    columns, unit = _columns(losses), _unit(problem, enough)
+    strangers = _strangers(problem, jobs, dual.prices, losses, columns)
+    solver = _model(problem, dual.bound, losses, columns, unit, strangers)
+    _, least = _searched(
+        solver, unit, target=enough, cutoff=enough, nodes=CORE_NODES, seconds=seconds, seed=seed
+    )
+    return min(least, enough)
+
+
+def _unit(problem: Separable, least: float) -> float:
+    """Return the unit of value of a core's model, at `least` so much."""
+    worth = max(largest(problem.value), largest(problem.block_value))
+    return max(least, 1e-3 * worth) or 1.0
+
+
+def _searched(
+    solver: highspy.Highs,
+    unit: float,
+    *,
+    target: float,
+    cutoff: float,
+    nodes: int,
+    seconds: float,
+    seed: int,
+) -> tuple[bool, float]:
+    """Search a core's model; returns whether all of it is known, and the least shortfall in it."""
+    solver.setOptionValue("random_seed", seed % 2**31)
+    solver.setOptionValue("mip_max_nodes", nodes)
+    solver.setOptionValue("objective_target", target / unit)
+    if np.isfinite(cutoff):
+        solver.setOptionValue("objective_bound", cutoff / unit)
+    status, states = run(solver, max(seconds, 1e-3)), highspy.HighsModelStatus
+    if status in (states.kInfeasible, states.kObjectiveBound):
+        return True, np.inf
+    proven = status in (states.kOptimal, states.kObjectiveTarget)
+    return proven, max(0.0, float(solver.getInfo().mip_dual_bound) * unit)
 
 
 def _including(losses: Losses, chosen: Ints) -> Losses:
@@ -495,8 +567,76 @@ def _columns(losses: Losses) -> _Columns:
     return _Columns(jobs, job[order], row[order], may_wait)
 
 
+@dataclass(frozen=True, slots=True)
+class _Strangers:
+    """Further columns of a core's model: who leaves it, and who comes instead."""
+
+    value: Floats  # (N,)
+    use: csc_array  # (R, N), below 0 for what is left behind
+    most: Floats  # (N,)
+    job: Ints  # (N,) index into the free jobs of one that leaves, or -1
+    comes: Floats  # (N,) 1 for a stranger, -1 for who leaves
+
+
+def _strangers(
+    problem: Separable, jobs: Jobs, prices: Floats, losses: Losses, columns: _Columns
+) -> _Strangers:
+    """Return who may leave a core, and the strangers: the least loss of each kind outside it."""
+    use, must = problem.use, problem.must
+    price, listed = use.kind_costs(prices), losses.row >= 0
+    inside = np.zeros(len(problem.value), dtype=bool)
+    inside[losses.best[losses.best >= 0]] = inside[losses.row[listed]] = True
+    loss = jobs.least_by_kind(prices, inside)
+    runs = np.flatnonzero(losses.best >= 0)
+    surplus = np.zeros(problem.jobs)
+    surplus[runs] = problem.value[losses.best[runs]] - use.each(price, losses.best[runs])
+    waits = np.setdiff1d(runs[~must[runs]], losses.job[~listed])  # to wait is outside for these
+    fixed = np.delete(losses.best, columns.jobs)
+    stays = np.bincount(use.each(np.arange(len(price)), fixed[fixed >= 0]), minlength=len(price))
+    free, comes, left = len(columns.jobs), np.flatnonzero(np.isfinite(loss)), np.flatnonzero(stays)
+    amounts = use.of_kinds()
+    nothing = csc_array((use.resources, 1))
+    return _Strangers(
+        value=np.concatenate(
+            [
+                surplus[columns.jobs],
+                (price - loss)[comes],
+                [-surplus[waits].min(initial=np.inf) if len(waits) else 0.0],
+                -price[left],
+                [0.0],
+            ]
+        ),
+        use=hstack(
+            [
+                csc_array((use.resources, free)),
+                amounts[:, comes],
+                nothing,
+                -amounts[:, left],
+                nothing,
+            ],
+            format="csc",
+        ),
+        most=np.concatenate(
+            [
+                np.ones(free),
+                np.full(len(comes), problem.jobs),
+                [len(waits)],
+                stays[left],
+                [np.count_nonzero(fixed < 0)],
+            ]
+        ),
+        job=np.append(np.arange(free), np.full(len(comes) + len(left) + 2, -1)),
+        comes=np.concatenate([-np.ones(free), np.ones(len(comes) + 1), -np.ones(len(left) + 1)]),
+    )
+
+
 def _model(
-    problem: Separable, bound: float, losses: Losses, columns: _Columns, unit: float
+    problem: Separable,
+    bound: float,
+    losses: Losses,
+    columns: _Columns,
+    unit: float,
+    strangers: _Strangers | None = None,
 ) -> highspy.Highs:
     """Build the MILP: the shortfall is the dual bound less the value of all jobs and blocks."""
     resources, blocks = len(problem.capacity), len(problem.block_value)
@@ -508,29 +648,40 @@ def _model(
     scale = np.where(scale > 0, scale, 1.0)
     options, jobs = len(columns.row), len(columns.jobs)
     width = options + blocks
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = width, resources + jobs
-    lp.col_cost_ = -np.concatenate([problem.value[columns.row], problem.block_value]) / unit
-    lp.offset_ = (bound - float(problem.value[fixed].sum())) / unit
-    lp.col_lower_ = np.zeros(width)
-    lp.col_upper_ = np.concatenate([np.ones(options), problem.block_count])
-    least = np.where(columns.may_wait, 0.0, 1.0)
-    lp.row_lower_ = np.concatenate([np.full(resources, -highspy.kHighsInf), least])
-    lp.row_upper_ = np.concatenate([room / scale, np.ones(jobs)])
+    value, most = [problem.value[columns.row], problem.block_value], [problem.block_count]
+    least, upper = np.where(columns.may_wait, 0.0, 1.0), [room / scale, np.ones(jobs)]
+    lower = [np.full(resources, -highspy.kHighsInf), least]
     one_each = csc_array((np.ones(options), (columns.job, np.arange(options))), shape=(jobs, width))
     used = hstack([use.sparse(), csc_array(problem.block_use)], format="csc")
-    used.data /= scale[used.indices]
-    matrix = csc_array(vstack([used, one_each]))
+    rows = [used, one_each]
+    whole, any_amount = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    kinds = [whole] * options
+    kinds += [whole if b else any_amount for b in problem.block_integer.tolist()]
+    if strangers is not None:
+        own = np.flatnonzero(strangers.job >= 0)
+        number = len(strangers.value)
+        left = csc_array((np.ones(len(own)), (strangers.job[own], own)), shape=(jobs, number))
+        balance = hstack([csc_array((1, width)), csc_array(strangers.comes[None])])
+        rows = [hstack([used, strangers.use]), hstack([one_each, left]), balance]
+        value, most, width = [*value, strangers.value], [*most, strangers.most], width + number
+        lower, upper = [*lower, np.zeros(1)], [*upper, np.zeros(1)]
+        kinds += [whole] * number
+    matrix = csc_array(vstack(rows, format="csc"))
+    of_resource = matrix.indices < resources
+    matrix.data[of_resource] /= scale[matrix.indices[of_resource]]
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = width, matrix.shape[0]
+    lp.col_cost_ = -np.concatenate(value) / unit
+    lp.offset_ = (bound - float(problem.value[fixed].sum())) / unit
+    lp.col_lower_ = np.zeros(width)
+    lp.col_upper_ = np.concatenate([np.ones(options), *most])
+    lp.row_lower_, lp.row_upper_ = np.concatenate(lower), np.concatenate(upper)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = matrix.indptr
     lp.a_matrix_.index_ = matrix.indices
     lp.a_matrix_.value_ = matrix.data
-    whole, any_amount = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    kinds = [whole if b else any_amount for b in problem.block_integer.tolist()]
-    lp.integrality_ = [whole] * options + kinds
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in HIGHS.items():
-        solver.setOptionValue(name, value)
+    lp.integrality_ = kinds
+    solver = silent(**HIGHS)
     solver.passModel(lp)
     return solver
 

@@ -27,11 +27,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, largest
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.errors import InputError
+from ronda.solvers.prices.highs import run, silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,19 @@ class Jobs:
         found = [b.best_of_each(prices, worth, without, most, among) for b in self._blocks]
         return np.concatenate(found)
 
+    def least_by_kind(self, prices: Floats, without: Mask) -> Floats:
+        """Return (P,) the least loss of options of each kind of use, not those `without` (K,).
+
+        Infinite where there is none. Equal uses of the problem are of one kind.
+        """
+        least = np.full(self._blocks[0].use.amount.shape[1], np.inf)
+        for block in self._blocks:
+            assert block.use.kind is not None
+            loss = block.option_losses(prices)
+            loss[without[block.rows]] = np.inf
+            np.minimum.at(least, block.use.kind, loss)
+        return least
+
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
         return _joined([b.losses(prices, limit, most) for b in self._blocks], most)
@@ -180,6 +194,11 @@ class _Block:
             counts.nonzero()[0],
         )
 
+    @property
+    def rows(self) -> slice:
+        """The rows of the problem that are the block's options."""
+        return slice(self.first_row, self.first_row + len(self.value))
+
     def _reduced(self, prices: Floats) -> Floats:
         """Return (K,) value less price of every option."""
         return self.use.net(self.value, prices)
@@ -209,18 +228,13 @@ class _Block:
         self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None
     ) -> Rows:
         """Return rows of the problem: the `most` options of each job that have most surplus."""
-        own, starts = (
-            slice(self.first_row, self.first_row + len(self.value)),
-            self.start[self.filled],
-        )
+        own, starts = self.rows, self.start[self.filled]
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
         if among is not None and self.use.kind is None:
             among = among[own]
-        surplus, least = (
-            self.use.net(self.value, prices, among),
-            worth[self.first_job + self.filled],
-        )
+        surplus = self.use.net(self.value, prices, among)
+        least = worth[self.first_job + self.filled]
         open_jobs = np.maximum.reduceat(surplus, starts) > least
         counts = np.where(open_jobs, self.counts[self.filled], 0)
         rows = np.flatnonzero(open_jobs.repeat(self.counts[self.filled]))
@@ -324,11 +338,7 @@ class Planes:
 
     def __init__(self, variables: int, ceiling: float, deadline: Deadline) -> None:
         self._n, self._unit, self._deadline = variables, ceiling, deadline
-        self._lp = highspy.Highs()  # type: ignore[no-untyped-call]
-        self._lp.setOptionValue("output_flag", False)
-        self._lp.setOptionValue("threads", 1)
-        self._lp.setOptionValue("primal_feasibility_tolerance", 1e-10)
-        self._lp.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self._lp = silent(primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
         for _ in range(variables):
             self._lp.addVar(0.0, 1.0)
         self._lp.addVar(-highspy.kHighsInf, highspy.kHighsInf)
@@ -345,10 +355,7 @@ class Planes:
         """Return the least value of the model in a box, and where."""
         unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
-        # HiGHS counts the time of all runs together.
-        self._lp.setOptionValue("time_limit", self._lp.getRunTime() + self._deadline.left())
-        self._lp.run()
-        if self._lp.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+        if run(self._lp, self._deadline.left()) == highspy.HighsModelStatus.kTimeLimit:
             return -np.inf, (low + high) / 2
         solution = np.array(self._lp.getSolution().col_value)
         return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)
@@ -448,10 +455,8 @@ def solve_dual(
     at = np.zeros_like(slope)
     if _clears(at, value, slope, search.tolerance):  # nothing is short
         return _found(ask, known, at, value)
-    worth = max(
-        np.abs(problem.value).max(initial=0.0), np.abs(problem.block_value).max(initial=0.0)
-    )
-    ceiling = max(abs(value), float(worth)) or 1.0
+    worth = max(largest(problem.value), largest(problem.block_value))
+    ceiling = max(abs(value), worth) or 1.0
     planes, best, radius = [(at, value, slope)], value, np.full_like(slope, ceiling)
     for prices, reply in known[1:]:
         value, slope = ask.given(prices, reply)

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from ronda.formulations.allocation.floors import with_floors
 from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices.columns import MANY, price
+from ronda.solvers.prices.core import least_with_strangers
 from ronda.solvers.prices.dual import Jobs, Search, solve_dual
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.fill import is_feasible
@@ -88,12 +90,8 @@ def test_prices_prove_the_value_of_the_relaxation(jobs, goods, seed, blocks, mus
     assert problem.objective(*dual.answer) <= dual.bound * (1 + 1e-9)
 
 
-@settings(max_examples=15)
-@given(st.integers(3, 12), st.integers(MANY, 20), st.integers(0, 99), st.integers(0, 3))
-def test_the_gap_is_true(jobs, goods, seed, blocks):
-    """The optimum, by HiGHS in SciPy, lies between objective and bound."""
-    problem = market(jobs, goods, seed, blocks=blocks)
-    answer = solve_separable(problem, Search(gap=1e-4))
+def optimum(problem):
+    """Return what the best answer is worth, by HiGHS in SciPy."""
     rows, lower, upper, value, most = rows_of(problem)
     best = milp(
         -value,
@@ -102,9 +100,64 @@ def test_the_gap_is_true(jobs, goods, seed, blocks):
         constraints=LinearConstraint(rows, lower, upper),
         options={"mip_rel_gap": 0.0},
     )
+    return -best.fun
+
+
+@settings(max_examples=15)
+@given(st.integers(3, 12), st.integers(MANY, 20), st.integers(0, 99), st.integers(0, 3))
+def test_the_gap_is_true(jobs, goods, seed, blocks):
+    """The optimum, by HiGHS in SciPy, lies between objective and bound."""
+    problem = market(jobs, goods, seed, blocks=blocks)
+    answer = solve_separable(problem, Search(gap=1e-4))
     assert is_feasible(problem, answer.chosen, answer.blocks, 1e-6)
-    assert answer.objective * (1 - 1e-9) <= -best.fun <= answer.bound * (1 + 1e-9)
+    assert answer.objective * (1 - 1e-9) <= optimum(problem) <= answer.bound * (1 + 1e-9)
     assert answer.gap <= 1e-4
+
+
+def goods_only(jobs, goods, seed, *, blocks=0, must=0):
+    """Return a normalised problem as `market`, without watts, by kinds of use."""
+    problem = market(jobs, goods, seed, blocks=blocks, must=must)
+    problem = replace(
+        problem,
+        use=problem.use.only(np.arange(goods)),
+        capacity=problem.capacity[:goods],
+        names=problem.names[:goods],
+        block_use=problem.block_use[:goods],
+    )
+    return with_floors(normalise(problem)[0])[0]
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(30, 50),
+    st.integers(0, 99),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.integers(1, 40),
+)
+def test_strangers_prove_no_more_than_is_true(jobs, seed, blocks, must, size):
+    """No answer is worth more than the bound less what strangers prove, whatever the core."""
+    problem = goods_only(jobs, MANY, seed, blocks=blocks, must=must)
+    asked = Jobs(problem)
+    dual = price(problem, asked, Search())
+    short = dual.bound - optimum(problem)
+    losses = asked.losses(dual.prices, np.inf, size)
+    found = least_with_strangers(
+        problem, asked, dual, losses, enough=1.01 * short + 1e-6, seconds=60.0, seed=0
+    )
+    assert found <= short * (1 + 1e-6) + 1e-7
+
+
+def test_strangers_prove_what_losses_do_not():
+    """All plans fall short by a third more than the least loss of options outside the core."""
+    problem = goods_only(200, 20, 1)
+    asked = Jobs(problem)
+    dual = price(problem, asked, Search())
+    best = solve_separable(problem, Search(gap=1e-5)).objective
+    enough = dual.bound - (1 + 1e-4) * best
+    losses = asked.losses(dual.prices, np.inf, 100)
+    found = least_with_strangers(problem, asked, dual, losses, enough=enough, seconds=60.0, seed=0)
+    assert 1.3 * losses.next_loss < found <= enough
 
 
 @given(st.integers(0, 99), st.booleans(), st.integers(1, 4))
