@@ -1,6 +1,8 @@
-"""Statistics of comparisons: intervals and ratios of pairs."""
+"""Statistics of comparisons: intervals, ratios of pairs, performance profiles.
 
-import math
+scipy does the arithmetic; it is loaded where a number is asked for.
+"""
+
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -45,11 +47,25 @@ def bootstrap_interval(statistic: Callable[..., Floats], *samples: ArrayLike) ->
     return Interval(value, float(found.low), float(found.high))
 
 
-def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:
-    """Return the geometric mean of the ratios ``ours / other`` of pairs."""
+def half_width(values: Sequence[float]) -> float:
+    """Return the half-width of the mean's confidence interval by Student's t; 0 of one value."""
+    from scipy.stats import sem, t
+
+    if len(values) < 2:
+        return 0.0
+    return float(sem(values) * t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1))
+
+
+def geometric_mean(values: Floats, axis: int = -1) -> Floats:
+    """Return the geometric mean along an axis."""
     from scipy.stats import gmean
 
-    return np.asarray(gmean(ours / other, axis=axis))
+    return np.asarray(gmean(values, axis=axis))
+
+
+def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:
+    """Return the geometric mean of the ratios ``ours / other`` of pairs."""
+    return geometric_mean(ours / other, axis)
 
 
 def ratio_of_means(ours: Floats, other: Floats, axis: int = -1) -> Floats:
@@ -57,11 +73,19 @@ def ratio_of_means(ours: Floats, other: Floats, axis: int = -1) -> Floats:
     return np.asarray(ours.mean(axis=axis) / other.mean(axis=axis))
 
 
-def half_width(values: Sequence[float]) -> float:
-    """Return the half-width of the mean's confidence interval by Student's t; 0 of one value."""
-    if len(values) < 2:
-        return 0.0
-    from scipy.special import stdtrit
+def over_best(times: Floats) -> Floats:
+    """Return (P, S) the times of solvers on problems over the least time on each problem.
 
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return error * float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE / 2))
+    Infinite where a solver has no time (infinite, too), also if none has one.
+    """
+    with np.errstate(invalid="ignore"):
+        found = times / times.min(axis=1, keepdims=True)
+    return np.where(np.isfinite(times), found, np.inf)
+
+
+def performance_profile(ratios: Floats, factors: Floats) -> Floats:
+    """Return (F, S) the share of problems that each solver ends within factors of the best time.
+
+    E. Dolan and J. Moré, Math. Program. 91, 2002; `ratios` are those of `over_best`.
+    """
+    return np.asarray((ratios[None, :, :] <= factors[:, None, None]).mean(axis=1))

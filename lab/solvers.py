@@ -28,7 +28,7 @@ import pandas as pd
 
 from lab.harness import Folder, limit, markdown, numbers, seeds, study, words
 from ronda.bench.figures.style import legend_below, look, new_figure, save, tidy
-from ronda.bench.statistics import paired_ratio
+from ronda.bench.statistics import over_best, paired_ratio, performance_profile
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
@@ -157,25 +157,6 @@ def _cells(own: Floats, prices: pd.Series | None, limit_s: float) -> list[str]:
         ratio = f"{float(paired_ratio(ours, other)):.1f}"
     seconds = f"{middle:.2f}" if np.isfinite(middle) else f"> {limit_s:g}"
     return [seconds, f"{missed} of {len(own)}", ratio]
-
-
-def over_best(times: Floats) -> Floats:
-    """Return (P, S) the times of solvers on problems over the least time on each problem.
-
-    Infinite where a solver has no time (infinite, too), also if none has one.
-    """
-    least = times.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        found = times / least
-    return np.where(np.isfinite(times), found, np.inf)
-
-
-def performance_profile(ratios: Floats, factors: Floats) -> Floats:
-    """Return (F, S) the share of problems that each solver ends within factors of the best time.
-
-    E. Dolan and J. Moré, Math. Program. 91, 2002; `ratios` are those of `over_best`.
-    """
-    return np.asarray((ratios[None, :, :] <= factors[:, None, None]).mean(axis=1))
 
 
 def draw(lines: pd.DataFrame, folder: Folder, limit_s: float) -> None:

@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.anytime.traces import Trace
 from ronda.bench.figures.style import colour, legend_below, look, new_figure, save, tidy
+from ronda.bench.figures.table import percent
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
@@ -69,8 +70,6 @@ def _panel(
     axes.set_xlim(*ends)
     axes.set_ylim(LEAST * 0.8, 1.2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
-
-
-def _percent(gap: float, _: object) -> str:
-    return f"≤ {LEAST * 100:g}" if gap <= LEAST else f"{gap * 100:g}"
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda gap, _: ("≤ " if gap <= LEAST else "") + percent(max(gap, LEAST), "g"))
+    )

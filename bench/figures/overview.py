@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.figures.table import percent
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import half_width
+from ronda.bench.statistics import geometric_mean, half_width
 
 MEAN = "geometric mean"
 
@@ -38,7 +38,7 @@ def overview(results: Sequence[Result], path: Path) -> None:
         rows += [(label, name, ms, ratio - 1, half) for name, (ms, ratio, half) in points.items()]
         if common:
             means = np.array([points[name][:2] for name in common])
-            ms, ratio = geometric_mean(means[:, 0]), geometric_mean(means[:, 1])
+            ms, ratio = geometric_mean(means, axis=0).tolist()
             told = f"{label}: {100 * (ratio - 1):.0f} % at {ms:.2g} ms"
             axes.plot(ms, ratio, **look, markersize=11, alpha=0.85, mec="white", label=told)
             rows.append((label, MEAN, ms, ratio - 1, 0.0))
@@ -51,8 +51,9 @@ def _finish(axes: Axes, title: str, *, legend: bool) -> None:
     axes.set_yscale("log")
     axes.margins(0.08)
     axes.set_ylim(bottom=0.98)
-    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
-    axes.yaxis.set_minor_formatter(FuncFormatter(_percent))
+    above = FuncFormatter(lambda ratio, _: f"{percent(ratio - 1, '.0f')} %")
+    axes.yaxis.set_major_formatter(above)
+    axes.yaxis.set_minor_formatter(above)
     axes.tick_params(which="minor", labelsize=7)
     if legend:
         axes.legend(fontsize=8, frameon=False, title=MEAN, title_fontsize=8)
@@ -70,7 +71,3 @@ def _point(runs: Sequence[Result]) -> tuple[float, float, float]:
     gaps = [1.0 + float(run.metrics["gap_mean_jct"]) for run in runs]
     times = [1e3 * float(run.metrics["median_solve_s"]) for run in runs]
     return float(np.mean(times)), float(np.mean(gaps)), half_width(gaps)
-
-
-def _percent(value: float, _position: int) -> str:
-    return f"{100 * (value - 1):.0f} %"

@@ -111,14 +111,14 @@ def joules(value: float) -> str:
     return f"{value:.4g} J"
 
 
-def percent(value: float) -> str:
-    """Write a share as percent with one decimal."""
-    return f"{value * 100:z,.1f}"
+def percent(value: float, digits: str = ",.1f") -> str:
+    """Write a share as percent, without the sign."""
+    return f"{value * 100:z{digits}}"
 
 
 def fine_percent(value: float) -> str:
     """Write a small share as percent with two significant digits."""
-    return f"{value * 100:z.2g}"
+    return percent(value, ".2g")
 
 
 def fine(value: float) -> str:

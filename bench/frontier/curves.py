@@ -9,9 +9,9 @@ Duels set the best of ronda's own policies against the strongest comparator, whe
 point.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import fmean
 
 import numpy as np
@@ -27,6 +27,14 @@ GPUs without energy in view, alone and with Zeus's clocks. All others count as r
 TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
 """The best of ronda's own should have a mean JCT this many times shorter than these comparators at
 equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstract claims."""
+
+RISE = 1e-3
+"""Less of a difference in energy between two budgets, relatively, is none."""
+
+ROUNDING = 1e-12
+"""This far below the least place of a curve, relatively, is that place."""
+
+Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,6 @@ class FrontierPoint:
     bound_mean_jct_s: float
     runs: tuple[Result, ...]
 
-
-RISE = 1e-3
-"""Less of a difference in energy between two budgets, relatively, is none."""
 
 NUMBERS = ("factor", "sustained_w", "energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
 """Of a point, for files."""
@@ -70,17 +75,14 @@ class Curve:
     @property
     def knowledge(self) -> str:
         """Where the policy has the sizes of jobs from; – without a run."""
-        run = next((run for point in self.points for run in point.runs), None)
-        return "–" if run is None else str(run.metrics.get("knowledge", "–"))
+        runs = (run for point in self.points for run in point.runs)
+        return next((str(run.metrics.get("knowledge", "–")) for run in runs), "–")
 
     @property
     def rises(self) -> tuple[float, ...]:
         """The budget factors at which it used more energy than at the next larger one."""
-        return tuple(
-            low.factor
-            for low, high in pairwise(self.points)
-            if low.energy_j > high.energy_j * (1.0 + RISE)
-        )
+        pairs = pairwise(self.points)
+        return tuple(a.factor for a, b in pairs if a.energy_j > b.energy_j * (1.0 + RISE))
 
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
@@ -92,19 +94,64 @@ class Curve:
 
     def jct_at(self, energy_j: float) -> float | None:
         """Return the mean JCT at some energy; None below the least energy of any point."""
-        envelope = self.envelope()
-        if not envelope or energy_j < envelope[0][0] * (1.0 - 1e-12):
-            return None
-        energies, seconds = zip(*envelope, strict=True)
-        return float(np.interp(energy_j, energies, seconds))
+        return _along(self.envelope(), energy_j)
 
     def energy_at(self, jct_s: float) -> float | None:
         """Return the least energy for a mean JCT; None below the shortest of any point."""
-        envelope = self.envelope()
-        if not envelope or jct_s < envelope[-1][1] * (1.0 - 1e-12):
-            return None
-        energies, seconds = zip(*reversed(envelope), strict=True)
-        return float(np.interp(jct_s, seconds, energies))
+        return _along([(jct, energy) for energy, jct in reversed(self.envelope())], jct_s)
+
+
+def _along(pairs: Pairs, place: float) -> float | None:
+    """Return the value at a place of pairs (place, value) in order; None before the first."""
+    if not pairs or place < pairs[0][0] * (1.0 - ROUNDING):
+        return None
+    places, values = zip(*pairs, strict=True)
+    return float(np.interp(place, places, values))
+
+
+def curves_of(
+    results: Iterable[Result], comparators: Collection[str] = COMPARATORS
+) -> tuple[Curve, ...]:
+    """Return the curve of each policy; all results are of one instance, changed alike."""
+    grouped: dict[str, dict[float, list[Result]]] = {}
+    for result in results:
+        sustained_w = result.variant.sustained_w or 0.0
+        grouped.setdefault(result.label, {}).setdefault(sustained_w, []).append(result)
+    found = []
+    for label, budgets in grouped.items():
+        points, failures = [], []
+        for sustained_w, runs in sorted(budgets.items()):
+            if good := tuple(run for run in runs if not _fault(run)):
+                points.append(_point(sustained_w, good))
+            failures += [f"{run.title}: {_fault(run)}" for run in runs if _fault(run)]
+        policy = runs[0].policy
+        own = policy not in comparators
+        found.append(Curve(label, policy, tuple(points), tuple(failures), own))
+    return tuple(found)
+
+
+def _fault(run: Result) -> str:
+    """Return what was wrong with a run, in words; empty if nothing was."""
+    if not run.ok:
+        return f"{run.status}: {run.message}"
+    broken = run.metrics.get("violations")
+    return f"{broken} violations" if broken else ""
+
+
+def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:
+    energies_j, jcts_s = (
+        [float(run.metrics[name]) for run in runs] for name in ("energy_j", "mean_jct_s")
+    )
+    return FrontierPoint(
+        factor=runs[0].variant.factor or 0.0,
+        sustained_w=sustained_w,
+        energy_j=fmean(energies_j),
+        energy_half_j=half_width(energies_j),
+        mean_jct_s=fmean(jcts_s),
+        mean_jct_half_s=half_width(jcts_s),
+        bound_mean_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
+        runs=runs,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,62 +170,6 @@ class Level:
         best = None if self.best is None else self.jct_s[self.best]
         reached = self.jct_s[label]
         return None if best is None or reached is None else reached / best
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierVerdict:
-    """How the best of ronda's own policies does against a targeted comparator.
-
-    `met` and `missed` are (joules, ratio) where both have a value and the target is reached or
-    not; with the joules of `unreachable` the comparator has no point.
-    """
-
-    label: str
-    target: float
-    met: tuple[tuple[float, float], ...]
-    missed: tuple[tuple[float, float], ...]
-    unreachable: tuple[float, ...]
-
-
-def curves_of(
-    results: Iterable[Result], comparators: Collection[str] = COMPARATORS
-) -> tuple[Curve, ...]:
-    """Return the curve of each policy; all results are of one instance, changed alike."""
-    grouped: dict[str, dict[float, list[Result]]] = {}
-    for result in results:
-        sustained_w = result.variant.sustained_w or 0.0
-        grouped.setdefault(result.label, {}).setdefault(sustained_w, []).append(result)
-    found = []
-    for label, budgets in grouped.items():
-        points, failures = [], []
-        for sustained_w, runs in sorted(budgets.items()):
-            good = tuple(run for run in runs if run.ok and not run.metrics.get("violations"))
-            if good:
-                points.append(_point(sustained_w, good))
-            for run in runs:
-                if not run.ok:
-                    failures.append(f"{run.title}: {run.status}: {run.message}")
-                elif run not in good:
-                    failures.append(f"{run.title}: {run.metrics['violations']} violations")
-        policy = runs[0].policy
-        own = policy not in comparators
-        found.append(Curve(label, policy, tuple(points), tuple(failures), own))
-    return tuple(found)
-
-
-def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:
-    energies_j = [float(run.metrics["energy_j"]) for run in runs]
-    jcts_s = [float(run.metrics["mean_jct_s"]) for run in runs]
-    return FrontierPoint(
-        factor=runs[0].variant.factor or 0.0,
-        sustained_w=sustained_w,
-        energy_j=fmean(energies_j),
-        energy_half_j=half_width(energies_j),
-        mean_jct_s=fmean(jcts_s),
-        mean_jct_half_s=half_width(jcts_s),
-        bound_mean_jct_s=float(runs[0].metrics.get("bound_mean_jct_s", 0.0)),
-        runs=runs,
-    )
 
 
 def levels_of(found: Sequence[Curve], count: int) -> tuple[Level, ...]:
@@ -200,21 +191,34 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
     return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
 
 
+@dataclass(frozen=True, slots=True)
+class FrontierVerdict:
+    """How the best of ronda's own policies does against a targeted comparator.
+
+    `met` and `missed` are (joules, ratio) where both have a value and the target is reached or
+    not; with the joules of `unreachable` the comparator has no point.
+    """
+
+    label: str
+    target: float
+    met: tuple[tuple[float, float], ...]
+    missed: tuple[tuple[float, float], ...]
+    unreachable: tuple[float, ...]
+
+
 def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[FrontierVerdict, ...]:
     """Hold the best of ronda's own policies against each targeted comparator that was run.
 
     Energies with which none of ronda's own has a point do not count.
     """
     made = []
-    for curve in found:
-        if curve.own or curve.policy not in TARGETED:
-            continue
-        held = [(each.energy_j, each.ratio(curve.label)) for each in levels if each.best]
+    for label in (c.label for c in found if not c.own and c.policy in TARGETED):
+        held = [(each.energy_j, each.ratio(label)) for each in levels if each.best]
         ratios = [(energy, ratio) for energy, ratio in held if ratio is not None]
         met = tuple(pair for pair in ratios if pair[1] >= TARGET)
         missed = tuple(pair for pair in ratios if pair[1] < TARGET)
         without = tuple(energy for energy, ratio in held if ratio is None)
-        made.append(FrontierVerdict(curve.label, TARGET, met, missed, without))
+        made.append(FrontierVerdict(label, TARGET, met, missed, without))
     return tuple(made)
 
 
@@ -228,7 +232,7 @@ class Duel:
     """The best own policy and the strongest comparator at one energy, or at one mean JCT.
 
     `at` is that energy in joules, or those seconds. `gain` is the comparator's mean JCT over ours;
-    or the share of its energy that ours does not need. 0 for `own` None: ours gets nowhere near.
+    or the share of its energy that ours does not need. `own` is None where ours gets nowhere near.
     """
 
     at: float
@@ -239,38 +243,38 @@ class Duel:
 
 def at_equal_energy(curves: Sequence[Curve]) -> tuple[Duel, ...]:
     """Return a duel at the energy of every point of both envelopes where comparators have one."""
-    energies = sorted({energy for curve in curves for energy, _ in curve.envelope()})
-    found = []
-    for energy in energies:
-        ours, theirs = _least(curves, energy, own=True), _least(curves, energy, own=False)
-        if theirs is not None:
-            gain = 0.0 if ours is None else theirs[0] / ours[0]
-            found.append(Duel(energy, None if ours is None else ours[1], theirs[1], gain))
-    return tuple(found)
-
-
-def _least(curves: Sequence[Curve], energy_j: float, *, own: bool) -> tuple[float, str] | None:
-    """Return the shortest mean JCT with some energy, and whose; None if nobody has a point."""
-    some = ((curve.jct_at(energy_j), curve.label) for curve in curves if curve.own == own)
-    return min(((jct, label) for jct, label in some if jct is not None), default=None)
+    places = {energy for curve in curves for energy, _ in curve.envelope()}
+    return _duels(curves, places, Curve.jct_at, lambda ours, theirs: theirs / ours, 0.0)
 
 
 def at_equal_jct(curves: Sequence[Curve]) -> tuple[Duel, ...]:
     """Return a duel at the mean JCT of every point of both envelopes that comparators reach."""
-    seconds = sorted({jct for curve in curves for _, jct in curve.envelope()})
+    places = {jct for curve in curves for _, jct in curve.envelope()}
+    return _duels(curves, places, Curve.energy_at, lambda ours, theirs: 1.0 - ours / theirs, -1.0)
+
+
+def _duels(
+    curves: Sequence[Curve],
+    places: Iterable[float],
+    value: Callable[[Curve, float], float | None],
+    gain: Callable[[float, float], float],
+    lost: float,
+) -> tuple[Duel, ...]:
+    """Return the least value of either side at each place; `lost` is the gain where ours has none.
+
+    Of equal values the first label counts.
+    """
     found = []
-    for jct in seconds:
-        ours, theirs = _cheapest(curves, jct, own=True), _cheapest(curves, jct, own=False)
+    for place in sorted(places):
+        reached = [(at, c) for c in curves if (at := value(c, place)) is not None]
+        ours, theirs = (
+            min(((at, c.label) for at, c in reached if c.own is own), default=None)
+            for own in (True, False)
+        )
         if theirs is not None:
-            gain = -1.0 if ours is None else 1.0 - ours[0] / theirs[0]
-            found.append(Duel(jct, None if ours is None else ours[1], theirs[1], gain))
+            won = lost if ours is None else gain(ours[0], theirs[0])
+            found.append(Duel(place, ours and ours[1], theirs[1], won))
     return tuple(found)
-
-
-def _cheapest(curves: Sequence[Curve], jct_s: float, *, own: bool) -> tuple[float, str] | None:
-    """Return the least energy for some mean JCT, and whose; None if nobody is as fast."""
-    some = ((curve.energy_at(jct_s), curve.label) for curve in curves if curve.own == own)
-    return min(((energy, label) for energy, label in some if energy is not None), default=None)
 
 
 def strongest(curves: Sequence[Curve]) -> frozenset[str]:
@@ -280,12 +284,8 @@ def strongest(curves: Sequence[Curve]) -> frozenset[str]:
 
 def spans(duels: Sequence[Duel]) -> list[tuple[float, float, Duel]]:
     """Return (from, to, duel) where the same two meet at neighbouring places, their worst duel."""
-    found: list[tuple[float, float, Duel]] = []
-    for before, duel in pairwise([None, *duels]):
-        assert duel is not None
-        if before is not None and (before.own, before.rival) == (duel.own, duel.rival):
-            start, _, worst = found[-1]
-            found[-1] = (start, duel.at, min(worst, duel, key=lambda each: each.gain))
-        else:
-            found.append((duel.at, duel.at, duel))
+    found = []
+    for _, group in groupby(duels, key=lambda duel: (duel.own, duel.rival)):
+        met = list(group)
+        found.append((met[0].at, met[-1].at, min(met, key=lambda duel: duel.gain)))
     return found

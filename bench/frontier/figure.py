@@ -21,7 +21,6 @@ from ronda.bench.figures.style import (
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import NUMBERS, Curve, strongest
 from ronda.bench.frontier.report import Report
-from ronda.bench.frontier.tables import energy_unit
 
 LOGARITHMIC = 8.0
 """From this ratio of the longest mean JCT to the shortest on the axis is logarithmic."""
@@ -44,14 +43,13 @@ def draw_frontier(made: Report, path: Path) -> None:
         return
     most_j = max(point.energy_j + point.energy_half_j for point in points)
     least_j = min([*(p.energy_j for p in points), *(energy for energy, _ in made.bound[:1])])
-    unit_j, unit = energy_unit(made)
     margin = 0.04 * (most_j - least_j) or 0.05 * most_j
     right_j = most_j + margin
     figure = new_figure(8, 5)
     axes = figure.subplots()
-    _draw_bound(axes, made.bound, unit_j, right_j)
+    _draw_bound(axes, made.bound, made.unit_j, right_j)
     for index, curve in enumerate(drawn):
-        _draw_curve(axes, curve, index, unit_j, right_j)
+        _draw_curve(axes, curve, index, made.unit_j, right_j)
     seconds = [point.mean_jct_s for point in points] + [jct for _, jct in made.bound]
     if max(seconds) > LOGARITHMIC * min(seconds):
         axes.set_yscale("log")
@@ -61,7 +59,7 @@ def draw_frontier(made: Report, path: Path) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(0, max(seconds) * 1.08)
-    axes.set_xlim((least_j - margin) / unit_j, right_j / unit_j)
+    axes.set_xlim((least_j - margin) / made.unit_j, right_j / made.unit_j)
     axes.set_title(
         f"{made.instance.name}: completion time that energy buys\n"
         "hollow: more energy for a longer time (dotted: from budget to budget)"
@@ -69,7 +67,7 @@ def draw_frontier(made: Report, path: Path) -> None:
         fontsize=10,
     )
     legend_below(figure, axes.get_legend_handles_labels()[0])
-    spent = f"energy of the whole run, hosts and idle GPUs included ({unit})"
+    spent = f"energy of the whole run, hosts and idle GPUs included ({made.unit})"
     tidy(axes, spent, "mean JCT (s)", grid=True)
     header = ("policy", "budget_factor", *NUMBERS[1:], "seeds")
     rows: list[tuple[object, ...]] = [

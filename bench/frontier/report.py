@@ -1,6 +1,6 @@
 """What a sweep says about an instance: curves, equal energy, targets, shadow prices, rankings."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -8,16 +8,13 @@ from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import (
     COMPARATORS,
     Curve,
-    Duel,
-    FrontierVerdict,
-    Level,
     at_equal_energy,
     at_equal_jct,
     curves_of,
     levels_of,
     verdicts,
 )
-from ronda.bench.frontier.shadow import Shadow, Worth, shadows, worth
+from ronda.bench.frontier.shadow import Worth, shadows, worth
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.variant import Variant
@@ -26,6 +23,9 @@ from ronda.instances.schedule import Schedule
 
 TIE = 1e-6
 """Mean JCTs that differ by less, relatively, rank alike."""
+
+MWH = 3.6e9
+"""Joules of a megawatt-hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,64 +42,44 @@ class Ranking:
     swapped: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Report:
-    """All that a sweep says about an instance; a budget factor of 1 stands for `full_w` watts.
+    """All that a sweep says about an instance, from its runs of all changes and budgets.
 
-    `curves` and `levels` are of the instance as it is, but for its budget; `worths` by policy and
-    budget factor; `rankings` are empty where nothing was varied.
+    A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance as it
+    is, but for its budget; `worths` by policy and budget factor; `rankings` are empty where nothing
+    was varied. Energies are shown in a `unit` of `unit_j` joules.
     """
 
-    instance: Instance
-    full_w: float
-    curves: tuple[Curve, ...]
-    bound: Steps
-    levels: tuple[Level, ...]
-    verdicts: tuple[FrontierVerdict, ...]
-    equal_energy: tuple[Duel, ...]
-    equal_jct: tuple[Duel, ...]
-    shadows: tuple[Shadow, ...]
-    worths: dict[tuple[str, float], Worth]
-    rankings: tuple[Ranking, ...]
-    failures: tuple[str, ...]
-
-
-def make_report(
-    instance: Instance,
-    full_w: float,
-    results: Sequence[Result],
-    layout: Layout,
-    bound: Steps,
-    comparators: Collection[str] = COMPARATORS,
-) -> Report:
-    """Make the report of an instance from its runs, of all changes and budgets."""
-    by_change: dict[str, list[Result]] = {"": []}
-    for result in results:
-        by_change.setdefault(result.variant.change, []).append(result)
-    found = {change: curves_of(some, comparators) for change, some in by_change.items()}
-    plain = found[""]
-    budgets = {point.sustained_w for curve in plain for point in curve.points}
-    levels = levels_of(plain, len(budgets))
-    worths = _worths(instance, plain, layout)
-    larger = {
-        nodes: found[change]
-        for change, some in by_change.items()
-        if change and change == Variant(nodes=(nodes := some[0].variant.nodes)).change
-    }
-    return Report(
-        instance=instance,
-        full_w=full_w,
-        curves=plain,
-        bound=bound,
-        levels=levels,
-        verdicts=verdicts(plain, levels),
-        equal_energy=at_equal_energy(plain),
-        equal_jct=at_equal_jct(plain),
-        shadows=shadows(instance, plain, larger, worths),
-        worths=worths,
-        rankings=tuple(_rankings(found)) if len(found) > 1 else (),
-        failures=tuple(f for each in found.values() for curve in each for f in curve.failures),
-    )
+    def __init__(
+        self,
+        instance: Instance,
+        full_w: float,
+        results: Iterable[Result],
+        layout: Layout,
+        bound: Steps,
+        comparators: Collection[str] = COMPARATORS,
+    ) -> None:
+        by_change: dict[str, list[Result]] = {"": []}
+        for result in results:
+            by_change.setdefault(result.variant.change, []).append(result)
+        found = {change: curves_of(some, comparators) for change, some in by_change.items()}
+        self.instance, self.full_w, self.bound, self.curves = instance, full_w, bound, found[""]
+        points = [point for curve in self.curves for point in curve.points]
+        self.levels = levels_of(self.curves, len({point.sustained_w for point in points}))
+        self.verdicts = verdicts(self.curves, self.levels)
+        self.equal_energy = at_equal_energy(self.curves)
+        self.equal_jct = at_equal_jct(self.curves)
+        self.worths = _worths(instance, self.curves, layout)
+        larger = {
+            nodes: found[change]
+            for change, some in by_change.items()
+            if change and change == Variant(nodes=(nodes := some[0].variant.nodes)).change
+        }
+        self.shadows = shadows(instance, self.curves, larger, self.worths)
+        self.rankings = _rankings(found) if len(found) > 1 else []
+        self.failures = [f for each in found.values() for curve in each for f in curve.failures]
+        large = max((point.energy_j for point in points), default=0.0) >= MWH
+        self.unit_j, self.unit = (MWH, "MWh") if large else (MWH / 1e3, "kWh")
 
 
 def _worths(

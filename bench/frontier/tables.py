@@ -8,18 +8,9 @@ from ronda.bench.frontier.curves import FASTER, NUMBERS, THRIFTIER, FrontierVerd
 from ronda.bench.frontier.report import Report
 from ronda.bench.frontier.shadow import SHADOWS
 
-MWH = 3.6e9
-"""Joules of a megawatt-hour."""
-
 _NONE = "–"
 
 SPREAD = "±: half of the 95 % confidence interval of the mean over seeds"
-
-
-def energy_unit(made: Report) -> tuple[float, str]:
-    """Return the joules of the unit that suits the energies of a report, and its name."""
-    most_j = max((p.energy_j for c in made.curves for p in c.points), default=0.0)
-    return (MWH, "MWh") if most_j >= MWH else (MWH / 1e3, "kWh")
 
 
 def tables_of(made: Report) -> tuple[Table, ...]:
@@ -29,38 +20,36 @@ def tables_of(made: Report) -> tuple[Table, ...]:
 
 
 def _points(made: Report) -> Table:
-    unit_j, unit = energy_unit(made)
+    unit_j, points = made.unit_j, [(curve, p) for curve in made.curves for p in curve.points]
     rows = []
-    for curve in made.curves:
-        for p in curve.points:
-            used, jct = f"{p.energy_j / unit_j:.4g}", seconds(p.mean_jct_s)
-            if p.energy_half_j:
-                used += f" ± {p.energy_half_j / unit_j:.2g}"
-            if len(p.runs) > 1:
-                jct += f" ± {seconds(p.mean_jct_half_s)}"
-            bound_s = p.bound_mean_jct_s
-            above = f"{p.mean_jct_s / bound_s - 1:z.1%}" if bound_s else _NONE
-            budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
-            rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
-    several = any(len(p.runs) > 1 for curve in made.curves for p in curve.points)
+    for curve, p in points:
+        used, jct = f"{p.energy_j / unit_j:.4g}", seconds(p.mean_jct_s)
+        if p.energy_half_j:
+            used += f" ± {p.energy_half_j / unit_j:.2g}"
+        if len(p.runs) > 1:
+            jct += f" ± {seconds(p.mean_jct_half_s)}"
+        bound_s = p.bound_mean_jct_s
+        above = f"{p.mean_jct_s / bound_s - 1:z.1%}" if bound_s else _NONE
+        budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
+        rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
+    rises = (
+        f"{curve.label} uses more energy at ×{', ×'.join(f'{f:g}' for f in curve.rises)} than "
+        "at the next larger budget"
+        for curve in made.curves
+        if curve.rises
+    )
     return Table(
         f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
-        ("policy", "sizes", "budget ×", "kW", f"used ({unit})", "mean JCT (s)", "above bound"),
+        ("policy", "sizes", "budget ×", "kW", f"used ({made.unit})", "mean JCT (s)", "above bound"),
         tuple(rows),
-        (SPREAD,) * several
-        + tuple(
-            f"{curve.label} uses more energy at ×{', ×'.join(f'{f:g}' for f in curve.rises)} than "
-            "at the next larger budget"
-            for curve in made.curves
-            if curve.rises
-        ),
+        (*[SPREAD] * any(len(p.runs) > 1 for _, p in points), *rises),
     )
 
 
 def _levels(made: Report) -> Table:
-    unit_j, unit = energy_unit(made)
+    unit_j, unit = made.unit_j, made.unit
     rows = []
     for curve in made.curves:
         cells = []
@@ -86,8 +75,7 @@ def _levels(made: Report) -> Table:
 
 def _duels(made: Report) -> Table:
     """Return the table of ronda's best against the strongest comparator."""
-    unit_j, unit = energy_unit(made)
-    rows = []
+    unit_j, unit, rows = made.unit_j, made.unit, []
     if not any(curve.own for curve in made.curves):
         return Table("", (), ())
     for start, end, worst in spans(made.equal_energy):
@@ -108,7 +96,7 @@ def _duels(made: Report) -> Table:
 
 def duel_words(made: Report) -> str:
     """Say where ours are furthest ahead of the strongest comparator, and where they are behind."""
-    unit_j, unit = energy_unit(made)
+    unit_j, unit = made.unit_j, made.unit
     faster = max(made.equal_energy, key=lambda duel: duel.gain)
     less = max(made.equal_jct, key=lambda duel: duel.gain)
     met = faster.gain >= FASTER or less.gain >= THRIFTIER

@@ -21,8 +21,6 @@ from ronda.instances.schedule import Schedule
 if TYPE_CHECKING:
     from dask.distributed import Client
 
-    from ronda.bench.runs.pulse import Pulse
-
 Watch = Callable[[RunCase, float, Result | None], None]
 """Called with a case, the share of its jobs that are complete, and its result once it ended."""
 
@@ -84,7 +82,7 @@ class Comparison:
         client: "Client | None" = None,
     ) -> None:
         self.layout = Layout(folder, answer)
-        self.limits, self.processes, self._pulse = limits, processes, _pulse_of(client)
+        self.limits, self.processes, self._client = limits, processes, client
         self._here = BoundedSemaphore(processes)
         self.file = ResultsFile(self.layout.results)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
@@ -99,8 +97,8 @@ class Comparison:
         An interrupt kills the runs under way; the results of those that ended are kept.
         """
         side_by_side = self.processes
-        if self._pulse is not None:  # one waits for each thread of the cluster
-            side_by_side = max(1, 2 * sum(self._pulse.client.nthreads().values()))
+        if self._client is not None:  # one waits for each thread of the cluster
+            side_by_side = max(1, 2 * sum(self._client.nthreads().values()))
         with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
@@ -129,10 +127,10 @@ class Comparison:
         answer, log = self.layout.schedule(case.key), self.layout.log(case.key)
         stop = self._stop.is_set
         found: Result | str = ""
-        if self._pulse is not None:
+        if self._client is not None:
             from ronda.bench.runs.on_dask import carry_out_on
 
-            found = carry_out_on(self._pulse, case, answer, self.limits, log, stop)
+            found = carry_out_on(self._client, case, answer, self.limits, log, stop)
         if isinstance(found, str):
             with self._here:
                 self._tell(case, 0.0, None)
@@ -162,12 +160,3 @@ class Comparison:
 def failed(results: Iterable[Result]) -> list[Result]:
     """Return the runs that something is wrong with: an error, or a schedule with violations."""
     return [r for r in results if r.status is Status.ERROR or r.metrics.get("violations")]
-
-
-def _pulse_of(client: "Client | None") -> "Pulse | None":
-    """Return what listens to a cluster, if there is one."""
-    if client is None:
-        return None
-    from ronda.bench.runs.pulse import Pulse
-
-    return Pulse(client)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import dask.config
 from dask.distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
@@ -26,7 +27,6 @@ from distributed.utils import silence_logging_cmgr
 from distributed.versions import VersionMismatchWarning
 from msgspec.structs import replace
 
-from ronda.bench.runs.pulse import Pulse
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import Ending, RunLimits, Stop, StoppedError, carry_out, result_of
@@ -34,11 +34,12 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.catalogue import entries
 from ronda.instances.files.storage import store
 
-POLL_S = 0.5
-"""Seconds between two looks at the cluster."""
+POLL_S, ASK_S = 0.5, 2.0
+"""Seconds between two looks at a run, and for the scheduler to answer a question."""
 
 SILENCE_S = 30.0
-"""Seconds without a sign of life of what a run needs, after which it is carried out here."""
+"""Seconds without a sign of life of what a run needs, after which it is carried out here; it is
+looked for ten times in between."""
 
 
 class ClusterError(RondaError):
@@ -78,7 +79,7 @@ def run_on_worker(case: RunCase, document: bytes | None, answer: str, limits: Ru
 
 
 def carry_out_on(
-    pulse: Pulse, case: RunCase, answer: Path, limits: RunLimits, log: Path, stop: Stop
+    client: Client, case: RunCase, answer: Path, limits: RunLimits, log: Path, stop: Stop
 ) -> Result | str:
     """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
 
@@ -90,8 +91,8 @@ def carry_out_on(
     answer.parent.mkdir(parents=True, exist_ok=True)
     try:
         words = (case, document, answer.name, limits)
-        task = pulse.client.submit(run_on_worker, *words, pure=False)
-        found = _await(task, pulse, stop)
+        task = client.submit(run_on_worker, *words, pure=False)
+        found = _await(task, client, stop)
     except KilledWorker:
         died = Ending(message="its Dask workers died of it, one after another")
         return result_of(case, limits, died)
@@ -113,8 +114,14 @@ def carry_out_on(
     return result
 
 
-def _await(task: "Future[Sent]", pulse: Pulse, stop: Stop) -> Sent | str:
-    """Return what comes of a task, or why it is not waited for any longer."""
+def _await(task: "Future[Sent]", client: Client, stop: Stop) -> Sent | str:
+    """Return what comes of a task, or why it is not waited for any longer.
+
+    A process that is frozen or cut off keeps its connections, and a client that waits for it
+    waits for ever: only its silence tells.
+    """
+    heard_s = asked_s = time.monotonic()
+    sign = None
     while True:
         if stop():
             task.release()  # nobody wants it: the worker ends it
@@ -122,10 +129,39 @@ def _await(task: "Future[Sent]", pulse: Pulse, stop: Stop) -> Sent | str:
         try:
             return task.result(timeout=POLL_S)
         except TimeoutError:
-            silent_s, who = pulse.silence(task.key)
-            if silent_s > SILENCE_S:
-                task.release()
-                return f"nothing was heard of {who} for {silent_s:.0f} s"
+            if time.monotonic() - asked_s < SILENCE_S / 10:
+                continue
+        who, news = sign_of_life(client, task.key)
+        asked_s = time.monotonic()
+        if news not in (None, sign):
+            sign, heard_s = news, asked_s
+        elif (silent_s := asked_s - heard_s) > SILENCE_S:
+            task.release()
+            return f"nothing was heard of {who} for {silent_s:.0f} s"
+
+
+def sign_of_life(client: Client, key: object) -> tuple[str, Any]:
+    """Return whom a task needs, and what changes as often as the scheduler hears of them.
+
+    That is the worker which has the task, or any that might take it; None if there is no sign.
+    """
+    try:
+        workers, tasks = client.sync(_ask, client, callback_timeout=ASK_S)
+    except (OSError, TimeoutError):
+        return "its Dask scheduler", None
+    own = [seen for address, seen in workers.items() if key in tasks.get(address, ())]
+    return "its Dask worker" if workers else "any Dask worker", max(
+        own or workers.values(), default=None
+    )
+
+
+async def _ask(client: Client) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """Return when the scheduler heard of each worker, and the tasks of each."""
+    if client.scheduler is None:
+        raise OSError("the client is closed")
+    known = await client.scheduler.identity(n_workers=-1)
+    seen = {address: worker["last_seen"] for address, worker in known["workers"].items()}
+    return seen, await client.scheduler.processing(workers=None)
 
 
 CONNECT_S = 10.0

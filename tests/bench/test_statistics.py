@@ -8,7 +8,9 @@ import pytest
 from ronda.bench.statistics import (
     bootstrap_interval,
     half_width,
+    over_best,
     paired_ratio,
+    performance_profile,
 )
 
 
@@ -39,3 +41,11 @@ def test_half_width_by_hand():
     """1, 2, 3: t(0.975, 2) = 4.302653, standard error 1 / sqrt(3)."""
     assert half_width([1.0, 2.0, 3.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
     assert half_width([7.0]) == 0.0
+
+
+def test_a_profile_is_the_share_of_rounds_within_a_factor():
+    """Times 1, 2 and 3, none: the second is within a factor 2 of the first on one round of two."""
+    found = over_best(np.array([[1.0, 2.0], [3.0, np.inf], [np.inf, np.inf]]))
+    assert found.tolist() == [[1.0, 2.0], [1.0, np.inf], [np.inf, np.inf]]
+    curves = performance_profile(found, np.array([1.0, 2.0]))
+    assert curves == pytest.approx(np.array([[2 / 3, 0.0], [2 / 3, 1 / 3]]))

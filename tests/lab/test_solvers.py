@@ -2,14 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from lab.__main__ import main
 from lab.solvers import (
     COMPARED,
     answer,
-    over_best,
-    performance_profile,
     question,
     table,
     times,
@@ -40,14 +37,6 @@ def test_times_are_those_of_the_first_choice_near_the_least_bound():
     assert "| 2.00 | 0 of 1 | 20.0 |" in first
     assert "> 20 | 1 of 1" in table(lines, 20.0)
     assert second.startswith("| 8 | `scip` | – |")
-
-
-def test_a_profile_is_the_share_of_rounds_within_a_factor():
-    """Times 1, 2 and 3, none: the second is within a factor 2 of the first on one round of two."""
-    found = over_best(np.array([[1.0, 2.0], [3.0, np.inf], [np.inf, np.inf]]))
-    assert found.tolist() == [[1.0, 2.0], [1.0, np.inf], [np.inf, np.inf]]
-    curves = performance_profile(found, np.array([1.0, 2.0]))
-    assert curves == pytest.approx(np.array([[2 / 3, 0.0], [2 / 3, 1 / 3]]))
 
 
 def test_every_solver_finds_the_same():

@@ -1,12 +1,12 @@
 """``ronda anytime``: how good plans are after how long, policy by policy, on the same rounds."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from ronda.bench import anytime
+from ronda.bench.anytime.table import as_table, lines, times
+from ronda.bench.anytime.traces import Trace, cases, references, traces_of
 from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.specs import parse_seeds, split_policies
@@ -65,28 +65,28 @@ def command(
     wanted, numbers = split_policies(policies), parse_seeds(seeds)
     runs = How(**how, timeout=60.0 + 3 * time_limit, answer="plan")
     rounds = {source: load_round(source) for source in dict.fromkeys(sources)}
-    todo = anytime.cases(rounds, wanted, numbers, objective=objective, time_limit_s=time_limit)
+    todo = cases(rounds, wanted, numbers, objective=objective, time_limit_s=time_limit)
     named = {each.name: each for each in rounds.values()}
     with runs.ready("anytime", {"objective": objective}) as run:
         results = run(todo)
-        found = anytime.traces_of(results, named, runs.layout, objective)
-        made = anytime.lines(found, results, time_limit)
-        table = anytime.as_table(made, time_limit)
+        found = traces_of(results, named, runs.layout, objective)
+        made = lines(found, results, time_limit)
+        table = as_table(made, time_limit)
         write_tables([table], runs.out)
         if can_draw():
             _draw(found, runs.layout, time_limit)
     more = {
-        "references": anytime.references(found),
-        "times_s": anytime.times(time_limit),
-        "policies": [asdict(line) for line in made],
+        "references": references(found),
+        "times_s": times(time_limit),
+        "policies": made,
     }
     return runs.tell(results, [table], more, as_json=as_json)
 
 
-def _draw(found: Sequence[anytime.Trace], layout: Layout, limit_s: float) -> None:
+def _draw(found: Sequence[Trace], layout: Layout, limit_s: float) -> None:
     from ronda.bench.anytime.figure import draw
 
-    reference = anytime.references(found)
+    reference = references(found)
     for name in reference:
         own = [trace for trace in found if trace.round == name]
         draw(own, reference, limit_s, layout.figures(name))

@@ -1,17 +1,28 @@
 """``ronda frontier``: how low a mean JCT each policy reaches with how much energy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
-from ronda.bench import frontier
 from ronda.bench.figures.table import write_tables
+from ronda.bench.frontier.bound import kept_steps
+from ronda.bench.frontier.curves import COMPARATORS
+from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.sweep import (
+    belonging,
+    parse_budgets,
+    parse_changes,
+    parse_comparators,
+    sweep,
+)
+from ronda.bench.frontier.tables import as_json as fields_of
+from ronda.bench.frontier.tables import tables_of
 from ronda.bench.runs.results import Result, ResultsFile
-from ronda.bench.runs.specs import parse_seeds, split_policies
+from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.variant import Variant, reference_w
+from ronda.bench.suites.cells import expand
 from ronda.cli.command import taught
-from ronda.cli.load import instance as load_instance
 from ronda.cli.options import PolicyName
 from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
@@ -43,7 +54,7 @@ from ronda.instances.instance import Instance, Knowledge
 @click.option(
     "--comparators",
     type=PolicyName(),
-    default=",".join(sorted(frontier.COMPARATORS)),
+    default=",".join(sorted(COMPARATORS)),
     show_default=True,
     help="Policies that stand for others' schedulers; the rest count as ronda's own.",
 )
@@ -66,44 +77,49 @@ def command(
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
     same command goes on; other policies, budgets or variations are added to what is in the folder.
     """
-    wanted, numbers, runs = split_policies(policies), parse_seeds(seeds), How(**how)
-    factors, changes = frontier.parse_budgets(budgets), frontier.parse_changes(vary)
-    against = frontier.parse_comparators(comparators)
-    instances = {source: load_instance(source) for source in dict.fromkeys(sources)}
-    todo = frontier.sweep_cases(
-        instances, wanted, numbers, factors, changes, levels, time_limit_s=time_limit
+    factors, changes = parse_budgets(budgets), parse_changes(vary)
+    against, runs = parse_comparators(comparators), How(**how)
+    suite = sweep(
+        factors,
+        changes,
+        instances=tuple(dict.fromkeys(sources)),
+        policies=split_policies(policies),
+        knowledge=levels,
+        seeds=seeds,
+        time_limit_s=time_limit,
     )
+    todo = expand(suite, runs.out)
     with runs.ready("frontier") as run:
-        results = run(todo)
-        reports = _reports(instances, results, runs, against)
-        drawn = [table for made in reports for table in frontier.tables_of(made)]
+        results = run(todo.cases)
+        reports = _reports((each for each, _ in todo.named.values()), results, runs, against)
+        drawn = [table for made in reports for table in tables_of(made)]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         if figures and can_draw():
             _draw(reports, runs)
-    more = {"instances": [frontier.as_json(made) for made in reports]}
+    more = {"instances": [fields_of(made) for made in reports]}
     return runs.tell(results, drawn, more, as_json=as_json)
 
 
 def _reports(
-    instances: Mapping[str, Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
-) -> list[frontier.Report]:
+    instances: Iterable[Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
+) -> list[Report]:
     made = []
     there = ResultsFile(runs.layout.results).all()
     with Bars() as bars:
-        for name, instance in {each.name: each for each in instances.values()}.items():
-            own = frontier.belonging(instance, there, asked)
+        for name, instance in {each.name: each for each in instances}.items():
+            own = belonging(instance, there, asked)
             most_w = max((result.variant.sustained_w or 0.0 for result in own), default=0.0)
-            bound = frontier.kept_steps(
+            bound = kept_steps(
                 Variant(sustained_w=most_w).apply(instance),
                 runs.out / "bounds.json",
                 lambda share, name=name: bars.update(f"bound of {name}", share),  # type: ignore[misc]
             )
             full_w = reference_w(instance)
-            made.append(frontier.make_report(instance, full_w, own, runs.layout, bound, against))
+            made.append(Report(instance, full_w, own, runs.layout, bound, against))
     return made
 
 
-def _draw(reports: Sequence[frontier.Report], runs: How) -> None:
+def _draw(reports: Sequence[Report], runs: How) -> None:
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 
     for made in reports:

@@ -195,7 +195,7 @@ def test_runs_make_traces_a_table_and_a_figure(small, tmp_path, runs_here):
     assert milp.gaps(reference[small.name])[-1] <= 1e-3
     assert len(fifo.points) == 1
     made = lines(found, results, 20.0)
-    assert [line.label for line in made] == ["fifo", "milp"]
+    assert [line["label"] for line in made] == ["fifo", "milp"]
     assert as_table(made, 20.0).markdown().count("| fifo |") == 1
     draw(found, reference, 20.0, tmp_path / "figures" / "small")
     assert (tmp_path / "figures" / "small.png").stat().st_size > 5000

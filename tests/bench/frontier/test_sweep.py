@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.frontier.sweep import belonging, parse_budgets, parse_changes, sweep_cases
+from ronda.bench.frontier.sweep import belonging, parse_budgets, parse_changes, sweep
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.variant import Variant
+from ronda.bench.suites.cells import expand
 from ronda.instances.errors import InputError
-from ronda.instances.files.json import fingerprint
+from ronda.instances.files.json import fingerprint, write
 
 
 @pytest.mark.parametrize(
@@ -48,14 +49,14 @@ def test_budgets_that_cannot_be_read(text):
 
 
 def test_changes():
-    """One variant a number; what changes nothing is the instance as it is."""
-    assert parse_changes(["idle=0.7,1,1.3", "power=0.9", "nodes=2"]) == (
-        Variant(idle=0.7),
-        Variant(idle=1.3),
-        Variant(power=0.9),
-        Variant(nodes=2),
-    )
-    assert parse_changes([]) == ()
+    """One change a number, once; what changes nothing is the instance as it is."""
+    assert parse_changes(["idle=0.7,1,1.3", "power=0.9", "nodes=2", "idle=0.7"]) == [
+        {"idle": 0.7},
+        {"idle": 1.3},
+        {"power": 0.9},
+        {"nodes": 2},
+    ]
+    assert parse_changes([]) == []
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,22 @@ def test_changes_that_cannot_be_read(text):
         parse_changes([text])
 
 
-def cases_of(instance, factors=(0.8, 1.0), changes=()):
-    """Return the cases of two policies."""
-    return sweep_cases(
-        {"x.json": instance}, ("fifo", "srtf"), (0, 1), factors, changes, time_limit_s=5.0
-    )
+@pytest.fixture
+def cases_of(tmp_path):
+    """Return the cases of two policies on an instance."""
+
+    def cases(instance, factors=(0.8, 1.0), changes=()):
+        path = str(tmp_path / "x.json")
+        write(instance, path)
+        asked = {"policies": ("fifo", "srtf"), "seeds": "0-1", "time_limit_s": 5.0}
+        return expand(sweep(factors, changes, instances=(path,), **asked), tmp_path).cases
+
+    return cases
 
 
-def test_cases(two_nodes):
+def test_cases(two_nodes, cases_of):
     """Changes x budgets x policies, each with the watts of the unchanged instance's reference."""
-    found = cases_of(two_nodes, changes=(Variant(idle=1.3),))
+    found = cases_of(two_nodes, changes=[{"idle": 1.3}])
     assert len(found) == 2 * 2 * 2
     assert len({case.key for case in found}) == len(found)
     assert {case.variant.sustained_w for case in found} == {680.0 * 0.8, 680.0}
@@ -100,7 +107,7 @@ def result(case, **fields):
     )
 
 
-def test_earlier_results_belong_if_they_are_of_the_same_instance(two_nodes):
+def test_earlier_results_belong_if_they_are_of_the_same_instance(two_nodes, cases_of):
     """Those of another version of the instance, or of what is asked for now, do not."""
     first, second, third, _ = cases_of(two_nodes)
     asked, earlier = result(first), result(second)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ronda.bench.figures.table import percent
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
 
@@ -45,9 +46,9 @@ def errors_table(fits: "Sequence[Fit]") -> Any:
         made.add_row(
             fit.name,
             str(e.rows),
-            percent(e.mape),
-            percent(e.largest),
-            percent(e.held_out_mape),
+            in_percent(e.mape),
+            in_percent(e.largest),
+            in_percent(e.held_out_mape),
             "" if e.ratio is None else f"{e.ratio:.2f}",
             " ".join(remark.code for remark in fit.remarks),
         )
@@ -76,13 +77,13 @@ def families_table(fits: "Sequence[Fit]") -> Any:
             group[0].kind,
             str(len(group)),
             str(sum(fit.errors.rows for fit in group)),
-            percent(median(fit.errors.mape for fit in group)),
-            percent(max(fit.errors.mape for fit in group)),
-            percent(median(out) if out else None),
+            in_percent(median(fit.errors.mape for fit in group)),
+            in_percent(max(fit.errors.mape for fit in group)),
+            in_percent(median(out) if out else None),
         )
     return made
 
 
-def percent(share: float | None) -> str:
-    """Write a share as per cent, nothing for None."""
-    return "" if share is None else f"{100 * share:.2f} %"
+def in_percent(share: float | None) -> str:
+    """Write a share with two decimals, nothing for None."""
+    return "" if share is None else f"{percent(share, '.2f')} %"

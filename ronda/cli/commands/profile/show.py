@@ -46,7 +46,7 @@ def command(source: str, as_json: bool) -> None:
 def _tables(fit: "Fit") -> tuple[Any, Any]:
     """Return the tables of facts and of parameters."""
     from ronda.cli.commands.profile.fit_fusion import law
-    from ronda.cli.commands.profile.list import percent
+    from ronda.cli.commands.profile.list import in_percent
     from ronda.cli.output import table
 
     facts = table("", "", left=2)
@@ -60,7 +60,7 @@ def _tables(fit: "Fit") -> tuple[Any, Any]:
         "GPU": fit.gpu_type,
         "measured": f"{e.rows} rows: {spans}",
         **({"law": law(fit)} if fit.sharing or fit.memory else {}),
-        "error": f"{percent(e.mape)} in the mean, {percent(e.largest)} at most",
+        "error": f"{in_percent(e.mape)} in the mean, {in_percent(e.largest)} at most",
         "left out": _held_out(fit),
         **{f"warning: {remark.code}": remark.message for remark in fit.remarks},
         "source": fit.source,
@@ -80,9 +80,9 @@ def _tables(fit: "Fit") -> tuple[Any, Any]:
 
 def _held_out(fit: "Fit") -> str:
     """Say how rows that were left out are predicted."""
-    from ronda.cli.commands.profile.list import percent
+    from ronda.cli.commands.profile.list import in_percent
 
     e = fit.errors
     times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
     known = e.held_out_mape is not None
-    return f"{percent(e.held_out_mape)} over {e.held_out_rows} rows{times}" if known else ""
+    return f"{in_percent(e.held_out_mape)} over {e.held_out_rows} rows{times}" if known else ""
