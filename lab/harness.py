@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pandas as pd
 from rich.console import Console
 from rich.progress import track
@@ -14,7 +13,7 @@ from rich.progress import track
 from lab.program import CONTEXT, Above0
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.provenance import host
-from ronda.bench.runs.results import read_records
+from ronda.bench.runs.results import RESULTS, SealedLines
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import store
@@ -36,23 +35,23 @@ class Folder:
         """Return a row for each case: what was asked, and what `measure` found.
 
         Cases are keyword arguments of `measure`: strings and numbers, the same names for all.
-        Every result is a line of ``lines.jsonl`` before the next case begins; a later call
+        Every result is a line of ``results.jsonl`` before the next case begins; a later call
         measures what has no `final` line. Progress goes to stderr.
         """
 
         def key(line: dict[str, Any]) -> tuple[Any, ...]:
-            return tuple(line.get(name) for name in cases[0])
+            return tuple(line[name] for name in cases[0])
 
-        path, expected = self.path / "lines.jsonl", "a line of this study"
-        kept = {key(line): line for line in read_records(path, dict[str, Any], expected)}
-        if any(None in each for each in kept):
-            raise InputError(str(path), "a line of something else", expected)
-        missing = [case for case in cases if not final(kept.get(key(case), {}))]
+        try:
+            kept = SealedLines[dict[str, Any]](self.path / RESULTS, "a line of this study", key)
+        except KeyError as error:
+            lacks = f"a line without {error.args[0]!r}"
+            raise InputError(str(self.path / RESULTS), lacks, "lines of this study") from None
+        missing = [case for case in cases if not final(kept.get(key(case)) or {})]
         for case in track(missing, "cases", console=Console(stderr=True), transient=True):
             found = measure(**case)
-            kept[key(case)] = case | found | {"versions": versions(), "host": host()}
-            store(path, b"".join(msgspec.json.encode(each) + b"\n" for each in kept.values()))
-        return pd.DataFrame([kept[key(case)] for case in cases])
+            kept.append(case | found | {"versions": versions(), "host": host()})
+        return pd.DataFrame([kept.get(key(case)) for case in cases])
 
     def write(self, table: str) -> None:
         """Print a table and keep it as ``table.md``."""

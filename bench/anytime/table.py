@@ -80,7 +80,8 @@ def as_table(made: Sequence[dict[str, Any]], limit_s: float) -> Table:
         )
         for line in made
     )
-    return Table("", header, tuple(rows))
+    records = tuple(line | {"gaps": line["gaps"][-1]} for line in made)
+    return Table("", header, tuple(rows), (), records)
 
 
 def _arrival(share: float, mean_s: float) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -20,12 +20,16 @@ class Best(str):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of texts, the name of each first; a title above and notes below, if there are any."""
+    """Rows of texts, the name of each first; a title above and notes below, if there are any.
+
+    `records` are the rows as numbers by name, where texts hold more than plain words.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    records: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         """Make every text one line that can be seen whole: names in it are data."""
@@ -72,16 +76,31 @@ def _cell(text: str) -> str:
 def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] = ()) -> None:
     """Write ``table.md`` and ``table.csv`` into a folder, each whole or not at all.
 
-    In the CSV each row starts with the title of its table; remarks end the Markdown.
+    In the CSV each row starts with the title of its table, and numbers are bare: of what and in
+    which unit the header says, which stands again where it changes. Remarks end the Markdown.
     """
     text, lines = io.StringIO(), []
-    writer = csv.writer(text)
+    writer, last = csv.writer(text), list[str]()
     for table in tables:
         lines.append(table.markdown())
-        writer.writerows((table.title, *row) for row in (table.header, *table.rows))
+        records = table.records or [dict(zip(table.header, row, strict=True)) for row in table.rows]
+        names = [*dict.fromkeys(name for record in records for name in record)]
+        if names != last:
+            writer.writerow(("table", *names))
+        last = names
+        writer.writerows(
+            (table.title, *(_bare(row.get(name)) for name in names)) for row in records
+        )
     lines += [f"* {printable(remark)}\n" for remark in remarks]
     store(folder / "table.md", "\n".join(lines).encode())
     store(folder / "table.csv", text.getvalue().encode())
+
+
+def _bare(value: Any) -> Any:
+    """Return a value for a CSV; nothing where it is not known."""
+    if isinstance(value, str):
+        return printable(value)
+    return "" if value is None or (isinstance(value, float) and isnan(value)) else value
 
 
 def seconds(value: float) -> str:

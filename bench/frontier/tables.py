@@ -4,7 +4,15 @@ from dataclasses import asdict
 from typing import Any
 
 from ronda.bench.figures.table import Best, Table, seconds
-from ronda.bench.frontier.curves import FASTER, NUMBERS, THRIFTIER, FrontierVerdict, spans
+from ronda.bench.frontier.curves import (
+    FASTER,
+    NUMBERS,
+    THRIFTIER,
+    FrontierPoint,
+    FrontierVerdict,
+    Level,
+    spans,
+)
 from ronda.bench.frontier.report import Report
 from ronda.bench.frontier.shadow import SHADOWS
 
@@ -45,7 +53,16 @@ def _points(made: Report) -> Table:
         ("policy", "sizes", "budget ×", "kW", f"used ({made.unit})", "mean JCT (s)", "above bound"),
         tuple(rows),
         (*[SPREAD] * any(len(p.runs) > 1 for _, p in points), *rises),
+        tuple(
+            {"policy": curve.label, "sizes": curve.knowledge} | _numbers(p) | {"seeds": len(p.runs)}
+            for curve, p in points
+        ),
     )
+
+
+def _numbers(point: FrontierPoint) -> dict[str, Any]:
+    found = {name: getattr(point, name) for name in (*NUMBERS, "bound_mean_jct_s")}
+    return found | {"seeds": [run.seed for run in point.runs]}
 
 
 def _levels(made: Report) -> Table:
@@ -70,7 +87,15 @@ def _levels(made: Report) -> Table:
         ("policy", *(f"{each.energy_j / unit_j:.4g} {unit}" for each in made.levels)),
         tuple(rows),
         (missing, against, *(verdict_words(v, unit_j, unit) for v in made.verdicts)),
+        tuple({"energy_j": each.energy_j, **row} for each in made.levels for row in _reached(each)),
     )
+
+
+def _reached(at: Level) -> list[dict[str, Any]]:
+    return [
+        {"policy": label, "mean_jct_s": jct_s, "ratio": at.ratio(label)}
+        for label, jct_s in at.jct_s.items()
+    ]
 
 
 def _duels(made: Report) -> Table:
@@ -91,6 +116,11 @@ def _duels(made: Report) -> Table:
         ("at equal", "ronda's best", "strongest comparator", "at the worst place"),
         tuple(rows),
         (duel_words(made),) if rows else (),
+        tuple(
+            {"at_equal": what, "from": start, "to": end} | asdict(worst)
+            for what, duels in (("energy_j", made.equal_energy), ("mean_jct_s", made.equal_jct))
+            for start, end, worst in spans(duels)
+        ),
     )
 
 
@@ -140,6 +170,7 @@ def _shadow(made: Report) -> Table:
             "measured: between this budget and the next; a GPU: with --vary nodes=1",
             "prices: the model's opinion, from the rounds' prices; see docs/frontier.md",
         ),
+        made.shadows,
     )
 
 
@@ -158,6 +189,11 @@ def _rankings(made: Report) -> Table:
         ("instance", *(str(k + 1) for k in range(width)), "changed"),
         tuple(rows),
         (f"the ranking is that of the instance as it is in {same} of {len(varied)} cases",),
+        tuple(
+            {"change": r.change, "factor": r.factor, "place": k, "policy": p, "mean_jct_s": jct_s}
+            for r in made.rankings
+            for k, (p, jct_s) in enumerate(r.order, start=1)
+        ),
     )
 
 
@@ -171,25 +207,14 @@ def as_json(made: Report) -> dict[str, Any]:
                 "policy": curve.label,
                 "own": curve.own,
                 "knowledge": curve.knowledge,
-                "points": [
-                    {name: getattr(point, name) for name in (*NUMBERS, "bound_mean_jct_s")}
-                    | {"seeds": [run.seed for run in point.runs]}
-                    for point in curve.points
-                ],
+                "points": [_numbers(point) for point in curve.points],
                 "failures": curve.failures,
             }
             for curve in made.curves
         ],
         "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
         "equal_energy": [
-            {
-                "energy_j": each.energy_j,
-                "best": each.best,
-                "policies": [
-                    {"policy": label, "mean_jct_s": jct_s, "ratio": each.ratio(label)}
-                    for label, jct_s in each.jct_s.items()
-                ],
-            }
+            {"energy_j": each.energy_j, "best": each.best, "policies": _reached(each)}
             for each in made.levels
         ],
         "strongest": {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ronda.bench.runs.results import Result, ResultsFile, Status
+from ronda.bench.runs.results import RESULTS, Result, Status, results_of
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import POLL_S, RunLimits, carry_out
 from ronda.instances.errors import InputError
@@ -37,7 +37,7 @@ class Layout:
     @property
     def results(self) -> Path:
         """One line a run."""
-        return self.folder / "results.jsonl"
+        return self.folder / RESULTS
 
     def schedule(self, key: str) -> Path:
         """Return where the schedule (or plan) of a case is."""
@@ -84,7 +84,7 @@ class Comparison:
         self.layout = Layout(folder, answer)
         self.limits, self.processes, self._client = limits, processes, client
         self._here = BoundedSemaphore(processes)
-        self.file = ResultsFile(self.layout.results)
+        self.file = results_of(folder)
         self._watch, self._lock, self._stop = watch, Lock(), Event()
 
     def missing(self, cases: Iterable[RunCase]) -> list[RunCase]:

@@ -1,4 +1,4 @@
-"""The results of a comparison on disk: one JSON line a run, only ever appended.
+"""Results on disk: one JSON line a run, only ever appended.
 
 A line that a kill cut in half is dropped, and so is an older line of the same case.
 """
@@ -6,8 +6,9 @@ A line that a kill cut in half is dropped, and so is an older line of the same c
 import os
 from collections.abc import Callable
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -17,6 +18,9 @@ from ronda.instances.files.seal import BrokenSealError, seal, unseal, whole_line
 from ronda.instances.files.storage import load, naming
 
 Line = TypeVar("Line")
+
+RESULTS = "results.jsonl"
+"""The file of results in an output folder."""
 
 
 class Status(StrEnum):
@@ -68,8 +72,8 @@ class Result(Spec, frozen=True, kw_only=True):
 
     @classmethod
     def from_line(cls, text: bytes) -> "Result":
-        """Rebuild a result from its flat line, sealed as `ResultsFile` writes it."""
-        line = msgspec.json.decode(unseal(text), type=dict[str, Any])
+        """Rebuild a result from its flat line."""
+        line = msgspec.json.decode(text, type=dict[str, Any])
         own = {key: line[key] for key in cls.__struct_fields__ if key in line}
         metrics = {key: value for key, value in line.items() if key not in own}
         return msgspec.convert(own | {"metrics": metrics}, type=cls)
@@ -79,55 +83,56 @@ def _as_tight(limit: float | None, old: float | None) -> bool:
     return old is None or (limit is not None and limit <= old)
 
 
-def read_records(
-    path: Path, kind: type[Line], expected: str, read: Callable[[bytes], Line] | None = None
-) -> list[Line]:
-    """Return the whole lines of a file of JSON lines; none if there is no file.
+class SealedLines(Generic[Line]):
+    """A file of JSON lines with checksums, only ever appended; it need not be there yet.
 
-    What a sudden end left behind them is dropped. `read` makes a record of a line, if that is more
-    than to decode it; `expected` says in an InputError what a line should have been.
+    `key` says what a line is of: the latest line counts. `read` makes a record of a line, and
+    `fields` what is written of one; `expected` says in an InputError what a line should have been.
     """
-    decode = read or msgspec.json.Decoder(kind).decode
-    records = []
-    for number, text in enumerate(_lines(path), start=1):
-        try:
-            records.append(decode(text))
-        except (msgspec.DecodeError, BrokenSealError) as error:
-            raise InputError(f"{path} line {number}", str(error), expected) from None
-    return records
 
+    def __init__(
+        self,
+        path: Path,
+        expected: str,
+        key: Callable[[Line], Any],
+        read: Callable[[bytes], Line] = msgspec.json.decode,
+        fields: Callable[[Line], Any] = lambda line: line,
+    ) -> None:
+        self.path, self._key, self._fields = path, key, fields
+        self._latest: dict[Any, Line] = {}
+        lines = whole_lines(load(path)) if path.exists() else []
+        self._whole = sum(len(line) + 1 for line in lines)
+        for number, text in enumerate(lines, start=1):
+            try:
+                line = read(unseal(text))
+            except (msgspec.DecodeError, BrokenSealError) as error:
+                raise InputError(f"{path} line {number}", str(error), expected) from None
+            self._latest[key(line)] = line
 
-def _lines(path: Path) -> list[bytes]:
-    return whole_lines(load(path)) if path.exists() else []
-
-
-class ResultsFile:
-    """The file ``results.jsonl`` of a comparison; it need not be there yet."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._whole = sum(len(line) + 1 for line in _lines(path))
-        expected = "the line as it was written; without it, its run is made again"
-        results = read_records(path, Result, expected, Result.from_line)
-        self._latest = {result.key: result for result in results}
-
-    def get(self, key: str) -> Result | None:
-        """Return the latest result of a case."""
+    def get(self, key: Any) -> Line | None:
+        """Return the latest line of a key."""
         return self._latest.get(key)
 
-    def all(self) -> tuple[Result, ...]:
-        """Return the latest result of every case, in the order in which they first came."""
+    def all(self) -> tuple[Line, ...]:
+        """Return the latest line of every key, in the order in which they first came."""
         return tuple(self._latest.values())
 
-    def append(self, result: Result) -> None:
+    def append(self, line: Line) -> None:
         """Add a line and see it onto the disk."""
-        line = seal(msgspec.json.encode(result.to_line())) + b"\n"
+        text = seal(msgspec.json.encode(self._fields(line))) + b"\n"
         mode = "r+b" if self.path.exists() else "wb"
         with naming(self.path), self.path.open(mode) as file:
             file.truncate(self._whole)
             file.seek(self._whole)
-            file.write(line)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
             self._whole = file.tell()
-        self._latest[result.key] = result
+        self._latest[self._key(line)] = line
+
+
+def results_of(folder: Path) -> SealedLines[Result]:
+    """Return the results of a comparison."""
+    expected = "the line as it was written; without it, its run is made again"
+    path = folder / RESULTS
+    return SealedLines(path, expected, attrgetter("key"), Result.from_line, Result.to_line)

@@ -16,6 +16,12 @@ KNOWS = {
     "none": "the present",
 }
 
+CHANGES = (
+    *("changes_per_day", "mean_change_nodes", "median_change_nodes"),
+    *("waiting_intervals", "waiting_node_s", "saved_j"),
+)
+"""Figures of the second table."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerLine:
@@ -42,6 +48,7 @@ def as_tables(
     series: Demand, lines: Sequence[ControllerLine], draw: NodeDraw
 ) -> tuple[Table, Table]:
     """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
+    records = [as_json(series, line) for line in lines]
     first = Table(
         f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
         (
@@ -50,6 +57,7 @@ def as_tables(
         ),
         tuple(_sleep(line) for line in lines),
         ("lack: steps at whose start too few nodes were awake, and how many were missing",),
+        tuple({n: v for n, v in each.items() if n not in CHANGES} for each in records),
     )
     second = Table(
         "changes, waiting, energy",
@@ -63,6 +71,7 @@ def as_tables(
             f"assumed: a node draws {draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep, "
             f"{draw.wake_w:g} W while it wakes; cooling is not counted",
         ),
+        tuple({n: each[n] for n in ("policy", *CHANGES)} for each in records),
     )
     return first, second
 

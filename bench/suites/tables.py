@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isnan, nan
 from pathlib import Path
 from statistics import stdev
@@ -47,8 +48,36 @@ class TableColumn(NamedTuple):
         short = self.metric.title.partition(" (")[0]
         if self.kind in {"worst", "lost"}:
             return f"{short}, {self.kind}"
-        plain = self.kind in {"", "spread"}
-        return self.metric.title if plain else f"{short} / {', '.join(base.values())}"
+        return f"{short} / {', '.join(base.values())}" if self.is_ratio else self.metric.title
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it is of the ratio to the base."""
+        return self.kind in KINDS[1:]
+
+    def text(self, found: Interval) -> str:
+        """Write what it shows."""
+        assert self.metric is not None
+        value, low, high = found
+        if isnan(value):
+            return "–"
+        if not self.is_ratio:
+            more = "" if isnan(high) else f" ± {self.metric.write(high - value)}"
+            return self.metric.write(value) + more
+        if self.kind == "lost":
+            return f"{value:.0f}"
+        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
+        return f"{value:.3f}" + (ends.get(self.kind, "") if not isnan(low) else "")
+
+    def numbers(self, found: Interval) -> dict[str, float]:
+        """Return what it shows by name: METRIC, or METRIC/KIND, and the ends."""
+        assert self.metric is not None
+        (value, low, high), name = found, self.metric.key
+        if not self.is_ratio:
+            return {name: value} | ({f"{name}/spread": high - value} if self.kind else {})
+        name = f"{name}/{self.kind}"
+        ends = {f"{name}/low": low, f"{name}/high": high}
+        return {name: value} | (ends if self.kind in {"interval", "range"} else {})
 
 
 USUAL = (TableColumn(None), TableColumn(COLUMNS[0], "spread"), *map(TableColumn, COLUMNS[1:]))
@@ -84,7 +113,7 @@ class TableRow:
         """Return what a column shows, with the ends of its interval, range or spread."""
         assert shown.metric is not None
         own = self.figures(shown.metric.key)
-        if shown.kind in {"", "spread"}:
+        if not shown.is_ratio:
             known = own[~np.isnan(own)]
             half = stdev(known.tolist()) if len(known) > 1 and shown.kind else nan
             mean = float(known.mean()) if len(known) else nan
@@ -104,21 +133,11 @@ class TableRow:
             found = float((each > self.ratio.lost_above).sum())
         return Interval(found, float(each.min()), float(each.max()))
 
-    def text(self, shown: TableColumn) -> str:
-        """Write what a column shows."""
-        if shown.metric is None:
-            known = (run.metrics.get("knowledge") for run, _ in self.pairs if run.ok)
-            return str(next(known, None) or "–")
-        value, low, high = self.value(shown)
-        if isnan(value):
-            return "–"
-        if shown.kind in {"", "spread"}:
-            more = "" if isnan(high) else f" ± {shown.metric.write(high - value)}"
-            return shown.metric.write(value) + more
-        if shown.kind == "lost":
-            return f"{value:.0f}"
-        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
-        return f"{value:.3f}" + (ends.get(shown.kind, "") if not isnan(low) else "")
+    @property
+    def sizes(self) -> str:
+        """Where its policy has sizes from."""
+        known = (run.metrics.get("knowledge") for run, _ in self.pairs if run.ok)
+        return str(next(known, None) or "–")
 
     def means(self) -> dict[str, float]:
         """Return the means of all figures of its runs, by metric."""
@@ -169,18 +188,19 @@ class Arranged:
         """Return the table; only policies that ended well on every seed can be best."""
         lines = self.lines(results)
         inner = replace(self, rows=(*self.rows, self.axis)).lines(results) if self.axis else ()
-        inside = {line.at: self._inside(line) for line in inner}
+        across = {line.at: self._across(line) for line in inner}
+        columns = [_Shown(lines, shown, self.rows) for shown in self.columns]
+        rows, records = [], []
+        for k, line in enumerate(lines):
+            inside = [across.get((*line.at, value), ("", {})) for value in self.across]
+            said = self._said(line)
+            name = f"{line.at[-1]} ({said})" if said else line.at[-1]
+            texts = (text for text, _ in inside), (column.texts[k] for column in columns)
+            rows.append((*line.at[:-1], name, *chain(*texts)))
+            records.append(self._head(line))
+            for numbers in (*(each for _, each in inside), *(c.numbers[k] for c in columns)):
+                records[-1].update(numbers)
         heads = [v if self.axis in FIXED else f"{self.axis} {v}" for v in self.across]
-        columns = [_marked(lines, shown, self.rows) for shown in self.columns]
-        rows = [
-            (
-                *line.at[:-1],
-                f"{line.at[-1]} ({said})" if (said := self._said(line)) else line.at[-1],
-                *(inside.get((*line.at, value), "") for value in self.across),
-                *(column[k] for column in columns),
-            )
-            for k, line in enumerate(lines)
-        ]
         titles = [shown.title(self.base) for shown in self.columns]
         title = self.title
         if self.usual:
@@ -188,18 +208,29 @@ class Arranged:
             title += f" · {about['jobs']:,} jobs" if about["jobs"] else ""
             if (bound_s := about["bound_mean_jct_s"]) > 0:
                 title += f" · no scheduler can reach a mean JCT below {bound_s:,.0f} s"
-        return Table(title, (*self.rows, *heads, *titles), tuple(rows), self._notes(lines))
+        header, notes = (*self.rows, *heads, *titles), self._notes(lines)
+        return Table(title, header, tuple(rows), notes, tuple(records))
+
+    def _head(self, line: TableRow) -> dict[str, Any]:
+        axes = dict(zip(self.rows, line.at, strict=True))
+        return axes | {"runs": len(line.pairs), "note": line.note}
 
     def _said(self, line: TableRow) -> str:
         """Return how many seeds a row has, in a table that has no other axis, and what is wrong."""
         seeds = len(line.pairs) > 1 and self.usual
         return ", ".join(filter(None, (f"{len(line.pairs)} seeds" if seeds else "", line.note)))
 
-    def _inside(self, line: TableRow) -> str:
-        """Write what stands at a value of the axis across: the first, others in brackets."""
-        first, *more = (line.text(shown) for shown in self.inside)
+    def _across(self, line: TableRow) -> tuple[str, dict[str, float]]:
+        """Return what stands at a value of the axis across: the first, others in brackets."""
+        texts, numbers = [], dict[str, float]()
+        for shown in self.inside:
+            found = line.value(shown)
+            texts.append(shown.text(found))
+            for name, value in shown.numbers(found).items():
+                numbers[f"{self.axis}={line.at[-1]}: {name}"] = value
+        first, *more = texts
         told = ", ".join(filter(None, [*more, line.note]))
-        return f"{first} ({told})" if told else first
+        return f"{first} ({told})" if told else first, numbers
 
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
         """Say what the numbers are."""
@@ -234,31 +265,39 @@ class Arranged:
 
     def fields(self, results: Results) -> list[dict[str, Any]]:
         """Return the rows for programs: axes, means, and what is shown of ratios."""
-        ratios = [s for s in (*self.inside, *self.columns) if s.metric and s.kind in KINDS[1:]]
+        ratios = [shown for shown in (*self.inside, *self.columns) if shown.is_ratio]
         return [
-            dict(zip(self.rows, line.at, strict=True))
-            | {"runs": len(line.pairs), "note": line.note, **line.means()}
+            self._head(line)
+            | line.means()
             | {f"{s.metric.key}/{s.kind}": line.value(s).value for s in ratios if s.metric}
             for line in self.lines(results)
         ]
 
 
-def _marked(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> list[str]:
-    """Return the texts of a column; the least of policies side by side stands out."""
-    texts = [line.text(shown) for line in lines]
-    if shown.metric is None or shown.kind not in {"", "spread"} or not shown.metric.best:
-        return texts
-    groups: dict[tuple[str, ...], dict[int, float]] = {}
-    for k, line in enumerate(lines):
-        at = zip(axes, line.at, strict=True)
-        rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
-        if not line.note and not isnan(value := line.value(shown).value):
-            groups.setdefault(rest, {})[k] = value
-    for fair in groups.values():
-        least = min(fair.values())
-        if least < max(fair.values()):
-            texts = [Best(t) if fair.get(k) == least else t for k, t in enumerate(texts)]
-    return texts
+class _Shown:
+    """A column of lines: texts and numbers; the least of policies side by side stands out."""
+
+    def __init__(self, lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> None:
+        if shown.metric is None:
+            self.texts = [line.sizes for line in lines]
+            self.numbers: list[dict[str, Any]] = [{SIZES: text} for text in self.texts]
+            return
+        found = [line.value(shown) for line in lines]
+        self.texts = [shown.text(each) for each in found]
+        self.numbers = [shown.numbers(each) for each in found]
+        if shown.is_ratio or not shown.metric.best:
+            return
+        groups: dict[tuple[str, ...], dict[int, float]] = {}
+        for k, (line, (value, *_)) in enumerate(zip(lines, found, strict=True)):
+            at = zip(axes, line.at, strict=True)
+            rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
+            if not line.note and not isnan(value):
+                groups.setdefault(rest, {})[k] = value
+        for fair in groups.values():
+            least = min(fair.values())
+            if least < max(fair.values()):
+                for k in (k for k, value in fair.items() if value == least):
+                    self.texts[k] = Best(self.texts[k])
 
 
 def usual(expanded: Expanded, results: Results) -> list[Arranged]:

@@ -5,6 +5,7 @@ import pytest
 from lab.__main__ import STUDIES, main
 from lab.harness import Folder, markdown
 from ronda.instances.errors import InputError
+from ronda.instances.files.seal import seal
 
 
 @pytest.fixture
@@ -41,28 +42,28 @@ def test_lines_are_kept_with_their_origin(tmp_path, asked, measure):
 def test_half_a_line_is_measured_again(tmp_path, asked, measure):
     """A kill may cut the last line."""
     Folder(tmp_path).measure(CASES, measure)
-    path = tmp_path / "lines.jsonl"
+    path = tmp_path / "results.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     Folder(tmp_path).measure(CASES, measure)
     assert asked == [3, 4, 4]
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_a_line_that_is_not_final_is_replaced(tmp_path, asked, measure):
-    """It is measured again, and there is one line of it."""
-    path = tmp_path / "lines.jsonl"
-    path.write_text('{"number": 3, "square": -1}\n')
+def test_a_line_that_is_not_final_is_measured_again(tmp_path, asked, measure):
+    """The new line is the one that counts."""
+    Folder(tmp_path).measure(CASES[:1], lambda number: {"square": -1})
     found = Folder(tmp_path).measure(CASES[:1], measure, lambda line: line.get("square", -1) > 0)
     assert found.square.tolist() == [9]
     assert asked == [3]
-    assert path.read_bytes().count(b"\n") == 1
+    again = Folder(tmp_path).measure(CASES[:1], measure, lambda line: line["square"] > 0)
+    assert (again.square.tolist(), asked) == ([9], [3])
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}\n', "[]\n"])
+@pytest.mark.parametrize("text", [b'{"a": 1}', b"[]", seal(b'{"a": 1}')])
 def test_foreign_lines_are_refused(text, tmp_path, measure):
     """The file is named."""
-    (tmp_path / "lines.jsonl").write_text(text)
-    with pytest.raises(InputError, match=r"lines\.jsonl"):
+    (tmp_path / "results.jsonl").write_bytes(text + b"\n")
+    with pytest.raises(InputError, match=r"results\.jsonl"):
         Folder(tmp_path).measure(CASES, measure)
 
 

@@ -9,7 +9,7 @@ from ronda.instances.rules.validate import validate
 
 def lines(folder):
     """Return what a study has measured."""
-    return [json.loads(line) for line in (folder / "lines.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
 
 def test_made_rounds_are_valid_and_have_pods():

@@ -54,7 +54,7 @@ def test_the_study_tells_and_draws_what_it_measured(tmp_path):
     out = tmp_path / "out"
     words = ["solvers", "--out", str(out), "--jobs", "6", "--severities", "loose", "--seeds", "0"]
     assert main([*words, "--solvers", "prices,highs"]) == 0
-    assert len((out / "lines.jsonl").read_text().splitlines()) == 2
+    assert len((out / "results.jsonl").read_text().splitlines()) == 2
     assert "| 6 | `highs` | 0." in (out / "table.md").read_text()
     assert (out / "solvers.png").exists()
     assert set(pd.read_csv(out / "solvers.csv").solver) == {"prices", "highs"}

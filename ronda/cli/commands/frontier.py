@@ -18,7 +18,7 @@ from ronda.bench.frontier.sweep import (
 )
 from ronda.bench.frontier.tables import as_json as fields_of
 from ronda.bench.frontier.tables import tables_of
-from ronda.bench.runs.results import Result, ResultsFile
+from ronda.bench.runs.results import Result, results_of
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.variant import Variant, reference_w
 from ronda.bench.suites.cells import expand
@@ -104,7 +104,7 @@ def _reports(
     instances: Iterable[Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
 ) -> list[Report]:
     made = []
-    there = ResultsFile(runs.layout.results).all()
+    there = results_of(runs.out).all()
     with Bars() as bars:
         for name, instance in {each.name: each for each in instances}.items():
             own = belonging(instance, there, asked)

@@ -10,7 +10,7 @@ import pytest
 from ronda.bench.runs import on_dask
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.on_dask import connect
-from ronda.bench.runs.results import ResultsFile
+from ronda.bench.runs.results import results_of
 from ronda.bench.runs.specs import cases
 from ronda.bench.runs.worker import RunLimits
 from ronda.instances import generate
@@ -71,7 +71,7 @@ def test_a_lost_worker_loses_no_run(client, tmp_path):
     thread.join(300)
     assert [(r.label, r.seed, r.status) for r in made] == [(c.label, c.seed, "OK") for c in todo]
     assert results.read_bytes().startswith(kept)
-    assert len(ResultsFile(results).all()) == len(results.read_bytes().splitlines()) == len(todo)
+    assert len(results_of(tmp_path).all()) == len(results.read_bytes().splitlines()) == len(todo)
 
 
 def test_frozen_workers_are_not_waited_for(client, tmp_path, two_nodes, monkeypatch, runs_here):

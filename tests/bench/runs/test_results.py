@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ronda.bench.runs.results import Result, ResultsFile, Status
+from ronda.bench.runs.results import Result, Status, results_of
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import seal, unseal
 
@@ -17,9 +17,9 @@ def result(key="k", **changes):
 
 def test_line_is_flat_and_complete(tmp_path):
     """Metrics stand beside the other fields, and every field is there even at its default."""
-    file = ResultsFile(tmp_path / "r.jsonl")
+    file = results_of(tmp_path)
     file.append(result())
-    line = json.loads((tmp_path / "r.jsonl").read_text())
+    line = json.loads((tmp_path / "results.jsonl").read_text())
     assert line["mean_jct_s"] == 2.5
     assert line["status"] == "OK"
     assert {"versions", "host", "commit", "config", "seed", "wall_s"} <= line.keys()
@@ -28,26 +28,26 @@ def test_line_is_flat_and_complete(tmp_path):
 
 def test_latest_line_of_a_case_counts(tmp_path):
     """A run that is repeated leaves its old line, but the new one is read."""
-    file = ResultsFile(tmp_path / "r.jsonl")
+    file = results_of(tmp_path)
     file.append(result(status=Status.TIME, metrics={}))
     file.append(result())
     file.append(result("other"))
-    again = ResultsFile(tmp_path / "r.jsonl")
+    again = results_of(tmp_path)
     assert len(again.all()) == 2
     assert again.get("k") == result()
     assert again.get("nothing") is None
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_line_cut_in_half_is_dropped(tmp_path):
     """After a kill in the middle of a line the whole ones count, and the next starts afresh."""
-    path = tmp_path / "r.jsonl"
-    file = ResultsFile(path)
+    path = tmp_path / "results.jsonl"
+    file = results_of(tmp_path)
     file.append(result())
     file.append(result("cut"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    again = ResultsFile(path)
+    again = results_of(tmp_path)
     assert len(again.all()) == 1
     again.append(result("cut"))
     assert path.read_bytes() == whole
@@ -55,14 +55,14 @@ def test_a_line_cut_in_half_is_dropped(tmp_path):
 
 def test_zeros_after_the_last_line_are_dropped(tmp_path):
     """A power cut leaves them where a file was longer than what reached the disk."""
-    path = tmp_path / "r.jsonl"
-    ResultsFile(path).append(result())
+    path = tmp_path / "results.jsonl"
+    results_of(tmp_path).append(result())
     whole = path.read_bytes()
     path.write_bytes(whole + b"\0" * 100 + b"\n")
-    again = ResultsFile(path)
+    again = results_of(tmp_path)
     again.append(result("next"))
     assert path.read_bytes().startswith(whole + b"{")
-    assert len(ResultsFile(path).all()) == 2
+    assert len(results_of(tmp_path).all()) == 2
 
 
 DAMAGE = {
@@ -81,11 +81,11 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_damaged_line_is_told(name, tmp_path):
     """A whole line that is not as it was written is not passed over in silence."""
-    path = tmp_path / "r.jsonl"
-    ResultsFile(path).append(result())
+    path = tmp_path / "results.jsonl"
+    results_of(tmp_path).append(result())
     path.write_bytes(DAMAGE[name](path.read_bytes()[:-1]) + b"\n")
     with pytest.raises(InputError, match="line 1"):
-        ResultsFile(path)
+        results_of(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_means_over_seeds_and_their_spread(runs):
     (table,) = runs.usual()
     assert cell(table, "fifo", "mean JCT (s)") == "110 ± 14.14"
     assert table.rows[0][0] == "fifo (2 seeds)"
+    assert table.records[0]["mean_jct_s/spread"] == pytest.approx(200**0.5)
     assert table.notes == ("±: standard deviation of the runs",)
 
 
@@ -129,19 +130,22 @@ def test_a_table_for_each_instance_and_change_in_the_order_given(runs):
 
 
 def test_the_same_rows_as_markdown_and_as_csv(runs, tmp_path):
-    """The best number is bold in Markdown; the CSV holds the same texts."""
-    (table,) = runs.add("a", mean_jct_s=1234.5).add("b", mean_jct_s=2000.0).usual()
+    """The best number is bold in Markdown; the CSV holds bare numbers, units in their names."""
+    runs.add("a", mean_jct_s=1234.5, energy_j=4.773e8).add("a", 1, mean_jct_s=1234.5)
+    (table,) = runs.add("b", mean_jct_s=2000.0).usual()
     write_tables([table], tmp_path, ["a remark"])
     text = (tmp_path / "table.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 4
     assert {line.count("|") for line in rows} == {len(COLUMNS) + 3}
-    assert "**1,234**" in rows[2]
+    assert "**1,234 ± 0**" in rows[2]
     assert text.endswith("* a remark\n")
     with (tmp_path / "table.csv").open(newline="") as file:
-        header, first, _ = csv.reader(file)
-    assert header[1:4] == ["policy", "sizes", COLUMNS[0].title]
-    assert first[1:4] == ["a", "oracle", "1,234"]
+        first, second = csv.DictReader(file)
+    assert (first["policy"], first["runs"], first["sizes"]) == ("a", "2", "oracle")
+    assert (first["mean_jct_s"], first["mean_jct_s/spread"]) == ("1234.5", "0.0")
+    assert float(first["energy_j"]) == (4.773e8 + 1) / 2
+    assert second["mean_jct_s/spread"] == ""
 
 
 BASE = Ratio(to={"policy": "b"})
@@ -189,6 +193,8 @@ def test_an_interval_needs_two_seeds(runs):
     """Half of the other on every seed has no width; one seed has no interval."""
     table = pairs(runs, (1.0, 5.0), (2.0, 10.0)).arranged(BASE, columns=("mean_jct_s/interval",))
     assert table.rows[0][1] == "0.500 [0.500, 0.500]"
+    ends = dict.fromkeys((f"mean_jct_s/interval{end}" for end in ("", "/low", "/high")), 0.5)
+    assert {name: table.records[0][name] for name in ends} == pytest.approx(ends)
     alone = Runs(runs.expanded.out)
     alone.add("a", mean_jct_s=1.0).add("b", mean_jct_s=2.0)
     assert alone.arranged(BASE, columns=("mean_jct_s/interval",)).rows[0][1] == "0.500"
@@ -220,6 +226,9 @@ def test_values_across_and_what_failed_there(runs):
     assert table.header == ("policy", "restart_s 0", "restart_s 60", "jobs")
     assert table.rows[0] == ("a", "5 (2)", "7 (2)", "10")
     assert table.rows[1] == ("b (1 of 2 TIME)", "6 (1)", "– (–, 1 of 1 TIME)", "10")
+    first, second = table.records
+    assert (first["policy"], first["restart_s=60: mean_jct_s"], first["jobs"]) == ("a", 7, 10)
+    assert (second["note"], second["restart_s=0: restarts"]) == ("1 of 2 TIME", 1)
     assert "by restart_s: mean JCT (s), restarts" in table.notes
 
 
