@@ -380,9 +380,7 @@ def _lasting_w(round: Round) -> float:
     return found + max(0.0, float(node_w(topology, asleep).sum()) - base_w(round))
 
 
-def left_w(
-    round: Round, base: float, watts: Floats, seconds: Floats, *, until_end: bool = False
-) -> float:
+def left_w(round: Round, base: float, watts: Floats, seconds: Floats) -> float:
     """Return the watts that may come on top for as long as is looked ahead; below 0: too much.
 
     Parameters
@@ -391,15 +389,13 @@ def left_w(
         Watts of the cluster without jobs.
     watts, seconds
         (n,) what jobs add to their idle GPUs, and for how long; infinite counts as the window.
-    until_end
-        Whether to look ahead to the end of the last job, and not to that of the window only.
     """
     left = np.inf
     if round.power_cap_w is not None:
         left = round.power_cap_w - base - float(watts.sum())
     if round.energy_j is None:
         return float(left)
-    return float(min(left, _spare(round, base, watts, seconds, until_end=until_end)[1].min()))
+    return float(min(left, spare(round, base, watts, seconds)[1].min()))
 
 
 def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tuple[float, bool]:
@@ -407,18 +403,20 @@ def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tup
 
     It is, if by no time more is used than may be, but for rounding. Arguments as of `left_w`.
     """
-    times, spare_w = _spare(round, base, watts, seconds)
+    times, spare_w = spare(round, base, watts, seconds)
     kept = spare_w >= -TOLERANCE * may_use_j(round, times) / times
     least = int(np.where(kept.all() | ~kept, spare_w, np.inf).argmin())
     return float(times[least]), bool(kept[least])
 
 
-def _spare(
+def spare(
     round: Round, base: float, watts: Floats, seconds: Floats, *, until_end: bool = False
 ) -> tuple[Floats, Floats]:
     """Return the times at which what is used bends, and the watts that are left until each.
 
-    In between both what is used and what may be used are linear: no time there is worse.
+    In between both what is used and what may be used are linear: no time there is worse. With
+    `until_end` the last job's end is looked at, and not that of the window only. Other arguments as
+    of `left_w`.
     """
     window_s = round.window_s
     d = np.where(np.isfinite(seconds), seconds, window_s)

@@ -174,7 +174,7 @@ def implied(case: Case, rows: Sequence[Row]) -> set[str]:
     if len(limits) < 2:
         return found
     by_second = [
-        (row.name, np.array([*row.use, *row.nodes]) / s, row.capacity / s)
+        (row.name, np.append(row.use, row.nodes) / s, row.capacity / s)
         for row in limits
         for s in (seconds_of(row.name, window_s),)
     ]
@@ -339,17 +339,21 @@ def unbearable(case: Case) -> Mask:
     table, found = case.table, np.zeros(len(case.rows), dtype=bool)
     must = replace(case, rows=np.flatnonzero(table.must_run[table.job]))
     firm = gpus_by_pool(table, must.rows)
-    sizes, which = np.unique(np.array([case.pool, case.gpus]), axis=1, return_inverse=True)
+    most = int(case.gpus.max(initial=0)) + 1
+    key = case.pool * most + case.gpus  # options with as many GPUs of a pool need the same nodes
+    left = np.full(len(table.pools) * most, np.nan)
+    left[key] = 0.0
+    keys = np.flatnonzero(left == 0.0).tolist()
     asleep_w = sum(c.count * c.sleep_w for c in case.classes)
     for row, other in zip(
         (*power(case), *energy(case)), (*power(must), *energy(must)), strict=True
     ):
         limit = row.capacity + asleep_w * seconds_of(row.name, case.round.window_s)
-        left = np.empty(sizes.shape[1])
-        for i, (pool, gpus) in enumerate(sizes.T.tolist()):
+        for k in keys:
+            pool, gpus = divmod(k, most)
             more = [n + gpus * (p == pool) for p, n in enumerate(firm)]
-            left[i] = TOLERANCE * limit - _excess(must, other, more)
-        found |= row.use > left[which]
+            left[k] = TOLERANCE * limit - _excess(must, other, more)
+        found |= row.use > left[key]
     return found
 
 

@@ -283,35 +283,41 @@ def applications(round: Round, job: Job) -> list[Application]:
 
 
 def requested_options(round: Round, state: JobState) -> list[Option]:
-    """Return a job's requested GPUs and batch at full clock, once for each pool that can give them.
-
-    They are in the order of the cluster's pools; none if no pool suits the job.
-    """
-    job = state.job
-    return [
-        option
-        for of in applications(round, job)
-        if job.gpus <= of.shape.pool.gpus
-        and (option := of.option(job.gpus, of.batch(job), state.noise)) is not None
-    ]
+    """Return what a job asks for, as `Requested.options`."""
+    return Requested(round).options(state)
 
 
 class Requested:
-    """What jobs of a round need as requested; it remembers the rates of those that ask alike."""
+    """What jobs of a round need as requested; it remembers what those get that ask alike."""
 
     def __init__(self, round: Round) -> None:
         self.round = round
-        self._rates: dict[tuple[object, ...], float] = {}
+        self._known: dict[tuple[object, ...], list[tuple[Application, Option]]] = {}
+
+    def options(self, state: JobState) -> list[Option]:
+        """Return a job's requested GPUs and batch at full clock, for each pool that can give them.
+
+        They are in the order of the cluster's pools; none if no pool suits the job.
+        """
+        job, noise = state.job, state.noise
+        key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = [
+                (of, option)
+                for of in applications(self.round, job)
+                if job.gpus <= of.shape.pool.gpus
+                and (option := of.option(job.gpus, of.batch(job), None)) is not None
+            ]
+        if noise is None:
+            return [option for _, option in known]
+        rates = [option.rate * of.worth(noise, option.batch) for of, option in known]
+        pairs = zip(known, rates, strict=True)
+        return [replace(option, rate=rate) for (_, option), rate in pairs if rate > 0]
 
     def rate(self, state: JobState) -> float:
         """Return the greatest rate of a job on what it asks for; 0 if no pool suits it."""
-        job = state.job
-        key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types, state.noise)
-        found = self._rates.get(key)
-        if found is None:
-            options = requested_options(self.round, state)
-            found = self._rates[key] = max((option.rate for option in options), default=0.0)
-        return found
+        return max((option.rate for option in self.options(state)), default=0.0)
 
     def remaining_s(self, state: JobState) -> float:
         """Return how many seconds a job still needs as requested, restarts included.

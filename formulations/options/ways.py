@@ -152,8 +152,10 @@ def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats
     if members[0].tabular:
         speed, watts = measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
     else:
-        each = [speed_and_watts(of.profile, gpu_type, *own, ways.racks) for of in members]
-        speed, watts = np.array([s for s, _ in each]), np.array([w for _, w in each])
+        speed, watts = np.empty((2, len(members), len(ways.gpus)))
+        for x, of in enumerate(members):
+            checkpoint()
+            speed[x], watts[x] = speed_and_watts(of.profile, gpu_type, *own, ways.racks)
         near = np.flatnonzero(ways.span == RACK)  # each is followed by its like in several racks
         far = near + np.searchsorted(ways.level, 1)
         speed[:, far] *= speed[:, far] >= LEAST_SPEED * speed[:, near]
@@ -192,6 +194,7 @@ def _grids(
         return
     watts = rows[WATTS] if terms.mind_power else np.zeros_like(rows[WATTS])
     for own, own_w in zip(rows.transpose(1, 0, 2), watts, strict=True):
+        checkpoint()
         others = rivals(own[RATE], batch, batches, level, ways.below, own_w)
         left = np.flatnonzero(own[RATE] > others[0, batch, np.arange(len(batch))])
         yield Grid(own[:, left], batch[left], others[:, :, left])

@@ -20,17 +20,19 @@ def state_problems(round: Round) -> Iterator[Problem]:
     """Yield the jobs whose state contradicts their list, or knows what it must not."""
     for name, states in (("running", round.running), ("waiting", round.waiting)):
         for k, state in enumerate(states):
-            place, job = f"{name}[{k}]", state.job
-            owner = f" (id {show(job.id)})"
+            job, runs = state.job, state.allocation is not None
+            if job.truth is None and job.submit_s <= round.now_s and runs is (name == "running"):
+                continue
+            place, owner = f"{name}[{k}]", f" (id {show(job.id)})"
             if job.truth is not None:
                 expected = "none: a round holds only what a scheduler may know"
                 yield Problem(f"{place}.job.truth{owner}", "the true work", expected)
             if job.submit_s > round.now_s:
                 expected = f"at most now_s, {round.now_s:g}"
                 yield Problem(f"{place}.job.submit_s{owner}", f"{job.submit_s:g}", expected)
-            if name == "running" and state.allocation is None:
+            if name == "running" and not runs:
                 yield Problem(place + owner, "no allocation", "one, or the job under waiting")
-            if name == "waiting" and state.allocation is not None:
+            if name == "waiting" and runs:
                 yield Problem(place + owner, "an allocation", "none, or the job under running")
 
 

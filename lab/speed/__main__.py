@@ -19,7 +19,7 @@ from ronda.instances.errors import InputError
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM")}
 """Environment that keeps numpy's linear algebra on one thread."""
 
-MODULES = "engine pools decisions placement imports embedding pollux serve"
+MODULES = "engine pools decisions deadlines placement imports embedding pollux serve"
 
 for module in MODULES.split():
     importlib.import_module(f"lab.speed.{module}")

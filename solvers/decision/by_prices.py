@@ -15,7 +15,7 @@ from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
-from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.plan import SolutionStatus, StopReason, gap_between
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Placing, Spent, nobody, taken
@@ -26,8 +26,8 @@ from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
 JOINT = "joint"
 """Key, in a plan's details, of whether racks were chosen with the options."""
 
-HIGHS_RETURNS_LATE_S = 0.02
-"""HiGHS looks at the clock this much too late at worst, on cores of some thousand options."""
+POOR = 0.5
+"""Gap of an answer that is cut from which on jobs are better started as they asked."""
 
 
 def allocate_by_prices(
@@ -93,10 +93,12 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
     problem, deadline = separable(case), search.deadline
     carried = _carried(problem, search.start, case.round.window_s)
     build_s = deadline.elapsed()
-    sooner = deadline.sooner(search.reserve_s + HIGHS_RETURNS_LATE_S)
+    sooner = deadline.sooner(search.reserve_s)
     answer = solve_separable(problem, with_fields(search, start=carried, deadline=sooner))
     if answer.chosen is None or answer.objective is None:
         return _without(case, answer, search)
+    if answer.stop is StopReason.TIME_LIMIT and gap_between(answer.bound, answer.objective) > POOR:
+        return nobody(case.table, answer.stop, search)
     begun = None if case.waking is None else begin(case, values, answer.chosen)
     return Choice(
         chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,

@@ -110,7 +110,7 @@ value that was chosen and is lost by that."""
 PARAMETERS = "parameters"
 """Key, in a plan's details: parameters of the objective that only this round has."""
 
-RESERVE_S, RESERVE_PER_JOB_S = 0.01, 2e-5
+RESERVE_S, RESERVE_PER_JOB_S = 0.005, 1e-5
 """Seconds kept for placing the answer: measured 2 ms and 3 to 18 microseconds a job on one core."""
 
 

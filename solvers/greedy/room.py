@@ -1,5 +1,6 @@
 """Room: free GPUs, watts and joules of a cluster while a policy fills it with jobs in order."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,21 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
-from ronda.formulations.options.application import application_of, requested_options
+from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
 from ronda.formulations.placement.rack_power import RackPower
-from ronda.formulations.watts import capped, extra_w, left_w, may_sleep, node_w, seconds_left
+from ronda.formulations.watts import (
+    capped,
+    extra_w,
+    left_w,
+    may_sleep,
+    may_use_j,
+    node_w,
+    seconds_left,
+    spare,
+)
+from ronda.instances.arrays import Floats
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
@@ -43,10 +54,22 @@ class Draw:
         self.limited = round.watts is not None
         self._round, self._base = round, base
         self._until_end = until_end
-        self._watts: list[float] = []
-        self._seconds: list[float] = []
+        self._watts: Floats = np.zeros(0)
+        self._ends: Floats = np.zeros(0)
+        self._new: list[Piece] = []  # taken, but not yet in the arrays
+        self._times: Floats = np.zeros(0)  # (m,) when one or the other piece ends
+        self._left_j: Floats = np.zeros(0)  # (m,) what is left of the budget by then
+        self._tightest = 0
+        self._cap_w = np.inf if round.power_cap_w is None else round.power_cap_w - base
         self._rounding = ROUNDING * (round.watts or 0.0)
-        self.spare_w = self._throughout()
+        self._later_w, self._lost_w = np.inf, 0.0
+        if until_end and round.sustained_w is not None:
+            self._later_w = round.sustained_w - base
+        if until_end and round.energy_j is not None:
+            at = np.array([round.window_s, np.nextafter(round.window_s, np.inf)])
+            before_j, after_j = may_use_j(round, at).tolist()
+            self._lost_w = max(0.0, before_j - after_j) / round.window_s
+        self.spare_w = min(self._later_w, left_w(round, base, self._watts, self._ends))
 
     def seconds(self, state: JobState, option: Option) -> float:
         """Return for how long a job draws its power; infinite if its size is not known."""
@@ -55,34 +78,72 @@ class Draw:
     def node_seconds(self, seconds: float) -> float:
         """Return for how long a job keeps its node awake: throughout the window, if not longer."""
         window_s = self._round.window_s
-        return max(window_s, seconds) if np.isfinite(seconds) else window_s
+        return max(window_s, seconds) if seconds < math.inf else window_s
 
     def fits(self, pieces: Sequence[Piece]) -> bool:
-        """Tell whether there is room for some pieces together."""
+        """Return whether there is room for some pieces together."""
         if not self.limited or sum(max(0.0, watts) for watts, _ in pieces) <= self.spare_w:
             return True
-        return self._left_w(pieces) >= -self._rounding
+        if sum(watts for watts, _ in pieces) > self._cap_w + self._rounding:
+            return False
+        if self._round.energy_j is None:
+            return True
+        self._settle()
+        at_s, left_j = self._times.item(self._tightest), self._left_j.item(self._tightest)
+        if sum(w * min(self._end(s), at_s) for w, s in pieces) > left_j + self._rounding * at_s:
+            return False
+        times, left = self._with(*self._columns(pieces))
+        return bool((left >= -self._rounding * times).all())
 
     def take(self, pieces: Sequence[Piece]) -> None:
         """Take pieces, whether or not there is room."""
-        self._watts += [watts for watts, _ in pieces]
-        self._seconds += [seconds for _, seconds in pieces]
+        self._new += pieces
+        self._cap_w -= sum(watts for watts, _ in pieces)
         self.spare_w -= sum(max(0.0, watts) for watts, _ in pieces)
 
-    def _left_w(self, pieces: Sequence[Piece]) -> float:
-        """Return the watts that are left beside some pieces more."""
-        watts = np.array([*self._watts, *(w for w, _ in pieces)])
-        seconds = np.array([*self._seconds, *(s for _, s in pieces)])
-        return left_w(self._round, self._base, watts, seconds, until_end=self._until_end)
+    def _end(self, seconds: float) -> float:
+        """Return until when a piece is looked at that lasts so long."""
+        most_s = math.inf if self._until_end else self._round.window_s
+        return seconds if seconds < most_s else self._round.window_s
 
-    def _throughout(self) -> float:
-        """Return the watts that may come on top for as long as one likes."""
-        sustained_w = self._round.sustained_w
-        left = self._left_w([])
-        if self._until_end and sustained_w is not None:
-            left = min(left, sustained_w - self._base)
-        return left
+    def _columns(self, pieces: Sequence[Piece]) -> tuple[Floats, Floats]:
+        """Return the watts of pieces, and until when they are looked at."""
+        watts, ends = zip(*((watts, self._end(seconds)) for watts, seconds in pieces), strict=True)
+        return np.array(watts), np.array(ends)
 
+    def _settle(self) -> None:
+        """Bring the arrays up to date: one by one, or from scratch where many pieces are new."""
+        if self._new or not len(self._times):
+            watts, ends = self._columns(self._new) if self._new else (self._watts, self._ends)
+            if len(self._times) and len(watts) <= ONE_BY_ONE:
+                self._times, self._left_j = self._with(watts, ends)
+            self._watts, self._ends = np.append(self._watts, watts), np.append(self._ends, ends)
+            if not len(self._times) or len(watts) > ONE_BY_ONE:
+                self._times, spare_w = spare(
+                    self._round, self._base, self._watts, self._ends, until_end=self._until_end
+                )
+                self._left_j = spare_w * self._times
+            self._new = []
+            spare_w = self._left_j / self._times
+            self._tightest = int(spare_w.argmin())
+            self.spare_w = min(self._cap_w, self._later_w, spare_w.item(self._tightest))
+            if self._until_end:  # less may come after the window than what is left of it
+                at = self._times == self._round.window_s
+                self.spare_w = min(self.spare_w, spare_w[at].min() - self._lost_w)
+
+    def _with(self, watts: Floats, ends: Floats) -> tuple[Floats, Floats]:
+        """Return the times at which the use of energy bends with pieces more, and what is left."""
+        left_j = self._left_j - watts @ np.minimum(ends[:, None], self._times)
+        new = ends[(ends > 0) & (ends != self._round.window_s)]
+        if not len(new):
+            return self._times, left_j
+        used = self._base * new + self._watts @ np.minimum(self._ends[:, None], new)
+        used += watts @ np.minimum(ends[:, None], new)
+        return np.append(self._times, new), np.append(left_j, may_use_j(self._round, new) - used)
+
+
+ONE_BY_ONE = 8
+"""Pieces up to which it is quicker to add each to what is known than to sort all again."""
 
 Clocks = Callable[[JobState, Option], Option]
 """From a job and its option at full clock to the option that it is to run with."""
@@ -147,7 +208,7 @@ class Room:
         wakes: bool = True,
         until_end: bool = True,
     ) -> None:
-        self.round, self._clocks = round, clocks
+        self.round, self._clocks, self._requested = round, clocks, Requested(round)
         topology = round.cluster.topology
         self.pools = topology.pools
         sleeping = may_sleep(round) if sleeping is None else sleeping
@@ -162,6 +223,7 @@ class Room:
         asleep = drowsy(round, sleeping=sleeping)
         self.idle_w = node_w(topology, asleep)
         self.wake_w = waking_w(round, sleeping=sleeping)
+        self._waking = any(self.wake_w)
         self._racks = RackPower(round, asleep) if capped(round.cluster) else None
         for state in running:
             assert state.allocation is not None
@@ -228,7 +290,7 @@ class Room:
 
     def ways(self, state: JobState) -> list[Option]:
         """Return how a job may run as requested, the pool that it would rather have first."""
-        return [self._clocks(state, option) for option in requested_options(self.round, state)]
+        return [self._clocks(state, option) for option in self._requested.options(state)]
 
     def _fitting(
         self,
@@ -242,14 +304,14 @@ class Room:
             if not self._bears(state, option, ()):
                 continue
             placement = self._place(option) if on is None else self._place_on(option, on)
-            if placement is None or not self._bears(state, option, placement):
+            if placement is None or (self._waking and not self._bears(state, option, placement)):
                 continue
             spread = spread_over(self.round, state, option, placement)
             if spread is None:
                 continue
             if teardown_s:
                 spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
-            if not self._bears(state, spread, placement):
+            if spread is not option and not self._bears(state, spread, placement):
                 continue
             if bears is not None and not bears(spread, placement):
                 continue
@@ -345,7 +407,7 @@ class Room:
         seconds = self._draw.seconds(state, option)
         pieces = [(extra_w(self.round, option), seconds)]
         lasts_s = self._draw.node_seconds(seconds)
-        for node, _ in placement:
+        for node, _ in placement if self._waking else ():
             watts, until_s = self.wake_w[node], self._awake_until.get(node)
             if until_s is None:
                 pieces.append((watts, lasts_s))
@@ -358,6 +420,8 @@ def spread_over(
     round: Round, state: JobState, option: Option, placement: Placement
 ) -> Option | None:
     """Return an option as it runs at a placement; None if that is not worth a start."""
+    if option.span == "node" and len(placement) == 1:
+        return option
     of = application_of(round, state, option.pool)
     nodes, racks = len(placement), round.cluster.topology.racks_of(node for node, _ in placement)
     if of is None or not of.worth_starting(option.gpus, nodes, racks, option.batch, option.clock):
@@ -446,7 +510,7 @@ def admit(
     draw = draw_of(round, sleeping=sleeping, until_end=False)
     node_w = waking_w(round, sleeping=sleeping)
     awake = set[int]()
-    admitted = []
+    admitted, requested = [], Requested(round)
     pinned = [s for s in order if s.allocation is not None and not s.job.preemptible]
     firm = {state.job.id for state in pinned}
     for state in pinned + [s for s in order if s.job.id not in firm]:
@@ -458,7 +522,7 @@ def admit(
                 new = {node for node, _ in state.allocation.placement} - awake
                 nodes_w = sum(node_w[node] for node in new)
         elif any(left):
-            options = [clocks(state, option) for option in requested_options(round, state)]
+            options = [clocks(state, option) for option in requested.options(state)]
         else:
             continue
         for option in options:

@@ -84,6 +84,10 @@ MOST_CARRIED = 0.02
 FEW_LABELS, QUICKLY = 500, 10.0
 """After fewer labels the next shortfall may be larger by this factor."""
 
+RETURNS_LATE_S = 0.02
+"""Besides, HiGHS looks at its clock this much too late at worst, on cores of some thousand options.
+"""
+
 ROUNDING = 1e-7
 """Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
 
@@ -163,7 +167,7 @@ class CoreSearch:
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE
         most = FIRST_CORE if self.dual.answer is None else BESIDE_ANSWER
         while not self._certified():
-            if self.search.deadline.left() <= 2 * blind_s(most):
+            if self.search.deadline.left() <= 2 * blind_s(most) + RETURNS_LATE_S:
                 return StopReason.TIME_LIMIT
             if self._widen(most):
                 break
@@ -217,7 +221,7 @@ class CoreSearch:
             target=(1.0 if begin is None else CLOSER) * self.search.gap * self._least_size(),
             cutoff=shortfall,
             nodes=2**31 - 1 if complete else CORE_NODES,
-            seconds=min(self.search.deadline.left() - blind_s(most), 1e6),
+            seconds=min(self.search.deadline.left() - blind_s(most) - RETURNS_LATE_S, 1e6),
             seed=self.search.seed,
             begin=begin,
         )

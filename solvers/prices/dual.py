@@ -89,7 +89,8 @@ class Losses:
 class Jobs:
     """The jobs of a separable problem: they answer for themselves at any prices.
 
-    `reply_s` are the processor seconds that their last reply took.
+    `reply_s` are the processor seconds that their quickest reply took: the first one finds nothing
+    in the cache.
     """
 
     def __init__(self, problem: Separable) -> None:
@@ -103,7 +104,7 @@ class Jobs:
         """Return what the jobs take at prices (R,)."""
         began = time.thread_time()  # another process may hold a single reply up for long
         found = _added([block.reply(prices) for block in self._blocks])
-        self.reply_s = time.thread_time() - began
+        self.reply_s = min(self.reply_s or math.inf, time.thread_time() - began)
         return found
 
     def best_of_each(
@@ -364,9 +365,11 @@ class Planes:
 PATIENCE = 15
 """Evaluations in a row without progress after which the best prices are taken as they are."""
 
-ANSWER = 40
-"""Replies of all jobs in whose time prices become an answer: one to see what jobs take, and the
-others to fill what that leaves."""
+ANSWER = 10
+"""Replies of all jobs in whose time prices become an answer: what all jobs take, without those that
+are too much, in the user's units. Prices are worth more than to fill what such an answer leaves:
+2,000 jobs fall 26 % short of the best plan after 9 evaluations, 1.2 % after 13, 0.03 % after 21; a
+fill takes as long as 10 to 60 evaluations and brings that to 1.2, 0.5 and 0.006 %."""
 
 DRIFT, LEAST_DRIFT = 0.1, 1e-3
 """How far prices are expected to be from those of an earlier, similar problem: a share of them, and

@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, surpluses
-from ronda.formulations.clock import OutOfTimeError, checkpoint, watched
+from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints, Rows
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
@@ -156,12 +156,13 @@ class _Spending:
 
     def upgrade(self) -> None:
         """Move jobs to better rows, most value per price first, while any fits."""
+        together = max(1, PAIRS // max(1, len(self.left)))
         taken = True
         while taken:
-            taken = False
             checkpoint()
-            for row in watched(self._best_steps().tolist()):
-                taken |= self._take(row, int(self.owner[row]))
+            rows, taken = self._best_steps(), False
+            for at in range(0, len(rows), together):
+                taken |= self._take(rows[at : at + together])
 
     def exchange(self) -> bool:
         """Apply the pair of steps of two jobs that gains most; tell whether there was one.
@@ -174,8 +175,7 @@ class _Spending:
         if not len(row):
             return False
         gain, use = self._change(row, job)
-        allowed = np.maximum(self.left, 0.0) + self.slack
-        both = (use[:, :, None] + use[:, None, :] <= allowed[:, None, None]).all(axis=0)
+        both = (use[:, :, None] + use[:, None, :] <= self._room[:, None, None]).all(axis=0)
         worth = np.where(both & (job[:, None] != job), gain[:, None] + gain, 0.0)
         at = int(worth.argmax())
         if worth.flat[at] <= ROUNDING * float(np.abs(gain).max()):
@@ -203,16 +203,29 @@ class _Spending:
         _, first = np.unique(job[order], return_index=True)
         return np.asarray(rows[order[np.sort(first)]])
 
-    def _take(self, row: int, job: int) -> bool:
-        """Move a job to a row if that still fits; tell whether it did."""
-        change = self.problem.use.column(row)
-        if self.now[job] >= 0:
-            change -= self.problem.use.column(int(self.now[job]))
-        if (change > np.maximum(self.left, 0.0) + self.slack).any():
-            return False
-        self.left -= change
-        self.now[job] = row
-        return True
+    def _take(self, rows: Rows) -> bool:
+        """Move jobs, each to one of some rows, in their order if that fits; return whether any did.
+
+        As many as fit together go at once. The first that does not is left out, and so are all that
+        would not fit by themselves any more.
+        """
+        moved, (_, use) = False, self._change(rows, self.owner[rows])
+        while len(rows):
+            checkpoint()
+            fits = (use.cumsum(axis=1) <= self._room[:, None]).all(axis=0)
+            count = len(rows) if fits.all() else int(fits.argmin())
+            self.now[self.owner[rows[:count]]] = rows[:count]
+            self.left -= use[:, :count].sum(axis=1)
+            moved |= count > 0
+            rows, use = rows[count + 1 :], use[:, count + 1 :]
+            able = (use <= self._room[:, None]).all(axis=0)
+            rows, use = rows[able], use[:, able]
+        return moved
+
+    @property
+    def _room(self) -> Floats:
+        """(R,) what a step may use, but for rounding."""
+        return np.maximum(self.left, 0.0) + self.slack
 
     def _near_steps(self) -> tuple[Rows, Rows]:
         """Return the rows (-1: to wait) and jobs of the steps that lose least, within the gap."""

@@ -19,6 +19,7 @@ from lab.speed.placement import LARGEST, drawn_sizes
     [
         ("placement", ["50,51"]),  # a line for each size, from a process of its own
         ("embedding", ["14", "--here"]),
+        ("deadlines", ["40", "--here"]),
     ],
 )
 def test_every_case_prints_all_fields(case, words, capfd):
