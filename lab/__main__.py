@@ -13,6 +13,7 @@ STUDIES = {
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
+    "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
 }
 """Name of each study and what it asks."""
 
@@ -21,6 +22,7 @@ MODULES = {
     "fusion": "lab.fusion.batches",
     "hfht": "lab.fusion.tuning",
     "placement": "lab.placement",
+    "consolidation": "lab.consolidation",
 }
 
 

@@ -11,6 +11,7 @@ from .instances.plan import Plan
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
+from .solvers.consolidate import consolidate
 from .solvers.contract import Policy
 from .solvers.embedding.changes import Changes, Place
 from .solvers.embedding.embedded import Embedded
@@ -46,6 +47,7 @@ __all__ = [
     "Schedule",
     "StepTime",
     "check",
+    "consolidate",
     "load",
     "make_round",
     "policy",

@@ -2,10 +2,8 @@
 
 The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
 of its own choice) or *staying* (`ronda.formulations.positions.choices`), and its nodes. The nodes
-of a group (pool, rack, size) are interchangeable but for who stays on them. So room is a flow: a
-node with f GPUs free may give s of them to a piece and has f - s left. Powers of two make it the
-buddy allocator's tree: a block of 2^l splits in two of 2^(l-1). As a flow it holds for all sizes
-(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999).
+of a group (pool, rack, size) are interchangeable but for who stays on them. So room is a flow
+(`ronda.formulations.positions.cuts`).
 
 =================  ============================================================================
 variable           meaning
@@ -36,6 +34,7 @@ from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.positions.choices import Group, Nodes, Ways, largest, nodes_of
+from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.instances.arrays import Rows
 
 
@@ -92,29 +91,12 @@ def stays(model: Any) -> None:
             model.stays.add(sum(come) == sum(go))
 
 
-def room(model: Any) -> None:
-    """Σ_s cut_cfs ≤ nodes of c left with f free GPUs by those who stay + Σ_s cut_c(f+s)s."""
-    taken = defaultdict(list)
-    for i, c in model.mixed:
-        taken[c].append(model.mixed[i, c])
-
-    def rule(m: Any, c: int, free: int) -> Any:
-        group, cuts = model.nodes.groups[c], model.cut
-        out = [cuts[c, free, s] for s in model.sizes[c] if (c, free, s) in cuts]
-        into = [cuts[c, free + s, s] for s in model.sizes[c] if (c, free + s, s) in cuts]
-        if free == group.size:
-            out += taken[c]
-        return sum(out) <= model.left[c, free] + sum(into) if out else pyo.Constraint.Skip
-
-    model.room = pyo.Constraint(list(model.left), rule=rule)
-
-
 def pieces(model: Any) -> None:
     """Σ_{c in p, f} cut_cfs ≥ Σ_{fresh i in p} (q_i [s = M] + [r_i = s]) x_i."""
     needs = defaultdict(list)
     for i, pool, size, count in pieces_of(model.ways):
         needs[pool, size].append(count * model.x[i])
-    _at_least(model, "pieces", needs)
+    at_least(model, "pieces", needs)
 
 
 def one_rack(model: Any) -> None:
@@ -133,7 +115,7 @@ def pieces_in_rack(model: Any) -> None:
     for i, pool, size, count in pieces_of(model.ways):
         for r in racks[i]:
             needs[pool, size, r].append(count * model.in_rack[i, r])
-    _at_least(model, "pieces_in_rack", needs)
+    at_least(model, "pieces_in_rack", needs)
 
 
 def mixed_nodes(model: Any) -> None:
@@ -184,7 +166,7 @@ def capped_pieces(model: Any) -> None:
             needs[pool, most[pool], r].append(model.filled[i, r])
             if rest:
                 needs[pool, rest, r].append(model.block[i, r])
-    _at_least(model, "pieces_by_rack", needs)
+    at_least(model, "pieces_by_rack", needs)
 
 
 def power_in_rack(model: Any) -> None:
@@ -237,32 +219,12 @@ def _variables(model: Any) -> None:
     model.mixed = pyo.Var(mixed, domain=pyo.NonNegativeIntegers)
     for i, c in mixed:
         model.mixed[i, c].setub(len(nodes.groups[c].nodes))
-    _cuts(model)
-    _keeps(model)
-    model.in_use = {}
-    for c, group in enumerate(nodes.groups):
-        full = [v for (d, f, _), v in model.cut.items() if d == c and f == group.size]
-        full += [v for (_, d), v in model.mixed.items() if d == c]
-        model.in_use[c] = len(group.nodes) - model.left[c, group.size] + sum(full)
-
-
-def _cuts(model: Any) -> None:
-    """Add ``cut``; ``sizes`` are those of the pieces that each group may hold."""
     wanted = defaultdict(set)
-    for _, pool, size, _ in pieces_of(model.ways):
+    for _, pool, size, _ in pieces_of(found):
         wanted[pool].add(size)
-    groups, most = model.nodes.groups, largest(model.ways.case.round.cluster.topology)
-    model.sizes = [sorted(s for s in wanted[g.pool] if s <= g.size) for g in groups]
-    cuts = [
-        (c, free, s)
-        for c, group in enumerate(groups)
-        for free in range(group.size, 0, -1)
-        for s in model.sizes[c]
-        if s <= free and (s < most[group.pool] or free == group.size)
-    ]
-    model.cut = pyo.Var(cuts, domain=pyo.NonNegativeIntegers)
-    for c, free, s in cuts:
-        model.cut[c, free, s].setub(len(groups[c].nodes))
+    add_cuts(model, nodes.groups, wanted, largest(found.case.round.cluster.topology))
+    _keeps(model)
+    model.in_use = {c: in_use(model, c) for c in range(len(nodes.groups))}
 
 
 def _keeps(model: Any) -> None:
@@ -344,14 +306,3 @@ def _racks_of_all(model: Any) -> dict[int, list[int]]:
         for i, (pool, enough, stays) in enumerate(asked)
         if not stays
     }
-
-
-def _at_least(model: Any, name: str, needs: dict[Any, list[Any]]) -> None:
-    """Add a family: the cuts of a size, in a pool or a rack of it, are as many as are needed."""
-    groups = model.nodes.groups
-    cuts: defaultdict[Any, list[Any]] = defaultdict(list)
-    for (c, _, s), cut in model.cut.items():
-        cuts[groups[c].pool, s].append(cut)
-        cuts[groups[c].pool, s, groups[c].rack].append(cut)
-    family = pyo.Constraint(list(needs), rule=lambda m, *key: sum(cuts[key]) >= sum(needs[key]))
-    model.add_component(name, family)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from ronda.formulations.positions.choices import Ways, largest
+from ronda.formulations.positions.cuts import pieces_cut, whole_number
 from ronda.formulations.positions.model import chosen_ways
 
 Placement = tuple[tuple[int, int], ...]
@@ -40,13 +41,8 @@ class _Supply:
             for n in sorted(group.nodes, key=lambda n: (n in asleep, n)):
                 kept = sum(g for i, g in model.nodes.held.get(n, ()) if i in chosen)
                 free[group.size - kept].append(n)
-            for level in range(group.size, 0, -1):
-                for s in model.sizes[c]:
-                    for _ in range(_count(model.cut, (c, level, s))):
-                        node = free[level].pop(0)
-                        free[level - s].append(node)
-                        rack = self._pieces[group.pool, s].setdefault(group.rack, [])
-                        rack.append(node)
+            for s, node in pieces_cut(model, c, free):
+                self._pieces[group.pool, s].setdefault(group.rack, []).append(node)
             self._empty.append(free[group.size])
 
     def take(self, i: int) -> list[tuple[int, int]]:
@@ -72,7 +68,7 @@ class _Supply:
         groups = [(-g.size, c) for c, g in enumerate(model.nodes.groups)]
         taken = []
         for size, c in sorted(groups):
-            for _ in range(_count(model.mixed, (i, c))):
+            for _ in range(whole_number(model.mixed, (i, c))):
                 node = self._empty[c].pop(0)
                 taken.append((node, min(left, -size)))
                 left += size
@@ -83,11 +79,11 @@ class _Supply:
         left = int(self._model.ways.whole[i])
         if i in self._model.capped:
             racks = self._model.capped[i]
-            return [(r, n) for r in racks if (n := _count(self._model.filled, (i, r)))]
+            return [(r, n) for r in racks if (n := whole_number(self._model.filled, (i, r)))]
         chosen = []
         supply = {r: len(nodes) for r, nodes in there.items() if nodes}
         if self._model.ways.tied[i]:
-            supply = {r: n for r, n in supply.items() if _count(self._model.in_rack, (i, r))}
+            supply = {r: n for r, n in supply.items() if whole_number(self._model.in_rack, (i, r))}
         while left:
             enough = [r for r, n in supply.items() if n >= left]
             best = min(enough, key=supply.__getitem__) if enough else max(supply, key=supply.get)  # type: ignore[arg-type]
@@ -99,12 +95,7 @@ class _Supply:
         """Return in which rack way i has its block: if possible, near its whole nodes."""
         racks = [r for r, nodes in there.items() if nodes]
         if i in self._model.capped:
-            return next(r for r in racks if _count(self._model.block, (i, r)))
+            return next(r for r in racks if whole_number(self._model.block, (i, r)))
         if self._model.ways.tied[i]:
-            return next(r for r in racks if _count(self._model.in_rack, (i, r)))
+            return next(r for r in racks if whole_number(self._model.in_rack, (i, r)))
         return next((r for r in racks if r in near), racks[0])
-
-
-def _count(variable: Any, index: Any) -> int:
-    """Return the whole number that a variable has, 0 if there is none."""
-    return round(variable[index].value or 0.0) if index in variable else 0

@@ -1,0 +1,102 @@
+"""Room as a flow: the free GPUs of equal nodes, cut into the pieces that jobs take.
+
+A node with f GPUs free may give s of them to a piece and has f - s left. Powers of two make it the
+buddy allocator's tree: a block of 2^l splits in two of 2^(l-1). As a flow it holds for all sizes
+(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999). A model that is cut has
+``groups`` of equal nodes, ``left[c, f]``, how many of group c have f free GPUs before that, and
+``mixed[i, c]``, how many empty ones something takes as they are.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyomo.environ as pyo
+
+from ronda.formulations.positions.choices import Group
+
+
+def add_cuts(
+    model: Any,
+    groups: Sequence[Group],
+    wanted: Mapping[int, Collection[int]],
+    most: Sequence[int],
+) -> None:
+    """Add ``cut[c, f, s]``, how many nodes of group c with f free GPUs give s of them to a piece.
+
+    Parameters
+    ----------
+    wanted
+        GPUs of the pieces, by pool. ``sizes`` of the model are those that each group may hold.
+    most
+        GPUs of each pool's largest node: pieces of as many take a whole node.
+    """
+    model.groups = tuple(groups)
+    model.sizes = [sorted(s for s in wanted.get(g.pool, ()) if s <= g.size) for g in groups]
+    cuts = [
+        (c, free, s)
+        for c, group in enumerate(groups)
+        for free in range(group.size, 0, -1)
+        for s in model.sizes[c]
+        if s <= free and (s < most[group.pool] or free == group.size)
+    ]
+    model.cut = pyo.Var(cuts, domain=pyo.NonNegativeIntegers)
+    for c, free, s in cuts:
+        model.cut[c, free, s].setub(len(groups[c].nodes))
+
+
+def room(model: Any) -> None:
+    """Σ_s cut_cfs ≤ left_cf + Σ_s cut_c(f+s)s, less Σ_i mixed_ic if f is all."""
+    taken = defaultdict(list)
+    for i, c in model.mixed:
+        taken[c].append(model.mixed[i, c])
+
+    def rule(m: Any, c: int, free: int) -> Any:
+        group, cuts = m.groups[c], m.cut
+        out = [cuts[c, free, s] for s in m.sizes[c] if (c, free, s) in cuts]
+        into = [cuts[c, free + s, s] for s in m.sizes[c] if (c, free + s, s) in cuts]
+        if free == group.size:
+            out += taken[c]
+        return sum(out) <= m.left[c, free] + sum(into) if out else pyo.Constraint.Skip
+
+    model.room = pyo.Constraint(list(model.left), rule=rule)
+
+
+def at_least(model: Any, name: str, needs: Mapping[Any, list[Any]]) -> None:
+    """Add a family: the cuts of a size, in a pool or a rack of it, are as many as are needed.
+
+    `needs` are terms by (pool, GPUs), or (pool, GPUs, rack).
+    """
+    cuts: defaultdict[Any, list[Any]] = defaultdict(list)
+    for (c, _, s), cut in model.cut.items():
+        group = model.groups[c]
+        cuts[group.pool, s].append(cut)
+        cuts[group.pool, s, group.rack].append(cut)
+    family = pyo.Constraint(list(needs), rule=lambda m, *key: sum(cuts[key]) >= sum(needs[key]))
+    model.add_component(name, family)
+
+
+def in_use(model: Any, c: int) -> Any:
+    """Return the nodes of group c that anything stays on or goes to, as an expression."""
+    group = model.groups[c]
+    full = [v for (d, f, _), v in model.cut.items() if d == c and f == group.size]
+    full += [v for (_, d), v in model.mixed.items() if d == c]
+    return len(group.nodes) - model.left[c, group.size] + sum(full)
+
+
+def pieces_cut(model: Any, c: int, free: Mapping[int, list[int]]) -> Iterator[tuple[int, int]]:
+    """Yield the pieces (GPUs, node) that a solved model cuts from group c.
+
+    `free` are its nodes by their free GPUs, and stays right.
+    """
+    for level in range(model.groups[c].size, 0, -1):
+        for s in model.sizes[c]:
+            for _ in range(whole_number(model.cut, (c, level, s))):
+                node = free[level].pop(0)
+                free[level - s].append(node)
+                yield s, node
+
+
+def whole_number(variable: Any, index: Any) -> int:
+    """Return the whole number that a variable has in a solved model, 0 if there is none."""
+    return round(variable[index].value or 0.0) if index in variable else 0

@@ -1,0 +1,210 @@
+"""How many nodes moves can empty, how surely, and how soon.
+
+Nodes and jobs have the shapes of Alibaba's GPU cluster of 2023 (Weng et al., Beware of
+Fragmentation, USENIX ATC 2023, the openb trace): its 1,213 nodes with GPUs in their proportions,
+and its pods with whole GPUs, many of several (the list multigpu50; a pod that asks for a part of a
+GPU has one). Jobs are put on nodes drawn at random until nothing fits, then drawn ones end until a
+share of the GPUs is left in use. `greedy` empties the node in use with the fewest GPUs onto the
+fullest nodes that hold its jobs, as long as it can: what a cluster does without a model.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
+from ronda.instances.check.answer import check
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup
+from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.profile import Profile, Rigid
+from ronda.instances.round import Round
+from ronda.solvers.consolidate import consolidate
+
+NODES = {
+    ("G2", 8): 549,
+    ("T4", 2): 387,
+    ("P100", 2): 131,
+    ("G3", 8): 39,
+    ("V100M16", 4): 28,
+    ("V100M32", 8): 21,
+    ("V100M16", 1): 19,
+    ("T4", 4): 17,
+    ("V100M32", 4): 9,
+    ("V100M16", 8): 8,
+    ("P100", 1): 3,
+    ("A10", 1): 2,
+}
+"""Nodes of the trace by GPU model and GPUs."""
+
+JOBS = {1: 6989, 2: 222, 4: 206, 8: 556}
+"""Pods of the list multigpu50 by whole GPUs."""
+
+RESTART_S = 60.0
+
+
+def scattered(nodes: int, used: float, seed: int) -> Round:
+    """Return a round of some nodes whose jobs hold a share of the GPUs."""
+    rng, cluster = np.random.default_rng([seed, nodes, 17]), _cluster(nodes)
+    free = cluster.topology.node_gpus.copy()
+    sizes, share = np.array([*JOBS]), np.array([*JOBS.values()]) / sum(JOBS.values())
+    held = list[tuple[int, int]]()
+    while free.any():
+        gpus = int(rng.choice(sizes, p=share))
+        room = np.flatnonzero(free >= gpus)
+        if len(room):
+            held.append((int(rng.choice(room)), gpus))
+            free[held[-1][0]] -= gpus
+    order = [held[k] for k in rng.permutation(len(held)).tolist()]
+    in_use = np.array([gpus for _, gpus in order]).cumsum()
+    kept = sorted(order[: int(np.searchsorted(in_use, used * cluster.gpus, side="right"))])
+    return Round(
+        name=f"openb-{nodes}-{used:g}-{seed}",
+        cluster=cluster,
+        profiles={"rigid": _profile(cluster)},
+        running=tuple(_running(cluster, k, *each) for k, each in enumerate(kept)),
+        costs=Costs(restart_s=RESTART_S),
+    )
+
+
+def _cluster(nodes: int) -> Cluster:
+    """Return nodes in the proportions of the trace, by largest remainders."""
+    share = {kind: count * nodes / sum(NODES.values()) for kind, count in NODES.items()}
+    counts = {kind: int(part) for kind, part in share.items()}
+    rest = sorted(share, key=lambda kind: counts[kind] - share[kind])
+    for kind in rest[: nodes - sum(counts.values())]:
+        counts[kind] += 1
+    there = {kind: count for kind, count in counts.items() if count}
+    return Cluster(
+        gpu_types=tuple(
+            GpuType(name=m, memory_gib=16.0) for m in dict.fromkeys(m for m, _ in there)
+        ),
+        node_groups=tuple(
+            NodeGroup(name=f"{model}x{gpus}", count=count, gpus_per_node=gpus, gpu_type=model)
+            for (model, gpus), count in there.items()
+        ),
+    )
+
+
+def _profile(cluster: Cluster) -> Profile:
+    return Profile(name="rigid", throughput={t.name: Rigid() for t in cluster.gpu_types})
+
+
+def _running(cluster: Cluster, k: int, node: int, gpus: int) -> JobState:
+    pool = int(cluster.topology.node_pool[node])
+    option = Option(pool=pool, gpus=gpus, span="node")
+    held = Allocation(option=option, placement=((node, gpus),))
+    job = Job(id=f"j{k}", submit_s=0.0, profile="rigid", gpus=gpus)
+    return JobState(job=job, since_s=0.0, started=True, allocation=held)
+
+
+def greedily(round_: Round, most: float) -> tuple[int, int]:
+    """Return the nodes that emptying one after the other empties, and the moves that it takes."""
+    topology = round_.cluster.topology
+    free, jobs = topology.node_gpus.tolist(), Counter[tuple[int, int]]()
+    for held in round_.held.values():
+        ((node, gpus),) = held.placement
+        free[node] -= gpus
+        jobs[node, gpus] += 1
+    emptied = moves = 0
+    used = sorted({n for n, _ in jobs}, key=lambda n: topology.node_gpus[n] - free[n])
+    for node in used:
+        own = sorted((g for (n, g), k in jobs.items() if n == node for _ in range(k)), reverse=True)
+        pool = topology.node_pool == topology.node_pool[node]
+        others = [n for n in used if n != node and pool[n] and free[n] < topology.node_gpus[n]]
+        left, to = list(free), list[tuple[int, int]]()
+        for gpus in own:
+            fits = [n for n in others if left[n] >= gpus]
+            if fits:
+                to.append((min(fits, key=left.__getitem__), gpus))
+                left[to[-1][0]] -= gpus
+        if len(to) < len(own) or moves + len(own) > most:
+            continue
+        free, emptied, moves = left, emptied + 1, moves + len(own)
+        free[node] = int(topology.node_gpus[node])
+        for there, gpus in to:
+            jobs[node, gpus] -= 1
+            jobs[there, gpus] += 1
+    return emptied, moves
+
+
+def measure(nodes: int, used: float, moves: float, seed: int, limit_s: float) -> dict[str, Any]:
+    """Consolidate one round, with at most `moves` moves a node; 0: any number."""
+    round_ = scattered(nodes, used, seed)
+    most = round(moves * nodes) if moves else None
+    began_s, cpu_s = time.perf_counter(), time.process_time()
+    found = consolidate(round_, moves=most, deadline=limit_s)
+    wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+    emptied, moved = greedily(round_, float("inf") if most is None else most)
+    held = Counter(node for a in round_.held.values() for node, _ in a.placement)
+    return {
+        "jobs": len(round_.running),
+        "in_use": len(held),
+        "saved": found.plan.objective,
+        "bound": found.plan.bound,
+        "moved": len(found.moves),
+        "greedy": emptied,
+        "greedy_moved": moved,
+        "variables": found.plan.record.variables,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "violations": len(check(round_, found.plan)),
+    }
+
+
+def table_of(runs: pd.DataFrame) -> str:
+    """Return the means by nodes, use and limit; Markdown."""
+    rows = []
+    for _, own in runs.groupby(["nodes", "used", "moves"], sort=False):
+        nodes, used, moves = (float(own[name].iloc[0]) for name in ("nodes", "used", "moves"))
+        rows.append(
+            [
+                f"{nodes:,}",
+                f"{100 * used:.0f} %",
+                f"{round(moves * nodes):,}" if moves else "any",
+                *(f"{own[name].mean():,.1f}" for name in ("jobs", "in_use", "saved", "bound")),
+                *(f"{own[name].mean():,.1f}" for name in ("moved", "greedy", "greedy_moved")),
+                f"{own.variables.mean():,.0f}",
+                f"{own.cpu_s.median():.2f}",
+                f"{own.cpu_s.max():.2f}",
+                f"{own.violations.sum()}",
+            ]
+        )
+    header = ["nodes", "GPUs used", "moves at most", "jobs", "nodes used", "emptied", "bound"]
+    header += ["moved", "greedy empties", "greedy moves", "variables", "s", "longest (s)"]
+    return markdown([*header, "violations"], rows, words=0)
+
+
+def experiment(
+    folder: Folder,
+    seeds: Sequence[int],
+    nodes: tuple[float, ...],
+    used: tuple[float, ...],
+    moves: float,
+    limit_s: float,
+) -> None:
+    """Consolidate the rounds, with as many moves as wanted and with few."""
+    consolidate(scattered(4, 0.5, 0))  # imports, once
+    cases: list[dict[str, Any]] = [
+        {"nodes": int(n), "used": u, "moves": m, "seed": s, "limit_s": limit_s}
+        for n, u, m, s in product(nodes, used, (0.0, moves), seeds)
+    ]
+    folder.write(table_of(folder.measure(cases, measure)))
+
+
+command = study(
+    "consolidation",
+    __doc__,
+    experiment,
+    [
+        seeds("1-3"),
+        numbers("--nodes", "25,100,500", "Sizes of the clusters."),
+        numbers("--used", "0.5,0.7,0.9", "Shares of the GPUs that jobs hold."),
+        option("--moves", type=float, default=0.25, help="The limit of moves, a node."),
+        limit(60.0, "Seconds of a consolidation."),
+    ],
+)
