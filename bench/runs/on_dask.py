@@ -13,7 +13,6 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -226,8 +225,7 @@ def _reach(address: str) -> Client:
     if not parts or int(parts["port"]) > LAST_PORT:
         raise InputError(place, "no address", "one like tcp://127.0.0.1:8786")
     try:
-        with ThreadPoolExecutor(1) as thread:  # there may be an event loop in this one already
-            thread.submit(asyncio.run, _greet(address)).result()
+        asyncio.run(_greet(address))
         with warnings.catch_warnings():  # of pandas, say, which a worker has not loaded
             warnings.simplefilter("ignore", VersionMismatchWarning)
             client = Client(address, timeout=max(0.1, end - time.monotonic()), set_as_default=False)
