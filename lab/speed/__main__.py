@@ -14,10 +14,8 @@ import click
 from lab.program import CONTEXT, Listed, run_program
 from lab.speed.cases import CASES, FIELDS, OPTIONS, SpeedCase, line_of
 from ronda.bench.runs.specs import parse_seeds
+from ronda.bench.runs.worker import ONE_THREAD
 from ronda.instances.errors import InputError
-
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM")}
-"""Environment that keeps numpy's linear algebra on one thread."""
 
 MODULES = "engine pools decisions deadlines placement imports embedding pollux serve"
 
