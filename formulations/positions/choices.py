@@ -33,7 +33,8 @@ class Ways:
 
     ``stay`` tells which stay where they run. The others take ``whole`` nodes and a block of
     ``rest`` GPUs, or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``.
-    A node in use costs ``node_price``.
+    A node in use costs ``node_price``. Where moves and nodes only break ``ties``, all of them
+    together cost no more than that; otherwise it is None.
     """
 
     case: Case
@@ -43,18 +44,26 @@ class Ways:
     mixed: Mask
     tied: Mask
     node_price: float
+    ties: float | None
 
 
-def ways(case: Case) -> Ways:
-    """Return the options of a case as they can be placed."""
+def ways(case: Case, ties: float | None = None) -> Ways:
+    """Return the options of a case as they can be placed; moves and nodes cost `ties` at most."""
     table, round_ = case.table, case.round
     now, must = table.current[case.rows], table.must_run[case.job]
     moves, values = np.flatnonzero(now & ~must), np.zeros(len(table))
     values[case.rows] = case.value
-    value = case.value[moves] - [
-        loss_of_moves(round_, table, values, case.rows[[i]], {table.jobs[j].job.id})
-        for i, j in zip(moves.tolist(), case.job[moves].tolist(), strict=True)
-    ]
+    losses = np.array(
+        [
+            loss_of_moves(round_, table, values, case.rows[[i]], {table.jobs[j].job.id})
+            for i, j in zip(moves.tolist(), case.job[moves].tolist(), strict=True)
+        ]
+    )
+    node_price = NODE_SHARE * case.scale
+    if ties is not None:
+        losses *= ties / 2 / max(losses.sum(), ties / 2) if ties else 0.0
+        node_price = ties / 2 / max(1, len(round_.cluster.topology.node_gpus))
+    value = case.value[moves] - losses
     rows = np.concatenate([case.rows, case.rows[moves]])
     stay = np.concatenate([now, np.zeros(len(moves), dtype=bool)])
     order = np.lexsort((~stay, rows))
@@ -64,7 +73,7 @@ def ways(case: Case) -> Ways:
         rack=np.concatenate([case.rack, case.rack[moves]])[order],
         value=np.concatenate([case.value, value])[order],
     )
-    return _pieces(wide, stay[order])
+    return _pieces(wide, stay[order], node_price, ties)
 
 
 def restrict(found: Ways, kept: Rows) -> Ways:
@@ -84,7 +93,7 @@ def largest(topology: Topology) -> list[int]:
     return [int(gpus) for gpus in most]
 
 
-def _pieces(case: Case, stay: Mask) -> Ways:
+def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Ways:
     """Return how many whole nodes, and which block, every option takes."""
     topology = case.round.cluster.topology
     most = largest(topology)
@@ -104,7 +113,7 @@ def _pieces(case: Case, stay: Mask) -> Ways:
                 rest[i] = 0
     several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
     tied = ~stay & several & (case.table.span[case.rows] == RACK)
-    return Ways(case, stay, whole, rest, mixed, tied, NODE_SHARE * case.scale)
+    return Ways(case, stay, whole, rest, mixed, tied, node_price, ties)
 
 
 Held = tuple[tuple[int, int], ...]

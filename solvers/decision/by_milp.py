@@ -56,7 +56,7 @@ def decide(
     return allocate(question.round, question.table, question.values, search, starts)
 
 
-def search_of(question: Question, gap: float, deadline: Deadline, solver: str) -> Search:
+def search_of(question: Question, gap: float, deadline: Deadline, solver: str = "highs") -> Search:
     """Return how a question is searched by models."""
     kept_s = reserve_s(question.table)
     return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, solver=solver)

@@ -5,11 +5,16 @@ upper bound D. If moves and lost jobs leave a gap, HiGHS solves the exact model
 (`ronda.formulations.positions.model`). Where that is too large it is decomposed: prices bound what
 each way can be worth in a plan, the model of those that matter most is solved, and what nodes say
 about it becomes a row of the prices' problem (`ronda.solvers.decision.node_cuts`).
+
+Options that were chosen by themselves, and placed, are chosen again with nodes where these left too
+little of what was chosen (`again_on_nodes`). Plans are worth what their options are then; of equal
+ones the one that moves least is taken.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from typing import Any
 
 import numpy as np
@@ -28,9 +33,16 @@ from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
 from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, Placing, Question, filled, nobody
+from ronda.solvers.decision.plan import (
+    Choice,
+    Placing,
+    Question,
+    filled,
+    nobody,
+    price_of_a_watt,
+)
 from ronda.solvers.decision.realise import Realised, realise, realise_on
-from ronda.solvers.prices.dual import Jobs, Search
+from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import Answer, first_answer
 
 MOVE_LOSS, NODE_CUTS = "move_loss", "node_cuts"
@@ -40,6 +52,9 @@ WHOLE, CORE, CUTS = 1000, 500, 4
 """Ways up to which the model is solved as a whole, ways that are first placed otherwise, and cuts
 that are made of them at most."""
 
+AGAIN = 200
+"""Ways up to which options are chosen again with nodes: a fifth of a second on one core."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -48,7 +63,7 @@ class _Found:
     chosen: Rows
     realised: Realised
     worth: float
-    moves: float  # value lost by moves
+    moves: float | None  # value lost by moves; None: it does not count
 
 
 SECONDS_PER_WAY = 1e-3
@@ -59,10 +74,16 @@ class _Exact:
     """A round, its options and their worth, while it is decided."""
 
     def __init__(
-        self, round: Round, table: OptionTable, values: Floats, found: Ways, search: Search
+        self,
+        round: Round,
+        table: OptionTable,
+        values: Floats,
+        found: Ways,
+        search: Search,
+        watt_value: float = 0.0,
     ) -> None:
         self.round, self.table, self.values, self.search = round, table, values, search
-        self.ways = found
+        self.ways, self.watt_value = found, watt_value
 
     def has_time(self, ways: int) -> bool:
         """Tell whether a model of `ways` ways can be built before the deadline."""
@@ -92,9 +113,11 @@ class _Exact:
         if on is None:
             placed = realise(round, table, values, chosen, watt_value=0.0)
         else:
-            placed = realise_on(round, table, values, chosen, on)
+            placed = realise_on(round, table, values, chosen, on, watt_value=self.watt_value)
         plan = Plan(allocations=placed.allocations)
         chosen = rows_of(table, plan)
+        if self.ways.ties is not None:
+            return _Found(chosen, placed, placed.objective, None)
         rows = chosen[chosen >= 0]
         moves = loss_of_moves(round, table, values, rows, placed.moved)
         nodes = used_nodes(placed.allocations.values())
@@ -143,6 +166,39 @@ def _allocated(case: Case, values: Floats, search: Search) -> Choice:
     return judged(_decomposed(run, choice, problem, answer), search.gap)
 
 
+def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Search) -> Choice | None:
+    """Return what is better than a plan that was made of a choice, or that nothing is.
+
+    The model has the ways that can be in a better plan at the choice's prices, or the first of
+    them. None without time, where too many ways must be in it, or where the choice was made for
+    nodes that wake, yield or draw in a way that the model does not know.
+    """
+    how = choice.placing
+    special = how.worth is not None or how.awake is not None or how.yielding or how.watt_value
+    if special or plan.objective is None or choice.stop is StopReason.TIME_LIMIT:
+        return None
+    round, table, values = question.round, question.table, question.values
+    known = replace(choice, chosen=rows_of(table, plan), objective=plan.objective)
+    ties, closer = search.gap / 2 * plan.objective, with_fields(search, gap=search.gap / 2)
+    watt_value = price_of_a_watt(round, choice.prices)
+
+    def again(case: Case) -> Choice:
+        found = ways(case, ties)
+        problem = separable(found.case)
+        prices = np.array([choice.prices.get(name, 0.0) for name in problem.names])
+        losses, dual = Jobs(problem).option_losses(prices), bound_at(problem, prices) + ties
+        run = _Exact(round, table, values, found, closer, watt_value)
+        kept, least = run.core(known, losses, dual, AGAIN)
+        if len(kept) > 2 * AGAIN or not run.has_time(len(kept)):
+            return known
+        return _improved(run, known, kept, dual - least)
+
+    case = make_case(round, table, values, Fidelity.NODES)
+    found = metered(case, again, search)
+    better = found.placing.realised is not None
+    return judged(found, search.gap) if better or found.bound < choice.bound else None
+
+
 def chosen_on_nodes(question: Question, model: Any, best: Choice, search: Search) -> Choice:
     """Return what a solved exact model of a round chooses, under the bound of another choice."""
     run = _Exact(question.round, question.table, question.values, model.ways, search)
@@ -157,7 +213,7 @@ def _better(choice: Choice, best: _Found, bound: float) -> Choice:
         objective=best.worth,
         bound=max(bound, best.worth),
         placing=Placing(realised=best.realised),
-        details=choice.details | {MOVE_LOSS: best.moves},
+        details=choice.details | ({} if best.moves is None else {MOVE_LOSS: best.moves}),
     )
 
 
@@ -204,7 +260,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     outcome, done = solved(model, len(kept), choice, search, began)
     bound = choice.bound
     if outcome.bound is not None:
-        bound = min(bound, max(outcome.bound * model.scale, elsewhere))
+        bound = min(bound, max(outcome.bound * model.scale + (ways.ties or 0.0), elsewhere))
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
     found = run.read(model)

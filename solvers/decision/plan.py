@@ -119,6 +119,9 @@ def reserve_s(table: OptionTable) -> float:
     return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
 
 
+AGGREGATE = "aggregate"
+"""Word of policies for plans whose bound is that of options alone, whatever nodes say."""
+
 CHOICES = 8
 """How often a choice is made again at most because something found no room on nodes."""
 
@@ -325,8 +328,23 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
     return msgspec.structs.replace(question, values=values)
 
 
+def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline) -> Plan:
+    """Return the better plan of a choice with nodes, or the same plan under that choice's bound."""
+    if choice.placing.realised is not None:
+        return _remembering(to_plan(question, choice, deadline), plan)
+    return msgspec.structs.replace(
+        plan,
+        bound=choice.bound,
+        stop=choice.stop,
+        status=choice.status,
+        record=_record(question, choice, plan.record.extract_s, deadline),
+    )
+
+
 def _remembering(plan: Plan, before: Plan) -> Plan:
     """Return a plan that names what found no room in the plan before it, and what is lost by it."""
+    if UNPLACED not in before.details:
+        return plan
     unplaced = before.details[UNPLACED] | plan.details.get(UNPLACED, {})
     kept = {job: why for job, why in unplaced.items() if job not in plan.allocations}
     regained = (plan.objective or 0.0) - (before.objective or 0.0)
@@ -421,19 +439,25 @@ class Optimising(ABC):
     def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
         """Choose among the options of a question, and place the choice.
 
-        Where something found no room on nodes, it is chosen again without that, if time allows it.
+        Where something found no room on nodes, it is chosen again without that, if time allows it:
+        with the nodes (`on_nodes`), or else without what found no room.
         """
         choice = self.choose(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
-        for _ in range(CHOICES):
+        if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
+            return self.finish(*best, initial)
+        again = self.on_nodes(question, choice, plan, deadline)
+        if again is not None:
+            best = question, again, _on_nodes(question, again, plan, deadline)
+        for _ in range(CHOICES if again is None or not again.closed(self.gap) else 0):
             fewer = _without_unplaced(question, choice, plan)
             if fewer is None or deadline.left() <= 2 * once_s:
                 break
             again = self.choose(fewer, deadline, initial)
             if again.status is SolutionStatus.NONE:
                 break
-            again = msgspec.structs.replace(again, bound=choice.bound).judged(self.gap)
+            again = msgspec.structs.replace(again, bound=best[1].bound).judged(self.gap)
             question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
             if (plan.objective or 0.0) > (best[2].objective or 0.0):
                 best = question, choice, _remembering(plan, best[2])
@@ -442,6 +466,12 @@ class Optimising(ABC):
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""
         return plan
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again with the nodes in the model, and a bound that knows them; None: does not."""
+        return None
 
     @abstractmethod
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:

@@ -114,9 +114,11 @@ def realise_on(
     values: Floats,
     chosen: Rows,
     placements: Mapping[str, Placement],
+    *,
+    watt_value: float,
 ) -> Realised:
     """Return a choice on the nodes given for each job; idle nodes sleep as in `realise`."""
-    run = _Placing(round, table, values, 0.0, (), None)
+    run = _Placing(round, table, values, watt_value, (), None)
     rows = run.ranked(chosen[chosen >= 0])
     options, sleeps = run.options(rows), may_sleep(round)
     states = {state.job.id: state for state in round.jobs}

@@ -11,11 +11,11 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_milp import decide, search_of
-from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.decision.plan import Choice, Optimising, Question
+from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_nodes
+from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
 from ronda.solvers.exact.catalogue import CP_SAT, MIP, find
 
-PLACEMENTS = ("aggregate", "exact")
+PLACEMENTS = ("nodes", "exact", AGGREGATE)
 """How much of the nodes the model sees."""
 
 
@@ -37,8 +37,10 @@ class Milp(Optimising):
     parameters
         The objective's, by name.
     placement
-        ``aggregate``: options are chosen by what nodes hold together, and placed afterwards.
-        ``exact``: options and nodes are chosen together, with what moves lose (docs/placement.md).
+        ``nodes``: options are chosen by what nodes hold together, and placed; where something finds
+        no room, they are chosen again with the nodes. ``exact``: options and nodes are chosen
+        together from the start, with what moves lose. ``aggregate``: the bound is that of options
+        alone (docs/placement.md).
     solver
         ``highs``, or another one that is installed (docs/solvers.md).
     """
@@ -46,7 +48,7 @@ class Milp(Optimising):
     name: ClassVar[str] = "milp"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
-    placement: str = "aggregate"
+    placement: str = "nodes"
     solver: str = "highs"
 
     def __post_init__(self) -> None:
@@ -54,8 +56,7 @@ class Milp(Optimising):
         super().__post_init__()
         find(self.solver, "milp: solver")
         if self.placement not in PLACEMENTS:
-            known = " or ".join(PLACEMENTS)
-            raise InputError("milp: placement", repr(self.placement), known)
+            raise InputError("milp: placement", repr(self.placement), ", ".join(PLACEMENTS))
 
     @property
     def exact(self) -> bool:
@@ -76,6 +77,15 @@ class Milp(Optimising):
             search = search_of(question, self.gap, deadline, self.solver)
             return allocate_on_nodes(question.round, question.table, question.values, search)
         return decide(question, self.gap, deadline, initial, self.solver)
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again with the nodes in the model."""
+        if self.placement != "nodes":
+            return None
+        search = search_of(question, self.gap, deadline, self.solver)
+        return again_on_nodes(question, choice, plan, search)
 
 
 @dataclass(frozen=True, kw_only=True)

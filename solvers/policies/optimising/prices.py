@@ -9,9 +9,12 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.plan import Choice, Optimising, Question, reserve_s
+from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question, reserve_s
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import DUAL_GAP
+
+PLACEMENTS = ("nodes", AGGREGATE)
+"""Whether a plan's bound knows the nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +39,36 @@ class Prices(Optimising):
         Whether options within a rack compete by the price of GPUs in each rack where not all find
         one. False: options are chosen as if any rack had room, and placed then. It makes a
         difference only for profiles that say what crossing racks costs.
+    placement
+        ``nodes``: where something finds no room on nodes, options are chosen again with the nodes
+        in a MILP. ``aggregate``: the bound is that of options alone (docs/placement.md).
     """
 
     name: ClassVar[str] = "prices"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
     joint: bool = True
+    placement: str = "nodes"
 
     def __post_init__(self) -> None:
         """Refuse a gap that prices alone cannot promise."""
         super().__post_init__()
         if not self.gap:
             raise InputError("prices: gap", "0", "a number above 0 and below 1")
+        if self.placement not in PLACEMENTS:
+            raise InputError("prices: placement", repr(self.placement), " or ".join(PLACEMENTS))
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again with the nodes in the model."""
+        if self.placement == AGGREGATE:
+            return None
+        # Most decisions need no model, which loads Pyomo.
+        from ronda.solvers.decision.by_milp import search_of
+        from ronda.solvers.decision.by_positions import again_on_nodes
+
+        return again_on_nodes(question, choice, plan, search_of(question, self.gap, deadline))
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by prices, beginning with those of the last plan."""

@@ -86,7 +86,7 @@ def test_the_policy_takes_it_and_refuses_other_fidelities():
     assert check(round_, plan) == []
     assert plan.gap <= 1e-4
     assert plan.details[MOVE_LOSS] >= 0
-    with pytest.raises(InputError, match="aggregate or exact"):
+    with pytest.raises(InputError, match="nodes, exact, aggregate"):
         policy("milp(placement=roughly)")
 
 

@@ -108,11 +108,12 @@ THREE = Round(
 
 # At this objective a job at s times the rate of its node is worth 1.1 - 1/sqrt(s).
 JOINT = Prices(gap=1e-9, objective="weighted-goodput")
-TWO_STEPS = dataclasses.replace(JOINT, joint=False)
+TWO_STEPS = dataclasses.replace(JOINT, joint=False, placement="aggregate")
+MILP = Milp(gap=0.0, objective="weighted-goodput", placement="aggregate")
 TWICE, ONCE, ACROSS = 1.1 - 2**-0.5, 0.1, 1.1 - 1.6**-0.5
 
 
-@pytest.mark.parametrize("made", [TWO_STEPS, Milp(gap=0.0, objective="weighted-goodput")])
+@pytest.mark.parametrize("made", [TWO_STEPS, MILP])
 def test_two_steps_choose_again_without_what_racks_have_no_room_for(made):
     """Three times 8 GPUs look best, but the third job finds two nodes in two racks.
 
@@ -124,6 +125,14 @@ def test_two_steps_choose_again_without_what_racks_have_no_room_for(made):
     assert plan.objective == pytest.approx(2 * TWICE + ONCE)
     assert plan.details["placement_loss"] == pytest.approx(TWICE - ONCE)
     assert plan.bound == pytest.approx(3 * TWICE)
+
+
+@pytest.mark.parametrize("made", [TWO_STEPS, MILP])
+def test_two_steps_are_held_to_a_bound_of_plans_on_nodes(made):
+    """By default the nodes are asked, which say that there is no better plan."""
+    plan = plan_of(dataclasses.replace(made, placement="nodes"), THREE)
+    assert plan.objective == pytest.approx(2 * TWICE + ONCE)
+    assert plan.bound == pytest.approx(plan.objective)
 
 
 def test_joint_choice_gives_the_third_job_a_node():

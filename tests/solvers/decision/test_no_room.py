@@ -1,14 +1,18 @@
-"""What finds no room on nodes is chosen again without, and nothing is stopped for it."""
+"""What finds no room on nodes is chosen again, and nothing is stopped for it."""
 
 from pathlib import Path
 
 import pytest
 
 import ronda
+from ronda.formulations.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
+from ronda.solvers.decision.by_positions import again_on_nodes
+from ronda.solvers.prices.dual import Search
 
 
 def state(name, gpus, node=None, **fields):
@@ -41,7 +45,12 @@ def split_room():
     )
 
 
-@pytest.mark.parametrize("policy", ["prices", "milp", "genetic", "evolve", "milp(placement=exact)"])
+AGGREGATE = ["prices(placement=aggregate)", "milp(placement=aggregate)"]
+
+
+@pytest.mark.parametrize(
+    "policy", ["prices", "milp", *AGGREGATE, "genetic", "evolve", "milp(placement=exact)"]
+)
 def test_nobody_makes_way_for_a_job_without_room(policy):
     """All four go on; the plan names the job that found no room, if it was looked for."""
     round_ = split_room()
@@ -50,14 +59,16 @@ def test_nobody_makes_way_for_a_job_without_room(policy):
     assert set(plan.allocations) == {"pinned0", "pinned1", "light0", "light1"}
     if "exact" not in policy:
         assert list(plan.details["unplaced"]) == ["heavy"]
-        assert plan.bound > plan.objective  # of GPUs there are two
+        knows_nodes = policy in ("prices", "milp")
+        assert (plan.status is SolutionStatus.OPTIMAL) == knows_nodes
+        assert (plan.bound > 1.001 * plan.objective) != knows_nodes  # of GPUs there are two
 
 
 SHORT_OF_WATTS = Path(__file__).parents[2] / "data" / "rounds" / "short-of-watts.json"
 """Three jobs, nodes that sleep, and watts that jobs of these nodes leave too few of."""
 
 
-@pytest.mark.parametrize("policy", ["prices", "milp"])
+@pytest.mark.parametrize("policy", AGGREGATE)
 def test_a_job_short_of_watts_is_chosen_again_with_fewer(policy):
     """The first choices of two jobs would need more watts than the nodes awake leave.
 
@@ -70,3 +81,40 @@ def test_a_job_short_of_watts_is_chosen_again_with_fewer(policy):
     assert len(plan.allocations) == 2
     assert plan.objective == pytest.approx(1.4474, abs=1e-4)
     assert len(plan.details["unplaced"]) == 1
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp"])
+def test_jobs_short_of_watts_run_where_the_nodes_are_in_the_model(policy):
+    """All three run, on the nodes whose hosts draw less, and no plan is worth more."""
+    round_ = ronda.load(SHORT_OF_WATTS)
+    plan = ronda.solve(round_, policy)
+    assert ronda.check(round_, plan) == []
+    assert len(plan.allocations) == 3
+    assert plan.objective == pytest.approx(2.1833, abs=1e-4)
+    assert plan.details["unplaced"] == {}
+    assert plan.status is SolutionStatus.OPTIMAL
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp"])
+def test_no_more_jobs_move_than_a_better_plan_needs(policy):
+    """On two nodes of 4, jobs of 1 hold three GPUs each: one of six moves for the job of 2."""
+    jobs = [state(f"j{k}", 1, k // 3) for k in range(6)]
+    round_ = Round(
+        cluster=Cluster(
+            gpu_types=(GpuType(name="A100", memory_gib=80.0),),
+            node_groups=(NodeGroup(name="n", count=2, gpus_per_node=4, gpu_type="A100"),),
+        ),
+        profiles={"rigid": rigid_profile("A100")},
+        running=tuple(jobs),
+        waiting=(state("wide", 2),),
+        now_s=700.0,
+    )
+    asked = ronda.policy(policy)
+    question = asked.question(round_, Deadline(), 0)
+    choice = asked.choose(question, Deadline(), None)
+    again = again_on_nodes(question, choice, Plan(objective=1.0), Search())
+    allocations = again.placing.realised.allocations
+    assert len(allocations) == 7
+    stay = [s.job.id for s in jobs if s.allocation.placement == allocations[s.job.id].placement]
+    assert len(stay) == 5
+    assert again.closed(1e-4)

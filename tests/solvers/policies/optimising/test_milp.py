@@ -1,5 +1,6 @@
 """The exact policy: optimal, in time, explained, and honest about what it could not place."""
 
+import dataclasses
 import subprocess
 import sys
 from itertools import count
@@ -231,12 +232,18 @@ def test_running_jobs_that_stay_keep_their_allocation():
 
 
 def test_what_cannot_be_placed_is_reported():
-    """Pinned jobs on both nodes leave 7 + 7 GPUs: a job of 8 has no node, and the plan says so."""
+    """Pinned jobs on both nodes leave 7 + 7 GPUs: a job of 8 has no node, and the plan says so.
+
+    By the nodes no plan is better; by options alone the job is worth what is lost by it.
+    """
     round_ = rigid_round([1, 1, 8], placed={0: 0, 1: 1}, must=(0, 1))
     plan = plan_of(EXACT, round_)
     assert set(plan.allocations) == {"j0", "j1"}
     assert list(plan.details["unplaced"]) == ["j2"]
     assert plan.details["placement_loss"] > 0
+    assert plan.status is SolutionStatus.OPTIMAL
+    assert plan.bound == pytest.approx(plan.objective)
+    plan = plan_of(dataclasses.replace(EXACT, placement="aggregate"), round_)
     assert plan.status is SolutionStatus.FEASIBLE
     assert plan.bound == pytest.approx(plan.objective + plan.details["placement_loss"])
     assert plan.gap > 0
