@@ -5,6 +5,11 @@ from typing import Any
 
 import click
 
+from ronda.instances.errors import InputError
+
+FORCED = "ronda.forced"
+"""Key of a context's ``meta`` that is there if files may be replaced."""
+
 
 class Taught(click.Command):
     """A command with examples, command lines that are shown as they are, and terms if it has some.
@@ -21,6 +26,12 @@ class Taught(click.Command):
     ) -> None:
         super().__init__(*args, **attributes)
         self.examples, self.terms = examples, terms
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry it out; refuse ``--force`` where nothing is written."""
+        if FORCED in ctx.meta and ctx.params.get("out", ...) is None:
+            raise InputError("--force", "no --out", "what it is to replace")
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the terms and the examples."""

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -12,8 +12,11 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from ronda.cli.command import FORCED
+from ronda.cli.output import figure_files, refuse_existing
 from ronda.instances.errors import InputError, need
 from ronda.instances.files.catalogue import entries
+from ronda.instances.files.storage import packer
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.solvers.registry import POLICIES
 
@@ -83,8 +86,35 @@ SEED = Parsed("integer", "a whole number from 0 on", _whole)
 MEMORY = Parsed("size", "a size such as 4G or 1500M", _mib)
 """In MiB; a bare number counts GiB."""
 NODES = Parsed("nodes", "a number, or NAME=NUMBER,NAME=NUMBER", _nodes)
-TARGET = click.Path(path_type=Path)
-"""A file or folder to write."""
+FOLDER = click.Path(path_type=Path)
+"""A folder to write into."""
+
+
+class Target(click.Path):
+    """A file to write: refused before any work if it exists, without ``--force``, or cannot be.
+
+    `files` gives those that stand for a name, and refuses a name that cannot be meant.
+    """
+
+    def __init__(self, files: Callable[[Path], Iterable[Path]]) -> None:
+        super().__init__(path_type=Path)
+        self.files = files
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Read a name, and refuse it if need be."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        for each in self.files(path):
+            refuse_existing(each, force=ctx is not None and FORCED in ctx.meta)
+        return path
+
+
+def _packed(path: Path) -> Iterator[Path]:
+    yield path
+    packer(path)  # refuses other suffixes
+
+
+TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(figure_files)
+"""Any file; one that ronda reads again; a picture, and its numbers."""
 
 
 class Source(click.ParamType[str]):
@@ -150,7 +180,21 @@ predictor_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )
-force_option = click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
+
+
+def _remembered(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[FORCED] = True
+
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    is_eager=True,  # before the files that it is for
+    expose_value=False,
+    callback=_remembered,
+    help="Replace what an earlier command wrote.",
+)
 seeds_option = _shown(
     "--seeds",
     default="0",
@@ -188,7 +232,10 @@ instances_argument = click.argument(
 
 
 file_option = click.option(
-    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
+    "--out", type=DOCUMENT, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
+)
+plan_option = click.option(
+    "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
 )
 
 
@@ -233,7 +280,7 @@ def out_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--out`` of commands that make many runs."""
     return _shown(
         "--out",
-        type=TARGET,
+        type=FOLDER,
         default=Path(default),
         metavar="FOLDER",
         help="For results, table and figures; what is there already is not run again.",

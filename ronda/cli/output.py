@@ -117,27 +117,16 @@ def can_draw() -> bool:
     return found
 
 
-def figure_files(figure: Path | None) -> list[Path]:
+def figure_files(figure: Path) -> list[Path]:
     """Return the files of ``--figure``; refuse one that is no PNG, or cannot be drawn."""
-    if figure is None:
-        return []
     if figure.suffix != ".png":
         raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
     need("--figure", "matplotlib")
     return [figure, figure.with_suffix(".csv")]
 
 
-def refuse_idle_force(*, force: bool) -> None:
-    """Refuse ``--force`` where nothing is written."""
-    if force:
-        raise InputError("--force", "no --out", "what it is to replace")
-
-
-def refuse_existing(path: Path | None, *, force: bool) -> None:
+def refuse_existing(path: Path, *, force: bool) -> None:
     """Refuse a file that exists (unless `force`) or cannot be written, before any work for it."""
-    if path is None:
-        refuse_idle_force(force=force)
-        return
     if path.is_dir():
         raise InputError(label(path), "a folder", "the name of a file")
     if path.exists() and not force:

@@ -8,14 +8,14 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
-    TARGET,
     force_option,
     json_option,
+    plan_option,
     round_argument,
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, facts, note, refuse_existing, table
+from ronda.cli.output import display, emit, facts, note, table
 from ronda.cli.records import named, options_of
 from ronda.formulations.clock import Deadline
 from ronda.instances.files.json import write
@@ -37,9 +37,7 @@ ROWS = 40
 @options_of(consolidate, skip=("round", "deadline", "seed"))
 @time_limit_option(60.0, "For all of it: start-up, reading, building, solving, answering.")
 @seed_option
-@click.option(
-    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
-)
+@plan_option
 @force_option
 @json_option
 @click.pass_obj
@@ -49,7 +47,6 @@ def command(
     source: str,
     time_limit: float,
     out: Path | None,
-    force: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -58,7 +55,6 @@ def command(
     Jobs keep their GPUs in number and kind, and how they run; those that may not be preempted stay.
     Of the plans that save most it takes one of few moves. The bound is what no such plan exceeds.
     """
-    refuse_existing(out, force=force)
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
     with named(given):

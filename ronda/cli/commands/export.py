@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=TARGET, required=True, metavar="FILE", help="An .mps or .lp file.")
 @force_option
 @json_option
-def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> None:
+def command(source: str, policy: str, out: Path, as_json: bool) -> None:
     """Write the mixed-integer program of a ROUND in a format that every solver reads.
 
     The objective is the one that `ronda solve` reports, in .mps with the other sign: it is
@@ -35,11 +35,10 @@ def command(source: str, policy: str, out: Path, force: bool, as_json: bool) -> 
     """
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import emit, refuse_existing, tell
+    from ronda.cli.output import emit, tell
     from ronda.instances.errors import InputError
     from ronda.instances.files.storage import label
 
-    refuse_existing(out, force=force)
     if out.suffix not in {".mps", ".lp"}:
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)

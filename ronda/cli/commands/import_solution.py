@@ -6,9 +6,9 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import (
-    TARGET,
     force_option,
     json_option,
+    plan_option,
     policy_option,
     round_argument,
     time_limit_option,
@@ -24,9 +24,7 @@ from ronda.cli.options import (
 @click.argument("solution", type=click.Path(path_type=Path), metavar="SOLUTION")
 @policy_option
 @time_limit_option(60.0, "For all of it.")
-@click.option(
-    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
-)
+@plan_option
 @force_option
 @json_option
 @click.pass_obj
@@ -37,7 +35,6 @@ def command(
     policy: str,
     time_limit: float,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> int:
     """Make a checked plan of a SOLUTION that any solver found for the exported model of a ROUND.
@@ -49,14 +46,12 @@ def command(
     from ronda.cli.commands.solve import report
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import refuse_existing
     from ronda.formulations.clock import Deadline
     from ronda.instances.files.json import write
     from ronda.solvers.decision.by_file import allocate_by_file
     from ronda.solvers.decision.plan import to_plan
     from ronda.solvers.prices.dual import Search
 
-    refuse_existing(out, force=force)
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
     seen, question, milp = milp_question(round_, policy)
     search = Search(gap=milp.gap, deadline=deadline)

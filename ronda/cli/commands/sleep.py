@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, Source, force_option, json_option
+from ronda.cli.options import FOLDER, Source, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
 from ronda.solvers.policies.sleeping.outcome import NodeDraw
@@ -39,9 +39,9 @@ TABLE = "table.md"
 )
 @options_of(NodeDraw)
 @click.option(
-    "--out", type=TARGET, metavar="FOLDER", help="For the table and pictures with their numbers."
+    "--out", type=FOLDER, metavar="FOLDER", help="For the table and pictures with their numbers."
 )
-@force_option
+@click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
 @json_option
 def command(
     source: str,
@@ -76,13 +76,13 @@ def command(
     from ronda.bench.sleeping.lines import as_json as fields_of
     from ronda.bench.sleeping.lines import as_tables, line_of
     from ronda.cli.load import demand
-    from ronda.cli.output import can_draw, display, emit, refuse_idle_force
+    from ronda.cli.output import can_draw, display, emit
     from ronda.instances.files.storage import label
     from ronda.solvers.policies.sleeping.controllers import controller
 
-    if out is None:
-        refuse_idle_force(force=force)
-    elif out.exists() and not out.is_dir():
+    if out is None and force:
+        raise InputError("--force", "no --out", "what it is to replace")
+    if out is not None and out.exists() and not out.is_dir():
         raise InputError(label(out), "a file", "a folder, or a new name")
     if out is not None and (out / TABLE).exists() and not force:
         raise InputError(label(out), "results of before", "a new folder, or --force")

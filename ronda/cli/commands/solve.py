@@ -10,15 +10,15 @@ from ronda.cli.command import taught
 from ronda.cli.explanation import explainable, explained, why_of
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
-    TARGET,
     force_option,
     json_option,
+    plan_option,
     policy_option,
     round_argument,
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, facts, note, refuse_existing, table, tell_json
+from ronda.cli.output import display, emit, facts, note, table, tell_json
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.files.canonical import encode
@@ -53,9 +53,7 @@ ROWS = 40
     metavar="JOB",
     help="Say by prices why a job got what it got (again for more jobs).",
 )
-@click.option(
-    "--out", type=TARGET, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
-)
+@plan_option
 @force_option
 @json_option
 @click.pass_obj
@@ -67,7 +65,6 @@ def command(
     seed: int,
     explain: tuple[str, ...],
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> int:
     """Decide one ROUND: who runs now, on which GPUs, how fast.
@@ -78,7 +75,6 @@ def command(
     ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
     line of JSON, so that any program can use ronda as its solver.
     """
-    refuse_existing(out, force=force)
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)

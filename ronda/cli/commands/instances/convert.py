@@ -22,7 +22,7 @@ from ronda.cli.options import (
     was_given,
     write_options,
 )
-from ronda.cli.output import display, note, refuse_existing
+from ronda.cli.output import display, note
 from ronda.cli.output import table as shown
 from ronda.cli.records import options_of
 from ronda.instances.arguments import described
@@ -30,7 +30,7 @@ from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError, need, printable
-from ronda.instances.files.storage import packer, store
+from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
@@ -85,10 +85,8 @@ def _converter(
 
     def add(read: Callable[..., Instance | Demand]) -> click.Command:
         def carry_out(
-            source: Path, out: Path, name: str | None, force: bool, as_json: bool, **given: Any
+            source: Path, out: Path, name: str | None, as_json: bool, **given: Any
         ) -> None:
-            refuse_existing(out, force=force)
-            packer(out)  # a wrong suffix is told before any work
             dropped = Dropped()
             if _row_options in options:
                 given["dropped"] = dropped
@@ -311,7 +309,6 @@ def table(
     one_round: bool,
     picture: Path | None,
     out: Path,
-    force: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -323,9 +320,6 @@ def table(
     With --cluster the machines are your own, and jobs may have weights, deadlines, GPU types and
     measured rates; such a table also becomes a round.
     """
-    for path in filter(None, (out, keep_map, picture)):
-        refuse_existing(path, force=force)
-    packer(out)  # a wrong suffix is told before any work
     if picture is not None:
         need("--picture", "matplotlib")
     columns, filters = columns_of(mapping), _rows(given, Filters())

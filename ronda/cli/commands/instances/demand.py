@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, Source, force_option, json_option
+from ronda.cli.options import Source, write_options
 
 
 @taught(
@@ -15,24 +15,21 @@ from ronda.cli.options import TARGET, Source, force_option, json_option
 )
 @click.argument("source", metavar="INSTANCE", type=Source())
 @click.argument("schedule", metavar="SCHEDULE", type=click.Path(path_type=Path))
-@click.option("--out", type=TARGET, required=True, metavar="FILE", help="Where the series goes.")
-@force_option
-@json_option
-def command(source: str, schedule: Path, out: Path, force: bool, as_json: bool) -> None:
+@write_options
+def command(source: str, schedule: Path, out: Path, as_json: bool) -> None:
     """Tell how many nodes SCHEDULE used on INSTANCE, every ten minutes.
 
     Such a series is the HISTORY of policies that let nodes sleep, and what `ronda sleep` decides
     on.
     """
     from ronda.cli.load import kind_of, subject
-    from ronda.cli.output import emit, refuse_existing, tell
+    from ronda.cli.output import emit, tell
     from ronda.instances.demand import demand_of
     from ronda.instances.errors import InputError
     from ronda.instances.files.json import fingerprint, read, write
     from ronda.instances.instance import Instance
     from ronda.instances.schedule import Schedule
 
-    refuse_existing(out, force=force)
     found, answer = subject(source), read(schedule)
     if not isinstance(found, Instance):
         raise InputError(source, kind_of(found), "an instance")

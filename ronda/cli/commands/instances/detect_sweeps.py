@@ -48,7 +48,6 @@ def command(
     least: int,
     similar: float,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Find repetitive jobs in FILE, a trace as CSV, as hyper-parameter tuning submits them.
@@ -69,11 +68,10 @@ def command(
     Where users or names are missing, bursts of different users or programs cannot be told apart,
     and too much is found.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import display, emit, note, refuse_existing, tell
+    from ronda.cli.output import display, emit, note, tell
     from ronda.instances.files.storage import store
     from ronda.instances.traces.sweeps import Burst, read_repetitive, shares
 
-    refuse_existing(out, force=force)
     jobs = read_repetitive(source, Burst(gap_s=gap_s, least=least, similar=similar))
     grouped = jobs[jobs.group >= 0]
     found = shares(jobs)

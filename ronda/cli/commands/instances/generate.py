@@ -9,7 +9,6 @@ from ronda.bench.suites import makers
 from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import written
 from ronda.cli.options import Command, write_options
-from ronda.cli.output import refuse_existing
 from ronda.cli.records import named, options_of, taken
 from ronda.instances import generate
 from ronda.instances.demand import Demand
@@ -49,8 +48,7 @@ def _generator(
     """Return a decorator that makes a command of what makes a document from options."""
 
     def add(make: Callable[..., Instance | Round | Demand]) -> click.Command:
-        def function(out: Any, force: bool, as_json: bool, **given: Any) -> None:
-            refuse_existing(out, force=force)
+        def function(out: Any, as_json: bool, **given: Any) -> None:
             with named(given):
                 made = make(**given)
             written(made, out, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, Source, json_option
+from ronda.cli.options import TARGET, Source, force_option, json_option
 from ronda.instances.errors import InputError, need, printable
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ PICTURES = (".png", ".svg")
     metavar="FILE",
     help="With --topology: draw the tree as a picture, .png or .svg.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@force_option
 @json_option
-def command(source: str, topology: bool, out: Path | None, force: bool, as_json: bool) -> None:
+def command(source: str, topology: bool, out: Path | None, as_json: bool) -> None:
     """Show what NAME holds: a packaged instance, round or demand series, or a file."""
     from rich.text import Text
 
     from ronda.cli.load import question
-    from ronda.cli.output import display, emit, facts, refuse_existing
+    from ronda.cli.output import display, emit, facts
     from ronda.instances.demand import Demand
     from ronda.instances.files.json import fingerprint
     from ronda.instances.instance import Instance
@@ -59,7 +59,6 @@ def command(source: str, topology: bool, out: Path | None, force: bool, as_json:
         raise InputError("--out", str(out), "--topology beside it")
     if out is not None and out.suffix.lower() not in PICTURES:
         raise InputError("--out", str(out), "a name that ends in .png or .svg")
-    refuse_existing(out, force=force)
     if out is not None:
         need("--out", "matplotlib")
     if topology:

@@ -8,17 +8,14 @@ from msgspec.structs import replace
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.load import written
-from ronda.cli.options import SEED, file_option, force_option, instance_argument, json_option
-from ronda.cli.output import refuse_existing
+from ronda.cli.options import SEED, instance_argument, write_options
 
 
 @taught("errors", "ronda predict errors venus-vcvgl --seed 6 --out wrong.json.zst")
 @instance_argument
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same errors.")
-@file_option
-@force_option
-@json_option
-def command(source: str, seed: int, out: Path, force: bool, as_json: bool) -> None:
+@write_options
+def command(source: str, seed: int, out: Path, as_json: bool) -> None:
     """Let the jobs of INSTANCE declare sizes that are as wrong as Helios found predictions to be.
 
     10 % of jobs by up to 10 %, 40 % by 10-50 %, 20 % by 50-100 %, 20 % by 1-10 times and 10 % by
@@ -26,7 +23,6 @@ def command(source: str, seed: int, out: Path, force: bool, as_json: bool) -> No
     """
     from ronda.formulations.prediction.errors import with_errors
 
-    refuse_existing(out, force=force)
     found = with_errors(load_instance(source), seed)
     made = found.made | {"errors": seed}
     written(replace(found, made=made), out, as_json=as_json)

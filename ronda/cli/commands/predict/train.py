@@ -6,15 +6,8 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
-from ronda.cli.options import (
-    SEED,
-    TARGET,
-    file_option,
-    force_option,
-    instance_argument,
-    json_option,
-)
-from ronda.cli.output import display, emit, facts, figure_files, refuse_existing, tell
+from ronda.cli.options import FIGURE, SEED, instance_argument, write_options
+from ronda.cli.output import display, emit, facts, tell
 from ronda.instances.learnt import Calibration
 
 MEANINGS = {
@@ -41,17 +34,14 @@ MEANINGS = {
     help="Weight of the rolling estimate beside the trees.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same predictor.")
-@file_option
-@click.option("--figure", type=TARGET, metavar="PNG", help="Draw the calibration; CSV beside it.")
-@force_option
-@json_option
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the calibration; CSV beside it.")
+@write_options
 def command(
     source: str,
     alpha: float,
     seed: int,
     out: Path,
     figure: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Train a predictor of sizes on the rigid jobs of INSTANCE, as Helios' QSSF service does.
@@ -61,12 +51,8 @@ def command(
     the last 10 % judge. Traces become instances by: ronda instances convert.
     """
     from ronda.instances.files import predictors
-    from ronda.instances.files.storage import packer
     from ronda.solvers.fitting.sizes import train
 
-    for target in (out, *figure_files(figure)):
-        refuse_existing(target, force=force)
-    packer(out)  # a wrong suffix is told before any work
     predictor = train(load_instance(source), alpha=alpha, seed=seed)
     predictors.write(predictor, out)
     if figure is not None:

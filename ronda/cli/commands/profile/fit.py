@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import SEED, TARGET, force_option, json_option
+from ronda.cli.options import FIGURE, SEED, write_options
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,18 +75,13 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same parameters.")
-@click.option(
-    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
-)
-@click.option("--figure", type=TARGET, metavar="PNG", help="Draw the residuals; CSV beside it.")
-@force_option
-@json_option
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the residuals; CSV beside it.")
+@write_options
 def command(
     source: Path,
     kind: Literal["throughput", "power"] | None,
     out: Path,
     figure: Path | None,
-    force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -120,17 +115,12 @@ def command(
     Errors are relative; each row was also left out once and predicted from the others. What the
     rows cannot tell is fixed, with a warning that has a name.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import emit, figure_files, refuse_existing, tell
+    from ronda.cli.output import emit, tell
     from ronda.instances.files import fits as profiles
-    from ronda.instances.files.storage import packer
 
     most = options["max_local_batch"]
     if most is not None and not math.isfinite(most):
         raise InputError("--max-local-batch", f"{most:g}", "a number of samples")
-    targets = [out, *figure_files(figure)]
-    for target in targets:
-        refuse_existing(target, force=force)
-    packer(out)  # a wrong suffix is told before any work
     fits = _fit(source, kind, options)
     profiles.write(fits, out)
     if figure is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, force_option, json_option
+from ronda.cli.options import FIGURE, write_options
 
 if TYPE_CHECKING:
     from ronda.instances.learnt import Fits
@@ -41,12 +41,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Fit lines to times of K models and more: fewer may not follow one.",
 )
-@click.option(
-    "--out", type=TARGET, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
-)
-@click.option("--figure", type=TARGET, metavar="PNG", help="Draw curves; CSV beside it.")
-@force_option
-@json_option
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw curves; CSV beside it.")
+@write_options
 def command(
     source: Path,
     model: str,
@@ -54,7 +50,6 @@ def command(
     least: int,
     out: Path,
     figure: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Fit time and memory of k models on one GPU to CSV, a table with a header; also .csv.gz.
@@ -85,14 +80,10 @@ def command(
     relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
     from ronda.cli.commands.profile.fit import show
-    from ronda.cli.output import display, emit, figure_files, refuse_existing, tell
+    from ronda.cli.output import display, emit, tell
     from ronda.instances.files import fits as profiles
-    from ronda.instances.files.storage import packer
     from ronda.solvers.fitting.sharing import fit_sharing
 
-    for target in (out, *figure_files(figure)):
-        refuse_existing(target, force=force)
-    packer(out)  # a wrong suffix is told before any work
     fits = fit_sharing(source, model, gpu_type, least=least)
     profiles.write(fits, out)
     if figure is not None:
