@@ -145,11 +145,6 @@ def _down(genes: Genes) -> Rows:
     return down
 
 
-def genes_of(problem: Separable, prices: Floats) -> Genes:
-    """Cast any separable problem as genes, its rows by their number."""
-    return Genes(problem, prices, np.arange(len(problem.value), dtype=float)[None])
-
-
 def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
     """Cast a round as genes: batch, GPUs, clock and place of each option."""
     table, rows = case.table, case.rows

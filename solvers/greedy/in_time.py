@@ -28,6 +28,9 @@ what runs takes 1 microsecond a job, to try a job 4, to start it 25 (measured on
 FEW, LATE_S = 8, 0.01
 """Jobs that the greedy fill tries to start even if time is over, and by how much it may be late."""
 
+GOOD = 0.05
+"""Gap up to which a plan that was cut counts by its worth, and not by how many jobs it runs."""
+
 
 Method = TypeVar("Method", bound=Callable[..., Plan])
 
@@ -35,8 +38,9 @@ Method = TypeVar("Method", bound=Callable[..., Plan])
 def in_time(decide: Method) -> Method:
     """Decorate `Policy.plan`: cut short at the deadline, it answers with an earlier stage.
 
-    No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these; an array
-    counts as it is seen (`ronda.solvers.greedy.as_one`).
+    No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these or the
+    plan is known to be within `GOOD` of the best; an array counts as it is seen
+    (`ronda.solvers.greedy.as_one`).
     """
 
     @wraps(decide)
@@ -72,11 +76,13 @@ def _reserved_s(round: Round, deadline: Deadline) -> float:
 
 
 def _too_little(round: Round, plan: Plan) -> bool:
-    """Tell whether a plan that was cut is worse than to keep what runs."""
+    """Return whether a plan that was cut may be worse than to keep what runs."""
     if plan.status in (SolutionStatus.NONE, SolutionStatus.FALLBACK):
         return True
     held = round.held
-    return len(plan.allocations) < len(held) and keeps_limits(round, held)
+    if len(plan.allocations) >= len(held) or (plan.gap is not None and plan.gap <= GOOD):
+        return False
+    return keeps_limits(round, held)
 
 
 def _earlier(

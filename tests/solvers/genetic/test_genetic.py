@@ -13,7 +13,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
-from ronda.formulations.genes.genome import genes, genes_of
+from ronda.formulations.genes.genome import Genes, genes
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
@@ -45,7 +45,7 @@ def knapsack(options, capacity):
     start = np.cumsum([0, *map(len, options)])
     room = np.array([float(capacity)])
     problem = Separable.without_blocks(start, value, use[None].astype(float), room, ("gpus",))
-    return genes_of(problem, np.ones(1))
+    return Genes(problem, np.ones(1), np.arange(len(value), dtype=float)[None])
 
 
 def search(pool, seed, *, starts=None, settings=QUICK, stop=None):
