@@ -1,7 +1,7 @@
 """Load what an argument names, and say what else would be needed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ronda.cli.output import emit, tell
 from ronda.instances.demand import Demand
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
 
+T = TypeVar("T")
+
 
 def question(source: str) -> Instance | Round | Demand:
     """Return the instance, the round or the demand series that an argument names."""
@@ -28,10 +30,8 @@ def question(source: str) -> Instance | Round | Demand:
 def demand(source: str) -> Demand:
     """Return the demand series that an argument names, or refuse anything else."""
     found = question(source)
-    if isinstance(found, Demand):
-        return found
-    hint = f"a demand series (ronda {'run' if isinstance(found, Instance) else 'solve'} takes it)"
-    raise InputError(source, kind_of(found), hint)
+    takes = "run" if isinstance(found, Instance) else "solve"
+    return _of(source, found, Demand, f"a demand series (ronda {takes} takes it)")
 
 
 def subject(source: str) -> Instance | Round:
@@ -44,20 +44,20 @@ def subject(source: str) -> Instance | Round:
 
 def round_(source: str) -> Round:
     """Return the round that an argument names, or refuse anything else."""
-    found = subject(source)
-    if isinstance(found, Round):
-        return found
     hint = f"a round (drive a whole horizon with: ronda run {source})"
-    raise InputError(source, kind_of(found), hint)
+    return _of(source, subject(source), Round, hint)
 
 
 def instance(source: str) -> Instance:
     """Return the instance that an argument names, or refuse anything else."""
-    found = subject(source)
-    if isinstance(found, Instance):
-        return found
     hint = f"an instance (decide a single round with: ronda solve {source})"
-    raise InputError(source, kind_of(found), hint)
+    return _of(source, subject(source), Instance, hint)
+
+
+def _of(source: str, found: object, kind: type[T], expected: str) -> T:
+    if isinstance(found, kind):
+        return found
+    raise InputError(source, kind_of(found), expected)
 
 
 def kind_of(found: object) -> str:

@@ -22,17 +22,14 @@ def command(source: str, schedule: Path, out: Path, as_json: bool) -> None:
     Such a series is the HISTORY of policies that let nodes sleep, and what `ronda sleep` decides
     on.
     """
-    from ronda.cli.load import kind_of, subject
+    from ronda.cli.load import instance, kind_of
     from ronda.cli.output import emit, tell
     from ronda.instances.demand import demand_of
     from ronda.instances.errors import InputError
     from ronda.instances.files.json import fingerprint, read, write
-    from ronda.instances.instance import Instance
     from ronda.instances.schedule import Schedule
 
-    found, answer = subject(source), read(schedule)
-    if not isinstance(found, Instance):
-        raise InputError(source, kind_of(found), "an instance")
+    found, answer = instance(source), read(schedule)
     if not isinstance(answer, Schedule):
         raise InputError(str(schedule), kind_of(answer), f"a schedule of {source}")
     if answer.fingerprint != fingerprint(found):

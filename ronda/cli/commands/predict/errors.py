@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-import click
 from msgspec.structs import replace
 
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.load import written
-from ronda.cli.options import SEED, instance_argument, write_options
+from ronda.cli.options import instance_argument, seed_option, write_options
 
 
 @taught("errors", "ronda predict errors venus-vcvgl --seed 6 --out wrong.json.zst")
 @instance_argument
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same errors.")
+@seed_option
 @write_options
 def command(source: str, seed: int, out: Path, as_json: bool) -> None:
     """Let the jobs of INSTANCE declare sizes that are as wrong as Helios found predictions to be.

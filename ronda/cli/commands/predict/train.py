@@ -6,7 +6,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
-from ronda.cli.options import FIGURE, SEED, instance_argument, write_options
+from ronda.cli.options import FIGURE, instance_argument, seed_option, write_options
 from ronda.cli.output import display, emit, facts, tell
 from ronda.instances.learnt import Calibration
 
@@ -33,7 +33,7 @@ MEANINGS = {
     show_default=True,
     help="Weight of the rolling estimate beside the trees.",
 )
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same predictor.")
+@seed_option
 @click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the calibration; CSV beside it.")
 @write_options
 def command(

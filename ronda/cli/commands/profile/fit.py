@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import FIGURE, SEED, write_options
+from ronda.cli.options import FIGURE, seed_option, write_options
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 @click.option(
     "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
 )
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same parameters.")
+@seed_option
 @click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the residuals; CSV beside it.")
 @write_options
 def command(
