@@ -4,23 +4,25 @@ Nodes and jobs have the shapes of Alibaba's GPU cluster of 2023 (Weng et al., Be
 Fragmentation, USENIX ATC 2023, the openb trace): its 1,213 nodes with GPUs in their proportions,
 and its pods with whole GPUs, many of several (the list multigpu50; a pod that asks for a part of a
 GPU has one). Jobs are put on nodes drawn at random until nothing fits, then drawn ones end until a
-share of the GPUs is left in use. `greedy` empties the node in use with the fewest GPUs onto the
-fullest nodes that hold its jobs, as long as it can: what a cluster does without a model.
+share of the GPUs is left in use. `greedy` empties the nodes with the fewest jobs onto the fullest
+that hold these, one after the other: what can be done without a model.
 """
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
+from ronda.formulations.consolidation.holdings import holdings
+from ronda.formulations.consolidation.one_by_one import one_by_one
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
-from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.job import Allocation, Costs, Job, JobState, Option, used_nodes
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
 from ronda.solvers.consolidate import consolidate
@@ -102,36 +104,6 @@ def _running(cluster: Cluster, k: int, node: int, gpus: int) -> JobState:
     return JobState(job=job, since_s=0.0, started=True, allocation=held)
 
 
-def greedily(round_: Round, most: float) -> tuple[int, int]:
-    """Return the nodes that emptying one after the other empties, and the moves that it takes."""
-    topology = round_.cluster.topology
-    free, jobs = topology.node_gpus.tolist(), Counter[tuple[int, int]]()
-    for held in round_.held.values():
-        ((node, gpus),) = held.placement
-        free[node] -= gpus
-        jobs[node, gpus] += 1
-    emptied = moves = 0
-    used = sorted({n for n, _ in jobs}, key=lambda n: topology.node_gpus[n] - free[n])
-    for node in used:
-        own = sorted((g for (n, g), k in jobs.items() if n == node for _ in range(k)), reverse=True)
-        pool = topology.node_pool == topology.node_pool[node]
-        others = [n for n in used if n != node and pool[n] and free[n] < topology.node_gpus[n]]
-        left, to = list(free), list[tuple[int, int]]()
-        for gpus in own:
-            fits = [n for n in others if left[n] >= gpus]
-            if fits:
-                to.append((min(fits, key=left.__getitem__), gpus))
-                left[to[-1][0]] -= gpus
-        if len(to) < len(own) or moves + len(own) > most:
-            continue
-        free, emptied, moves = left, emptied + 1, moves + len(own)
-        free[node] = int(topology.node_gpus[node])
-        for there, gpus in to:
-            jobs[node, gpus] -= 1
-            jobs[there, gpus] += 1
-    return emptied, moves
-
-
 def measure(nodes: int, used: float, moves: float, seed: int, limit_s: float) -> dict[str, Any]:
     """Consolidate one round, with at most `moves` moves a node; 0: any number."""
     round_ = scattered(nodes, used, seed)
@@ -139,16 +111,18 @@ def measure(nodes: int, used: float, moves: float, seed: int, limit_s: float) ->
     began_s, cpu_s = time.perf_counter(), time.process_time()
     found = consolidate(round_, moves=most, deadline=limit_s)
     wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-    emptied, moved = greedily(round_, float("inf") if most is None else most)
-    held = Counter(node for a in round_.held.values() for node, _ in a.placement)
+    quick = one_by_one(holdings(round_), moves=most)
+    before = round_.held
+    after = before | {job: replace(before[job], placement=on) for job, on in quick.items()}
+    in_use = len(used_nodes(before.values()))
     return {
         "jobs": len(round_.running),
-        "in_use": len(held),
+        "in_use": in_use,
         "saved": found.plan.objective,
         "bound": found.plan.bound,
         "moved": len(found.moves),
-        "greedy": emptied,
-        "greedy_moved": moved,
+        "greedy": in_use - len(used_nodes(after.values())),
+        "greedy_moved": len(quick),
         "variables": found.plan.record.variables,
         "wall_s": wall_s,
         "cpu_s": cpu_s,
@@ -163,7 +137,7 @@ def table_of(runs: pd.DataFrame) -> str:
         nodes, used, moves = (float(own[name].iloc[0]) for name in ("nodes", "used", "moves"))
         rows.append(
             [
-                f"{nodes:,}",
+                f"{nodes:,.0f}",
                 f"{100 * used:.0f} %",
                 f"{round(moves * nodes):,}" if moves else "any",
                 *(f"{own[name].mean():,.1f}" for name in ("jobs", "in_use", "saved", "bound")),

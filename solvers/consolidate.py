@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.consolidation.counting import most_saved
 from ronda.formulations.consolidation.holdings import Saving, holdings, lost_s, worth_of
+from ronda.formulations.consolidation.one_by_one import one_by_one
 from ronda.formulations.sleeping import unused
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, NonNegative, Positive, Record
@@ -130,19 +131,20 @@ def consolidate(
     seen = AsOne(round)
     effort = Effort(deadline=until, gap=gap, seed=seed)
     found = _search(seen.round, save, moves, lost_gpu_s, effort)
-    answer = _answer(round, seen, save, gap, found)
+    answers = [_answer(round, seen, save, gap, found, at) for at in found.at]
+    answer = max(answers, key=lambda a: (a.plan.objective, -len(a.moves), -a.lost_gpu_s))
     if broken := check(round, answer.plan):
         failed = replace(found.record, message=f"nothing moves, as its plan breaks {broken[0]}")
-        found = found._replace(at={}, stop=StopReason.ERROR, record=failed)
-        answer = _answer(round, seen, save, gap, found)
+        found = found._replace(stop=StopReason.ERROR, record=failed)
+        answer = _answer(round, seen, save, gap, found, {})
     record = replace(answer.plan.record, total_s=until.elapsed())
     return replace(answer, plan=replace(answer.plan, record=record))
 
 
 class _Found(NamedTuple):
-    """Where jobs move to, what nothing exceeds, how the search ended, and what it cost."""
+    """Ways to move jobs, what nothing exceeds, how the search ended, and what it cost."""
 
-    at: Mapping[str, Placement]
+    at: tuple[Mapping[str, Placement], ...]
     bound: float
     stop: StopReason
     record: SolveRecord
@@ -155,24 +157,27 @@ def _search(
     from ronda.formulations.consolidation.model import build, fewest_moves
     from ronda.formulations.consolidation.read import placements
 
-    bound, deadline = most_saved(round, save), effort.deadline
+    bound, deadline, quick = most_saved(round, save), effort.deadline, dict[str, Placement]()
     began_s = deadline.elapsed()
     try:
         with ending(deadline.end):
-            model = build(holdings(round, save), moves=moves, lost_gpu_s=lost_gpu_s)
+            held = holdings(round, save)
+            quick = one_by_one(held, moves=moves, lost_gpu_s=lost_gpu_s)
+            model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
     except OutOfTimeError:
         record = SolveRecord(seed=effort.seed, message="no time to build the model")
-        return _Found({}, bound, StopReason.TIME_LIMIT, record)
+        return _Found((quick,), bound, StopReason.TIME_LIMIT, record)
     built_s = deadline.elapsed()
     # To read and to check the answer takes no longer than to build the model.
     effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
-    outcome, at = solved(model, solve_form, effort), dict[str, Placement]()
+    outcome, ways = solved(model, solve_form, effort), [quick]
     if outcome.bound is not None:
         bound = min(bound, outcome.bound)
     if outcome.x is not None:
-        fewest_moves(model)
-        solved(model, solve_form, effort)
-        at = placements(model)
+        if effort.left_s > 0:
+            fewest_moves(model)
+            solved(model, solve_form, effort)
+        ways.append(placements(model))
     known = versions()
     record = SolveRecord(
         seed=effort.seed,
@@ -186,13 +191,20 @@ def _search(
         versions={package: known[package] for package in ("ronda", "highspy", "pyomo")},
         message=outcome.message,
     )
-    return _Found(at, bound, outcome.stop, record)
+    return _Found(tuple(ways), bound, outcome.stop, record)
 
 
-def _answer(round: Round, seen: AsOne, save: Saving, gap: float, found: _Found) -> Consolidation:
-    """Return the moves with what they save and lose."""
+def _answer(
+    round: Round,
+    seen: AsOne,
+    save: Saving,
+    gap: float,
+    found: _Found,
+    to: Mapping[str, Placement],
+) -> Consolidation:
+    """Return moves with what they save and lose."""
     held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in round.cluster.topology.pools]
-    at = {job: on for job, on in found.at.items() if not same_nodes(on, held[job].placement)}
+    at = {job: on for job, on in to.items() if not same_nodes(on, held[job].placement)}
     moved = {job: replace(held[job], placement=on) for job, on in at.items()}
     told = seen.told(Plan(allocations=held | moved))
     before, after = used_nodes(held.values()), used_nodes(told.allocations.values())

@@ -1,10 +1,9 @@
-"""Moves on rounds of Alibaba's shapes: the rounds, the rule without a model, the study."""
+"""Moves on rounds of Alibaba's shapes: the rounds, and the study."""
 
 import json
 
-from every_move import crowd
 from lab.__main__ import main
-from lab.consolidation import greedily, scattered
+from lab.consolidation import scattered
 from ronda.instances.rules.validate import validate
 
 
@@ -17,13 +16,6 @@ def test_rounds_have_the_shapes_of_the_trace():
     assert groups["G2x8"] == 45
     used = sum(held.option.gpus for held in round_.held.values())
     assert 0.69 <= used / round_.cluster.gpus <= 0.7
-
-
-def test_greedy_empties_the_emptiest_first_and_keeps_its_limit():
-    """The 1 goes beside the 2, then {1, 2} of 3 GPUs beside no one: {2, 2} and {3} are too full."""
-    round_ = crowd((4,) * 4, [(0, 1), (1, 2), (2, 2), (2, 2), (3, 3)])
-    assert greedily(round_, 10) == (1, 1)
-    assert greedily(round_, 0) == (0, 0)
 
 
 def test_the_model_is_never_worse(tmp_path):

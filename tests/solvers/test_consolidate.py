@@ -3,17 +3,21 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import ronda
 from arrays import array, instance, standing
 from every_move import best_moves, crowd, scattered
 from lab.consolidation import scattered as openb
 from ronda.formulations.consolidation.counting import most_saved
+from ronda.formulations.consolidation.holdings import holdings
+from ronda.formulations.consolidation.one_by_one import one_by_one
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.violation import Violation
 from ronda.solvers import consolidate as module
 from ronda.solvers.consolidate import consolidate
+from ronda.solvers.exact.form import linear_form, too_late
 from ronda.solvers.horizon.state import ClusterState
 
 LIMITS = ({}, {"moves": 2}, {"lost_gpu_s": 80.0}, {"moves": 1})
@@ -100,6 +104,17 @@ def test_what_a_move_costs():
     assert consolidate(round_, lost_gpu_s=59.0).moves == ()
 
 
+def test_of_equal_blocks_on_a_node_the_cheapest_moves():
+    """One of two 1s makes room for the 2: the one of 5 s, with 60 GPU-seconds for the 2."""
+    held = [(0, 1), (0, 1), (0, 2), (1, 2), (2, 2)]
+    round_ = crowd((5, 3, 2), held, pinned=(2, 3), costs=Costs(restart_s=30.0))
+    own = {"j0": Costs(restart_s=100.0), "j1": Costs(restart_s=5.0)}
+    states = (replace(s, job=replace(s.job, costs=own.get(s.job.id))) for s in round_.running)
+    found = consolidate(replace(round_, running=tuple(states)), lost_gpu_s=66.0)
+    assert {move.jobs for move in found.moves} == {("j1",), ("j4",)}
+    assert (found.emptied, found.lost_gpu_s) == ((2,), 65.0)
+
+
 def test_an_array_moves_as_one():
     """Two jobs that share a GPU are one move, of both, to the node of the third."""
     state = ClusterState(instance([20.0, 30.0, 40.0], nodes=2))
@@ -138,6 +153,26 @@ def test_without_time_nothing_moves_and_the_bound_holds():
     found = consolidate(crowd((4, 4, 4), [(0, 2), (1, 2), (2, 2)]), deadline=1e-9)
     assert (found.moves, found.plan.bound, found.plan.stop) == ((), 1.0, StopReason.TIME_LIMIT)
     assert found.plan.status is SolutionStatus.FEASIBLE
+
+
+@pytest.mark.parametrize("seed", range(200, 260))
+def test_emptying_one_by_one_is_an_answer_where_the_search_is_cut(seed, monkeypatch):
+    """Without a solution of the model: within the limits, racks' caps too, and below the best."""
+    monkeypatch.setattr(module, "solved", lambda model, solve, effort: too_late(linear_form(model)))
+    round_, limits = scattered(seed), LIMITS[seed % len(LIMITS)]
+    found, best = consolidate(round_, **limits), best_moves(round_, "nodes", **limits)
+    assert ronda.check(round_, found.plan) == []
+    assert found.plan.status is not SolutionStatus.FALLBACK
+    assert found.plan.objective <= best.saved <= found.plan.bound
+    assert len(found.moves) <= limits.get("moves", 6)
+    assert found.lost_gpu_s <= limits.get("lost_gpu_s", float("inf"))
+
+
+def test_nodes_of_few_jobs_are_emptied_first():
+    """The 1 goes beside {2, 1} or 3, which leaves no room for the 2; a node that got it stays."""
+    round_ = crowd((4,) * 4, [(0, 1), (1, 2), (2, 2), (2, 1), (3, 3)])
+    assert one_by_one(holdings(round_)) == {"j0": ((2, 1),)}
+    assert one_by_one(holdings(round_), moves=0) == {}
 
 
 def test_what_runs_must_be_in_order():
