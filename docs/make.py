@@ -25,7 +25,7 @@ def room(module: str) -> str:
     """Return the room of a module: its folder below the layer; the layer, if it has none."""
     _, layer, *rest = module.split(".")
     folder = DOCS.parent / (f"ronda/{layer}" if layer == "cli" else layer)
-    return f"{layer}/{rest[0]}" if rest and (folder / rest[0]).is_dir() else layer
+    return f"{layer}/{rest[0]}" if rest and (folder / rest[0] / "__init__.py").exists() else layer
 
 
 def imports() -> "nx.DiGraph[str]":

@@ -5,7 +5,6 @@ the same GPU, or fixed, and said so in the fit's remarks and source. The same da
 parameters; they are rounded to six digits, less than the spread of any measurement.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from ronda.instances.errors import RondaError
 from ronda.instances.files import fits as profiles
 from ronda.instances.learnt import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
@@ -22,6 +20,7 @@ from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
 from ronda.solvers.fitting.sharing import fit_shared, read_sharing
 from tools.maxima import fit_maxima
+from tools.program import run
 
 ELASTICFLOW = {
     "source": "ElasticFlow's tables of iterations per second, github.com/pkusys/ElasticFlow",
@@ -179,24 +178,17 @@ def _short(value: Any) -> Any:
     return [_short(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
+def make(source: Path, out: Path) -> Iterator[str]:
+    """Write the file, and say how many fits it has."""
+    fits = packed(all_fits(source))
+    profiles.write(fits, out)
+    yield f"{out}: {len(fits.fits)} fits"
+
+
 def main() -> int:
     """Make the file and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.profiles",
-        description="Fit the packaged profiles to public data; same data, same file.",
-        epilog="example: python -m tools.profiles --source data --out instances/data/profiles.json",
-    )
-    parser.add_argument("--source", type=Path, required=True, help="folder of the public data")
-    parser.add_argument("--out", type=Path, required=True, help="file to write")
-    options = parser.parse_args()
-    try:
-        fits = packed(all_fits(options.source))
-        profiles.write(fits, options.out)
-    except RondaError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    sys.stdout.write(f"{options.out}: {len(fits.fits)} fits\n")
-    return 0
+    about = "Fit the packaged profiles to public data; same data, same file."
+    return run("tools.profiles", about, "file to write, as instances/data/profiles.json", make)
 
 
 if __name__ == "__main__":
