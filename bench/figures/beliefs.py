@@ -15,6 +15,7 @@ from ronda.bench.figures.style import (
     tidy,
     time_axis,
 )
+from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.learnt import Predictor
 from ronda.instances.schedule import Forecast, Schedule
@@ -33,13 +34,11 @@ def draw_beliefs(instance: Instance, schedules: Mapping[str, Schedule], path: Pa
         _ratios(sizes, [f for f in schedule.forecasts if f.what == "size"], label, index)
         _ratios(rates, [f for f in schedule.forecasts if f.what == "rate"], label, index)
         shares = np.sort([f.share for f in schedule.forecasts if f.share is not None])
-        level = np.arange(1, len(shares) + 1) / max(len(shares), 1)
-        calibration.step(np.append(0.0, shares), np.append(0.0, level), color=colour(index))
+        _calibration(calibration, shares, index)
         rows += [
             (label, f.what, f.time_s, f.job, f.believed, f.real, "" if f.share is None else f.share)
             for f in schedule.forecasts
         ]
-    calibration.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":")
     for axes, title in ((sizes, "believed size / real"), (rates, "believed rate / real")):
         axes.set_yscale("log")
         axes.axhline(1.0, color="grey", linewidth=0.8, linestyle=":")
@@ -47,7 +46,6 @@ def draw_beliefs(instance: Instance, schedules: Mapping[str, Schedule], path: Pa
         time_axis(axes, end_s)
         tidy(axes)
     calibration.set_title("calibration of sizes", fontsize=10, loc="left")
-    tidy(calibration, "believed probability", "share of jobs below")
     legend_below(figure, sizes.get_legend_handles_labels()[0])
     figure.suptitle(f"{instance.name}: beliefs over time", fontsize=11)
     columns = ("policy", "what", "time_s", "job", "believed", "real", "share")
@@ -61,19 +59,25 @@ def _ratios(axes: Axes, forecasts: list[Forecast], label: str, index: int) -> No
     axes.scatter(time_s, ratio, s=9, alpha=0.6, color=colour(index), marker=shape, label=label)
 
 
+def _calibration(axes: Axes, shares: Floats, index: int) -> Floats:
+    """Draw the share of jobs below each of (n,) probabilities, ascending; return these shares."""
+    level = np.arange(1, len(shares) + 1) / max(len(shares), 1)
+    axes.step(np.append(0.0, shares), np.append(0.0, level), color=colour(index))
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":")
+    tidy(axes, "believed probability", "share of jobs below")
+    return np.asarray(level)
+
+
 def draw_calibration(predictor: Predictor, path: Path) -> None:
     """Draw the share of jobs that stayed below each believed probability; a diagonal is right."""
     shares, of = np.array(predictor.calibration.shares), predictor.calibration
-    level = np.arange(1, len(shares) + 1) / max(len(shares), 1)
     figure = new_figure(5, 4.4)
     axes = figure.subplots()
-    axes.step(np.append(0.0, shares), np.append(0.0, level), color=colour(0))
-    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":")
+    level = _calibration(axes, shares, 0)
     axes.set_title(
         f"{predictor.instance}: {of.jobs:,} jobs, rank correlation {of.correlation:.2f} "
         f"(GPU time {of.service_correlation:.2f})",
         fontsize=9,
         loc="left",
     )
-    tidy(axes, "believed probability", "share of jobs below")
     save(figure, path, ("believed", "share"), zip(shares.tolist(), level.tolist(), strict=True))

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import ArrayLike
 
 from ronda.instances.errors import printable
 from ronda.instances.files.storage import store
@@ -68,20 +68,6 @@ def tidy(axes: Axes, x: str = "", y: str = "", *, grid: bool = False) -> None:
         axes.grid(visible=True, linewidth=0.4, alpha=0.5)
 
 
-def box(axes: Axes, place: float, data: ArrayLike, index: int, width: float, **more: Any) -> None:
-    """Draw quartiles and median, and whiskers of 1.5 interquartile ranges; no outliers."""
-    axes.boxplot(
-        [data],
-        positions=[place],
-        widths=width,
-        showfliers=False,
-        patch_artist=True,
-        boxprops={"facecolor": colour(index), "alpha": 0.5},
-        medianprops={"color": "black", "linewidth": 1.4},
-        **more,
-    )
-
-
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
     """Put a legend under all panels, in `columns` columns, or fewer if the figure is narrow."""
     labels = [str(handle.get_label()) for handle in handles]
@@ -128,7 +114,7 @@ def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
     about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
     for text in figure.findobj(Text):
         _as_it_is(text)
-    with warnings.catch_warnings():
+    with rc_context({"svg.hashsalt": picture.stem}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a name may have any
         figure.savefig(drawn, format=kind, dpi=DPI, metadata=about)
     store(picture, drawn.getvalue())

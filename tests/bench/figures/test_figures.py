@@ -7,7 +7,7 @@ import pytest
 
 from ronda.bench.figures.overview import overview
 from ronda.bench.figures.run import draw_run, quality
-from ronda.bench.figures.style import new_figure, time_axis
+from ronda.bench.figures.style import new_figure, save, time_axis
 from ronda.bench.runs.results import Result, Status
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.schedule import JobOutcome, Schedule
@@ -138,3 +138,16 @@ def test_steps_of_the_time_axis(end_s, step_s):
     time_axis(axes, end_s)
     assert axes.get_xlim() == (0, end_s)
     assert axes.get_xticks()[:2] == pytest.approx([0, step_s])
+
+
+def test_equal_numbers_give_equal_files(tmp_path):
+    """Picture and numbers, byte by byte."""
+    made = []
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        figure = new_figure(3, 2)
+        axes = figure.subplots()
+        axes.errorbar([1, 2], [3, 4], yerr=0.5, marker="o")
+        save(figure, folder / "points", ("x", "y"), [(1, 3), (2, 4)], svg=True)
+        made.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert made[0].keys() == {"points.png", "points.svg", "points.csv"}
+    assert made[0] == made[1]
