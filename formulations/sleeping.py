@@ -14,6 +14,7 @@ anyway, and jobs may use them for what their GPUs draw besides.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,14 +32,24 @@ from ronda.formulations.watts import (
 )
 from ronda.instances.arrays import Floats
 from ronda.instances.job import used_nodes
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 
-IDLE = "idle_since"
-"""Key, in a plan's details: since when nodes that are awake have had no job."""
 
-SURPLUS = "surplus_since"
-"""Key, in a plan's details: since when, by pool, nodes are awake that do not pay for themselves."""
+class IdleNodes(PlanMemory, frozen=True):
+    """Since when nodes that are awake have had no job, in seconds."""
+
+    key: ClassVar[str] = "idle_nodes"
+
+    since_s: dict[int, float] = {}
+
+
+class SurplusNodes(PlanMemory, frozen=True):
+    """Since when nodes are awake that do not pay for themselves, in seconds by pool."""
+
+    key: ClassVar[str] = "surplus_nodes"
+
+    since_s: dict[str, list[float]] = {}
 
 
 def break_even_s(round: Round) -> Floats:
@@ -74,11 +85,11 @@ def standing(round: Round, needed: Sequence[int], initial: Plan | None) -> Stand
     np.minimum.at(limit_s, t.node_pool[there], break_even_s(round)[there])
     there[list(round.asleep)] = False
     awake = np.bincount(t.node_pool[there], minlength=len(t.pools)).tolist()
-    before = {} if initial is None else initial.details.get(SURPLUS, {})
+    before = SurplusNodes.recall(initial).since_s
     counts, since, left_s = [], {}, 0.0
     for p, pool in enumerate(t.pools):
         more = max(0, awake[p] - needed[p])
-        own = [*map(float, before.get(pool.name, ()))][:more]
+        own = [*before.get(pool.name, ())][:more]
         own += [now_s] * (more - len(own))
         left = [float(limit_s[p]) - (now_s - when) for when in own]
         left_s = max(left_s, *left, 0.0)
@@ -164,11 +175,13 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     """
     if not may_sleep(round):
         return woken(round, plan)
-    resting, since = replace(plan, asleep=unused(round, plan)), idle_since(initial)
+    resting, since = replace(plan, asleep=unused(round, plan)), IdleNodes.recall(initial).since_s
     none = [0] * len(round.cluster.topology.pools)
     asleep = stand_by(round, resting, none, since, break_even_s(round))
-    idle = still_idle(round, plan, asleep or (), initial)
-    return replace(plan, asleep=asleep, details=plan.details | {IDLE: idle})
+    used, now_s = used_nodes(plan.allocations.values()), round.now_s
+    idle = sorted(set(range(len(round.cluster.topology.node_pool))) - used - set(asleep or ()))
+    still = IdleNodes({node: since.get(node, now_s) for node in idle})
+    return replace(plan, asleep=asleep, memory=plan.memory | still.noted())
 
 
 def woken(round: Round, plan: Plan) -> Plan:
@@ -207,19 +220,3 @@ def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
     resting = replace(plan, asleep=unused(round, plan))
     never = np.zeros(len(round.cluster.topology.node_gpus))
     return replace(plan, asleep=stand_by(round, resting, awake, {}, never))
-
-
-def idle_since(initial: Plan | None) -> dict[int, float]:
-    """Return since when nodes were idle under the previous plan."""
-    before = {} if initial is None else initial.details.get(IDLE, {})
-    return {int(node): float(when) for node, when in before.items()}
-
-
-def still_idle(
-    round: Round, plan: Plan, asleep: Collection[int], initial: Plan | None
-) -> dict[str, float]:
-    """Return since when nodes idle that are awake without a job, for a plan's details."""
-    since = idle_since(initial)
-    used = used_nodes(plan.allocations.values())
-    idle = set(range(len(round.cluster.topology.node_pool))) - used - set(asleep)
-    return {str(node): since.get(node, round.now_s) for node in sorted(idle)}

@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
 
 from ronda.instances.base import Name, Record
+from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.violation import ROUNDING
 
@@ -127,8 +130,11 @@ class Plan(Record, frozen=True, kw_only=True):
         Relative gap between bound and objective (`gap_between`).
     prices
         Value of one more unit of a resource, by constraint name.
+    memory
+        What the policy remembers for its next decision, by kind (`PlanMemory`), as plain JSON
+        values.
     details
-        What else the policy wants to be remembered (plain JSON values).
+        What else the plan says of itself (plain JSON values).
     """
 
     format: Literal["ronda/plan/1"] = "ronda/plan/1"
@@ -142,6 +148,7 @@ class Plan(Record, frozen=True, kw_only=True):
     status: SolutionStatus = SolutionStatus.FEASIBLE
     prices: dict[str, float] = {}
     record: SolveRecord = SolveRecord()
+    memory: dict[str, Any] = {}
     details: dict[str, Any] = {}
 
     @property
@@ -150,3 +157,33 @@ class Plan(Record, frozen=True, kw_only=True):
         if self.objective is None or self.bound is None:
             return None
         return gap_between(self.bound, self.objective)
+
+
+class PlanMemory(Record, frozen=True):
+    """What a policy, or a mechanism that policies share, must know of the last decision.
+
+    A subclass has a `key`, under which it stands in `Plan.memory`, and fields that all have
+    defaults: numbers, texts, lists, dictionaries and records of these.
+    """
+
+    key: ClassVar[str]
+
+    @classmethod
+    def recall(cls, plan: Plan | None) -> Self:
+        """Return what a plan remembers of this kind; the defaults, if nothing.
+
+        Raises
+        ------
+        InputError
+            If what the plan has under the key is not of this kind.
+        """
+        kept = {} if plan is None else plan.memory.get(cls.key, {})
+        try:
+            return msgspec.convert(kept, cls, str_keys=True)
+        except msgspec.ValidationError as error:
+            expected = "what this version of ronda remembers, or a plan without it"
+            raise InputError(f"plan: memory.{cls.key}", str(error), expected) from None
+
+    def noted(self) -> dict[str, Any]:
+        """Return it as a plan's `memory` has it: plain JSON values under the key."""
+        return {self.key: msgspec.to_builtins(self, str_keys=True)}

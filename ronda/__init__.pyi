@@ -7,7 +7,7 @@ from .instances.files.json import read, write
 from .instances.instance import Instance
 from .instances.job import Costs, Job, JobState
 from .instances.outcome.metrics import summarise
-from .instances.plan import Plan
+from .instances.plan import Plan, PlanMemory
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
@@ -41,6 +41,7 @@ __all__ = [
     "NodeGroup",
     "Place",
     "Plan",
+    "PlanMemory",
     "Policy",
     "Profile",
     "Round",

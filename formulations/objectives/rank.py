@@ -69,15 +69,15 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.width import outdone, taken
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.plan import Plan, PlanMemory
 
 # Steps of the spread at which the index is computed, and of the logarithm of x, in spreads.
 SPREADS, TIMES = np.linspace(0.05, 6.0, 120), np.linspace(-8.0, 8.0, 321)
@@ -90,9 +90,6 @@ MOST_DOUBLINGS = 20.0
 
 ALONE_S = "alone_s"
 """Parameter of objectives that let jobs age: the mean time alone, in seconds."""
-
-SEEN = "seen"
-"""Key, in a plan's details, of the `Seen` jobs."""
 
 
 # Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
@@ -139,17 +136,19 @@ def rank_values(
     return np.asarray(o.by_row(price) * o.rate)
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen(PlanMemory, frozen=True):
     """How many jobs of known size were submitted until a time, and their mean seconds alone."""
+
+    key: ClassVar[str] = "seen"
 
     jobs: int = 0
     alone_s: float = 0.0
     until_s: float | None = None
 
 
-def seen(o: Outlook, details: dict[str, Any]) -> Seen:
-    """Return the jobs seen until now, from the details of the plan before and the live jobs."""
-    before = msgspec.convert(details.get(SEEN, {}), Seen)
+def seen(o: Outlook, initial: Plan | None) -> Seen:
+    """Return the jobs seen until now: those that the plan before remembers, and the live jobs."""
+    before = Seen.recall(initial)
     alone_s, new = _alone_s(o), ~o.guessed
     if before.until_s is not None:
         new &= o.submit_s > before.until_s

@@ -86,7 +86,7 @@ VARIABLE = "RONDA_LIMITS"
 """The environment variable that sets limits."""
 
 DEPTH = 64
-"""Brackets inside each other where anything may stand: ``made``, ``details``, ``config``."""
+"""Brackets inside each other where anything may stand: ``made``, ``memory``, ``config``."""
 
 
 class SizeLimits(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,19 +16,27 @@ from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
-from ronda.instances.plan import SolutionStatus, StopReason, gap_between
+from ronda.instances.plan import PlanMemory, SolutionStatus, StopReason, gap_between
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Placing, Spent, nobody, taken
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.dual import Search
-from ronda.solvers.prices.engine import DUAL_GAP, Answer, solve_separable
+from ronda.solvers.prices.engine import Answer, solve_separable
 
 JOINT = "joint"
 """Key, in a plan's details, of whether racks were chosen with the options."""
 
 POOR = 0.5
 """Gap of an answer that is cut from which on jobs are better started as they asked."""
+
+
+class LastGap(PlanMemory, frozen=True):
+    """The relative gap that prices alone proved: the next round begins there."""
+
+    key: ClassVar[str] = "last_gap"
+
+    dual_gap: float = 0.0
 
 
 def allocate_by_prices(
@@ -108,7 +117,7 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         stop=answer.stop,
         scale=case.scale,
         incumbents=((deadline.elapsed(), answer.objective),),
-        details={DUAL_GAP: answer.dual_gap},
+        memory=LastGap(answer.dual_gap or 0.0).noted(),
         regret=partial(_regrets, case, problem, answer),
         spent=Spent(
             build_s=build_s,

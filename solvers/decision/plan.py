@@ -19,7 +19,7 @@ from ronda.formulations.objectives.forms import (
     parameters,
     values_of,
 )
-from ronda.formulations.objectives.rank import ALONE_S, SEEN, Seen, seen
+from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
@@ -79,7 +79,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         own = dict(parameters or {})
         table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
         outlook = outlook_of(round, table, objective, own)
-        known = seen(outlook, {} if initial is None else initial.details)
+        known = seen(outlook, initial)
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
             own[ALONE_S] = known.alone_s
         return cls(
@@ -97,8 +97,8 @@ class Question(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the plan says of the question, and remembers."""
-        found = {"objective": self.objective, SEEN: msgspec.to_builtins(self.seen)}
+        """What the plan says of the question."""
+        found: dict[str, Any] = {"objective": self.objective}
         aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
         return found | ({PARAMETERS: aged} if aged else {})
 
@@ -197,7 +197,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     incumbents: tuple[tuple[float, float], ...] = ()  # (seconds since entry, objective)
     regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
-    details: dict[str, Any] = {}  # what else the plan remembers
+    memory: dict[str, Any] = {}  # what the plan remembers of the choice
+    details: dict[str, Any] = {}  # what else it says
     spent: Spent = Spent()
     placing: Placing = Placing()
 
@@ -303,6 +304,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         status=SolutionStatus.FEASIBLE if short else choice.status,
         prices=choice.prices,
         record=_record(question, choice, deadline.elapsed() - began, deadline),
+        memory=question.seen.noted() | choice.memory,
         details=more,
     )
 
@@ -364,6 +366,7 @@ def _fallback(
         stop=choice.stop,
         status=SolutionStatus.FALLBACK,
         record=_record(question, choice, 0.0, deadline),
+        memory=question.seen.noted() | choice.memory,
         details=details | {"conflicts": conflicts},
     )
 

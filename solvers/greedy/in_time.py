@@ -103,7 +103,7 @@ def _earlier(
         stop=StopReason.TIME_LIMIT,
         status=SolutionStatus.FALLBACK,
         record=record,
-        details={} if initial is None else initial.details,
+        memory={} if initial is None else initial.memory,
     )
     return woken(round, plan)
 

@@ -29,7 +29,7 @@ from ronda.instances.violation import LONGEST_S
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
-from ronda.solvers.horizon.journal import Change, Decision, Header, Journal
+from ronda.solvers.horizon.journal import FORMAT, Change, Decision, Header, Journal
 from ronda.solvers.horizon.late import still
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import as_policy, config_of
@@ -139,6 +139,7 @@ class Driver:
         if self.predictor is not None:
             settings["predictor"] = self.predictor.checksum
         return Header(
+            format=FORMAT,
             instance=self.instance.name,
             fingerprint=self.fingerprint,
             policy=self.policy.name,

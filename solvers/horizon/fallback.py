@@ -133,6 +133,7 @@ class _Shed:
             stop=self.rejected.stop,
             status=SolutionStatus.FALLBACK,
             record=self.rejected.record,
+            memory=self.rejected.memory,
             details=self.rejected.details,
         )
         if not self.sleeping:

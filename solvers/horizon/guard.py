@@ -172,7 +172,7 @@ def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
         stop=StopReason.ERROR,
         status=SolutionStatus.NONE,
         record=SolveRecord(seed=seed),
-        details={} if initial is None else initial.details,
+        memory={} if initial is None else initial.memory,
     )
 
 
@@ -214,14 +214,14 @@ def malformed(plan: Plan, error: Exception) -> str:
 def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
     """Return what is kept of a plan with faults: its record, and what it remembers, if written."""
     record = replace(plan.record, message=f"refused: {faults[0]}")
-    details = plan.details
+    memory, details = plan.memory, plan.details
     try:
-        msgspec.json.decode(msgspec.json.encode((record, details)))
+        msgspec.json.decode(msgspec.json.encode((record, memory, details)))
     except Exception:  # it is a fault that has been told
         record = SolveRecord(message=f"refused: {faults[0]}")
-        details = {} if initial is None else initial.details
+        memory, details = {} if initial is None else initial.memory, {}
     stop = plan.stop if plan.stop is StopReason.INFEASIBLE else StopReason.ERROR
-    return replace(plan, stop=stop, record=record, details=details)
+    return replace(plan, stop=stop, record=record, memory=memory, details=details)
 
 
 def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) -> Relief:

@@ -3,6 +3,9 @@
 A journal is a text file: a header line that names the run, then one JSON line a decision, holding
 what changed. Each line has a checksum of itself and the line before, so that a missing or altered
 decision is refused. What a sudden end left of a last line is dropped.
+
+What a plan remembers is written as a difference to what the last one did: 0 for what is the same,
+[value] for what is not, and a dictionary of these where only some of a dictionary is.
 """
 
 import os
@@ -20,11 +23,13 @@ from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.schedule import RoundRecord
 
+FORMAT = "ronda/journal/3"
 
-class Header(Record, frozen=True, kw_only=True):
+
+class Header(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Which run a journal belongs to: all of it must agree before the run goes on."""
 
-    format: str = "ronda/journal/2"
+    format: str = "ronda/journal/2"  # of journals that do not say
     instance: str
     fingerprint: str
     policy: str
@@ -55,14 +60,28 @@ def change_of(held: Mapping[str, Allocation], plan: Plan, asleep: Iterable[int])
 class Decision(Record, frozen=True, kw_only=True):
     """One decision: its change, the plan without allocations, and the record of the round.
 
-    In the file, `same` names the plan's details that are the very objects of the last decision's:
-    they are not written again.
+    In the file `memory` is the difference (see the module) that the plan's own makes.
     """
 
     change: Change
     plan: Plan
     record: RoundRecord
-    same: tuple[str, ...] = ()
+    memory: Any = 0
+
+
+def difference(new: Any, last: Any) -> Any:
+    """Return how plain values differ from others, in their order (see the module)."""
+    if not isinstance(new, dict) or not isinstance(last, dict):
+        return 0 if new == last else [new]
+    parts = {key: difference(value, last.get(key, ...)) for key, value in new.items()}
+    return 0 if list(new) == list(last) and all(p == 0 for p in parts.values()) else parts
+
+
+def applied(change: Any, last: Any) -> Any:
+    """Return the values that `difference` was made from."""
+    if isinstance(change, dict):
+        return {key: applied(part, last.get(key)) for key, part in change.items()}
+    return last if change == 0 else change[0]
 
 
 class Journal:
@@ -77,7 +96,7 @@ class Journal:
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._encoder = msgspec.json.Encoder()
-        self._details: dict[str, Any] = {}
+        self._memory: dict[str, Any] = {}
         self._last = ""  # the checksum of the last line
         self._old = self._load(header)
         try:
@@ -128,7 +147,7 @@ class Journal:
             try:
                 body = unseal(line, self._last)
                 decision = self._whole(decoder.decode(body))
-            except (msgspec.DecodeError, BrokenSealError, KeyError):
+            except (msgspec.DecodeError, BrokenSealError):
                 raise self.refused(number) from None
             self._last = checksum(body, self._last)
             yield decision
@@ -141,20 +160,16 @@ class Journal:
 
     def append(self, decision: Decision) -> None:
         """Write one more decision."""
-        last, self._details = self._details, decision.plan.details
-        same = tuple(k for k, value in self._details.items() if k in last and last[k] is value)
-        if same:
-            fewer = {k: v for k, v in self._details.items() if k not in set(same)}
-            plan = msgspec.structs.replace(decision.plan, details=fewer)
-            decision = msgspec.structs.replace(decision, plan=plan, same=same)
-        self._write(decision)
+        last, self._memory = self._memory, decision.plan.memory
+        plan = msgspec.structs.replace(decision.plan, memory={})
+        new = difference(self._memory, last)
+        self._write(msgspec.structs.replace(decision, plan=plan, memory=new))
 
     def _whole(self, decision: Decision) -> Decision:
-        """Return a decision with the details that were not written again."""
-        details = {key: self._details[key] for key in decision.same} | decision.plan.details
-        self._details = details
-        plan = msgspec.structs.replace(decision.plan, details=details)
-        return msgspec.structs.replace(decision, plan=plan, same=())
+        """Return a decision that was read, with all that its plan remembers."""
+        self._memory = applied(decision.memory, self._memory)
+        plan = msgspec.structs.replace(decision.plan, memory=self._memory)
+        return msgspec.structs.replace(decision, plan=plan, memory=0)
 
     def _write(self, record: Record) -> None:
         body = self._encoder.encode(record)

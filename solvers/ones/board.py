@@ -167,11 +167,11 @@ class Board:
         return list(found.values())
 
 
-def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
+def boards(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Board]:
     """Yield the board of every pool that any job may use.
 
     A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only. `last` has,
-    by pool (text), the last tick's deployed genome as `Board.written`: in which order jobs lie
+    by pool, the last tick's deployed genome as `Board.written`: in which order jobs lie
     within a node, as long as the nodes still agree.
     """
     topology = round.cluster.topology
@@ -191,7 +191,7 @@ def boards(round: Round, last: dict[str, list[list[str]]]) -> Iterator[Board]:
         _wake(round, nodes, free, jobs)
         slots: Ints = np.repeat(nodes, free[nodes])
         if len(slots):
-            yield Board(index, slots, tuple(jobs), _deployed(slots, jobs, last.get(str(index), [])))
+            yield Board(index, slots, tuple(jobs), _deployed(slots, jobs, last.get(index, [])))
 
 
 def _in_pool(round: Round, state: JobState) -> OnesJob | None:

@@ -7,9 +7,9 @@ batch, its losses by the same learning-curve model as those of the jobs to come.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.models.learning import logged
@@ -17,7 +17,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance
 from ronda.instances.learning import LearningCurve, TrainingLog
-from ronda.solvers.ones.memory import OnesMemory
+from ronda.solvers.ones.memory import OnesMemory, Trained
 from ronda.solvers.ones.progress import ProgressPredictor, features
 
 JOBS = 20
@@ -42,7 +42,7 @@ def predictor(
     there is no time for that the last one serves until the next share has.
     """
     kept = memory.predictor
-    if kept and memory.ended - kept["ended"] < max(1.0, refit * (JOBS + kept["ended"])):
+    if kept and memory.ended - kept.ended < max(1.0, refit * (JOBS + kept.ended)):
         return _known(kept, kind)
     try:
         with ending(deadline.share(TRAINING if kept else 1.0).end):
@@ -50,23 +50,22 @@ def predictor(
     except OutOfTimeError:
         if not kept:
             raise
-        memory.predictor = kept | {"ended": memory.ended}
+        memory.predictor = replace(kept, ended=memory.ended)
         return _known(kept, kind)
-    parts = {name: getattr(made, name).tolist() for name in ("weights", "shift", "scale")}
-    memory.predictor = {"ended": memory.ended, **parts}
+    parts = (getattr(made, name).tolist() for name in ("weights", "shift", "scale"))
+    memory.predictor = Trained(memory.ended, *parts)
     return made
 
 
-def _known(kept: dict[str, Any], kind: Kind) -> ProgressPredictor:
-    """Return the predictor that was kept."""
-    return kind(*(np.array(kept[name]) for name in ("weights", "shift", "scale")))
+def _known(kept: Trained, kind: Kind) -> ProgressPredictor:
+    return kind(np.array(kept.weights), np.array(kept.shift), np.array(kept.scale))
 
 
 def _fit(memory: OnesMemory, kind: Kind) -> ProgressPredictor:
     """Train on the history and all jobs that ended since."""
     rows, progress = history()
-    rows = np.array([*rows, *(row for log in memory.past.values() for row in log["rows"])])
-    done = [share for log in memory.past.values() for share in log["done"]]
+    rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
+    done = [share for log in memory.past.values() for share in log.done]
     return kind.fit(rows, np.append(progress, done), seed=SEED)
 
 

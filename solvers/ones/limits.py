@@ -4,9 +4,11 @@ A job's limit R starts at one GPU, doubles when the job has run on as many, is h
 to be resumed, and the dominant job gives way when it has run for long.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor
 from statistics import median
+
+from msgspec.structs import replace
 
 from ronda.formulations.clock import checkpoint
 from ronda.solvers.ones.board import Board, OnesJob

@@ -1,16 +1,15 @@
-"""What ONES remembers of each live job from tick to tick, and how it brings it up to date.
-
-Each job's records are entries of their own in a plan's details, so that a journal writes only those
-that changed.
-"""
+"""What ONES remembers of each live job from tick to tick, and how it brings it up to date."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.learning import epochs_over
+from ronda.instances.base import Record
 from ronda.instances.job import Allocation
+from ronda.instances.plan import PlanMemory
 from ronda.solvers.ones.board import OnesJob
 from ronda.solvers.ones.progress import features
 
@@ -20,12 +19,8 @@ MEASUREMENTS = 5
 PAST = 256
 """Finished jobs that are remembered, the last ones: a process may run for months."""
 
-BY_JOB = ("speeds", "rows", "past")
-"""Fields of the memory whose records are entries of their own."""
 
-
-@dataclass(frozen=True, slots=True)
-class JobMemory:
+class JobMemory(Record, frozen=True, array_like=True):
     """A live job as ONES knows it.
 
     `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
@@ -45,62 +40,54 @@ class JobMemory:
         return epochs_over(self.samples, epoch)
 
 
-@dataclass(slots=True)
-class OnesMemory:
+class FinishedLog(Record, frozen=True, array_like=True):
+    """The log of a job that ended: features after each epoch, and the progress that these were."""
+
+    rows: list[list[float]]
+    done: list[float]
+
+
+class Trained(Record, frozen=True):
+    """A trained predictor, and how many jobs had ended with a log by then."""
+
+    ended: int
+    weights: list[float]
+    shift: list[float]
+    scale: list[float]
+
+
+class Population(Record, frozen=True):
+    """The genomes (K, GPUs) of a pool, in numbers of the jobs `ids`."""
+
+    ids: list[str]
+    genomes: list[list[int]]
+
+
+class OnesMemory(PlanMemory, frozen=False):  # type: ignore[misc]  # a tick changes it
     """What is carried from tick to tick, written at `now_s`.
 
     `ended` counts the jobs that ended with a log. By job id: live `jobs`; `speeds`, samples per
-    second of the last epochs by number of GPUs (text, for JSON); `rows`, features of the predictor
-    after each epoch, and samples; `past`, of the jobs that ended, in this order: number, features,
-    and progress. By pool (text): the last `population`, and what was `deployed` of it. `predictor`
-    is what is kept of the training.
+    second of the last epochs by number of GPUs; `rows`, features of the predictor after each epoch,
+    and samples; `past`, of the jobs that ended, in this order. By pool: the last `population`, and
+    what was `deployed` of it.
     """
+
+    key: ClassVar[str] = "ones"
 
     now_s: float = 0.0
     ended: int = 0
-    jobs: dict[str, JobMemory] = field(default_factory=dict)
-    speeds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    rows: dict[str, list[list[float]]] = field(default_factory=dict)
-    past: dict[str, dict[str, Any]] = field(default_factory=dict)
-    predictor: dict[str, Any] = field(default_factory=dict)
-    population: dict[str, dict[str, Any]] = field(default_factory=dict)
-    deployed: dict[str, list[list[str]]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, details: Mapping[str, Any]) -> "OnesMemory":
-        """Read a plan's details; nothing of them is changed later."""
-        made = cls(*details.get("ones.clock", (0.0, 0)))
-        made.jobs = {i: JobMemory(*known) for i, known in details.get("ones.jobs", {}).items()}
-        made.predictor = details.get("ones.predictor", {})
-        made.population = dict(details.get("ones.population", {}))
-        made.deployed = dict(details.get("ones.deployed", {}))
-        for key, value in details.items():
-            kind, _, job_id = key.partition(" ")
-            if kind.removeprefix("ones.") in BY_JOB:
-                getattr(made, kind.removeprefix("ones."))[job_id] = value
-        made.past = dict(sorted(made.past.items(), key=lambda item: item[1]["number"]))
-        return made
-
-    def write(self) -> dict[str, Any]:
-        """Return details."""
-        details: dict[str, Any] = {
-            "ones.clock": [self.now_s, self.ended],
-            "ones.jobs": {i: list(astuple(known)) for i, known in self.jobs.items()},
-            "ones.predictor": self.predictor,
-            "ones.population": self.population,
-            "ones.deployed": self.deployed,
-        }
-        for kind in BY_JOB:
-            records = getattr(self, kind).items()
-            details |= {f"ones.{kind} {job_id}": value for job_id, value in records}
-        return details
+    jobs: dict[str, JobMemory] = {}
+    speeds: dict[str, dict[int, list[float]]] = {}
+    rows: dict[str, list[list[float]]] = {}
+    past: dict[str, FinishedLog] = {}
+    predictor: Trained | None = None
+    population: dict[int, Population] = {}
+    deployed: dict[int, list[list[str]]] = {}
 
     def measure(self, job_id: str, gpus: int, samples_per_s: float) -> None:
         """Note the speed of an epoch, or of the part of one that a change of GPUs ended."""
-        known = self.speeds.get(job_id, {})
-        last = [*known.get(str(gpus), ()), samples_per_s][-MEASUREMENTS:]
-        if last != known.get(str(gpus)):
-            self.speeds[job_id] = known | {str(gpus): last}
+        known = self.speeds.setdefault(job_id, {})
+        known[gpus] = [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]
 
     def change(self, job_id: str, **fields: Any) -> None:
         """Change fields of a job."""
@@ -130,7 +117,7 @@ class OnesMemory:
             if shares:
                 self.ended += 1
                 kept = [row[:-1] for row in rows[: len(shares)]]
-                self.past[job_id] = {"number": self.ended, "rows": kept, "done": shares}
+                self.past[job_id] = FinishedLog(kept, shares)
         for job_id in list(self.past)[:-PAST]:
             del self.past[job_id]
 
@@ -144,7 +131,7 @@ class OnesMemory:
         if now.epochs(job.epoch) > known.epochs(job.epoch):
             self.measure(job.id, held.option.gpus, job.speed(held))
             row = [*seen(job, samples), samples]
-            self.rows[job.id] = [*self.rows.get(job.id, []), row]
+            self.rows.setdefault(job.id, []).append(row)
 
 
 def _done(job: OnesJob, now_s: float) -> float:

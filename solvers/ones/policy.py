@@ -1,7 +1,7 @@
 """ONES as a policy: one tick, from a round to a plan."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -21,7 +21,7 @@ from ronda.solvers.ones.deploy import account, affordable, update
 from ronda.solvers.ones.genome import IDLE
 from ronda.solvers.ones.learn import predictor
 from ronda.solvers.ones.limits import seats
-from ronda.solvers.ones.memory import OnesMemory
+from ronda.solvers.ones.memory import OnesMemory, Population
 from ronda.solvers.ones.progress import ProgressPredictor
 from ronda.solvers.ones.tick import first_population, generation, tick_of
 
@@ -77,16 +77,15 @@ class Ones:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Evolve by one generation and deploy the best genome if the rule allows it."""
-        details = dict(initial.details) if initial is not None else {}
+        memory = OnesMemory.recall(initial)
         if any(s.since_s > round.now_s for s in round.running):
             # ONES waits until all workers of a deployment run.
-            return Plan(policy=self.name, allocations=round.held, details=details)
-        memory = OnesMemory.read(details)
+            return Plan(policy=self.name, allocations=round.held, memory=memory.noted())
         allocations = self._decide(round, memory, deadline, np.random.default_rng(seed))
         plan = Plan(
             policy=self.name,
             allocations=allocations,
-            details=memory.write(),
+            memory=memory.noted(),
             record=SolveRecord(seed=seed, total_s=deadline.elapsed(), solver="ones"),
         )
         return woken(round, plan)
@@ -103,10 +102,9 @@ class Ones:
         last, memory.population, memory.deployed = memory.population, {}, {}
         allocations = round.held  # until its pool is decided, what runs may have to go on
         for board in found:
-            pool = str(board.index)
             known = seats(board, memory)
             tick = tick_of(board, known, memory, learnt, rng)
-            genomes = _renumbered(board, last.get(pool, {}))
+            genomes = _renumbered(board, last.get(board.index))
             if genomes is None or len(genomes) != self.population:
                 genomes = first_population(tick, self.population, rng)
             else:
@@ -118,18 +116,18 @@ class Ones:
             run, given = affordable(round, board, genome, others)
             allocations = others | given
             account(board, run, known, memory, whole=whole and bool((run == genome).all()))
-            memory.population[pool] = {"ids": ids, "genomes": genomes.tolist()}
-            memory.deployed[pool] = board.written(run)
+            memory.population[board.index] = Population(ids, genomes.tolist())
+            memory.deployed[board.index] = board.written(run)
         return allocations
 
 
-def _renumbered(board: Board, known: dict[str, Any]) -> Ints | None:
+def _renumbered(board: Board, known: Population | None) -> Ints | None:
     """Return the last population with this tick's job numbers; jobs that ended leave gaps.
 
     None if there is none, or if it is of another number of GPUs.
     """
-    if not known or len(known["genomes"][0]) != len(board.node):
+    if known is None or len(known.genomes[0]) != len(board.node):
         return None
     number = {job.id: j for j, job in enumerate(board.jobs)}
-    names = [number.get(job_id, IDLE) for job_id in known["ids"]]
-    return np.array([*names, IDLE])[np.array(known["genomes"], dtype=np.int64)]
+    names = [number.get(job_id, IDLE) for job_id in known.ids]
+    return np.array([*names, IDLE])[np.array(known.genomes, dtype=np.int64)]

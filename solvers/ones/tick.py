@@ -90,7 +90,7 @@ def _speeds(seat: Seat, memory: OnesMemory, most: int) -> Floats:
     """Return (most + 1,) the speeds that are expected of a job."""
     known = memory.speeds.get(seat.job.id)
     if known:
-        return speeds({int(gpus): values for gpus, values in known.items()}, most)
+        return speeds(known, most)
     # It was executed before ONES took over: what it runs on, or would start on, is measured.
     gpus = seat.job.gpus or seat.start
     return speeds({gpus: (seat.job.samples_per_s(gpus),)}, most)

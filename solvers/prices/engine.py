@@ -34,9 +34,6 @@ from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
 from ronda.solvers.prices.fill import fill, is_feasible
 
-DUAL_GAP = "dual_gap"
-"""Key, in a plan's details, of the gap that prices alone prove: the next round begins there."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

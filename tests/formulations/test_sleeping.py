@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.sleeping import SURPLUS, break_even_s, spare_of, stand_by, standing
+from ronda.formulations.sleeping import SurplusNodes, break_even_s, spare_of, stand_by, standing
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -55,7 +55,7 @@ def test_nodes_that_do_not_pay_stand_by_for_the_break_even_time():
     first = standing(round_, [1], None)
     assert (first.awake, first.since) == ((3,), {pool: [1000.0, 1000.0]})
     assert first.left_s == pytest.approx(950 / 3)
-    before = Plan(policy="p", allocations={}, details={SURPLUS: {pool: [600.0, 900.0]}})
+    before = Plan(policy="p", allocations={}, memory=SurplusNodes({pool: [600.0, 900.0]}).noted())
     one = standing(round_, [1], before)
     assert (one.awake, one.left_s) == ((2,), pytest.approx(950 / 3 - 100.0))
     assert standing(round_, [2], before).since == {pool: [600.0]}

@@ -90,12 +90,12 @@ def test_plans_are_read_as_they_were_written(made, tmp_path):
     assert read(tmp_path / "plan.json") == plan
 
 
-def test_details_outlive_a_plan_that_was_cut(made):
+def test_what_is_remembered_outlives_a_plan_that_was_cut(made):
     """What a policy remembers from round to round is not lost for lack of time."""
     round_, first = rounds()["tight"], contract_of(made).plan("tight")
     cut = made.plan(round_, deadline=Deadline(1e-9), seed=0, initial=first)
     if cut.status is SolutionStatus.FALLBACK:
-        assert (cut.details, cut.prices) == (first.details, first.prices)
+        assert (cut.memory, cut.prices) == (first.memory, first.prices)
 
 
 def test_unknown_parameter_is_refused_with_the_list_of_known_ones(made):

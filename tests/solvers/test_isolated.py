@@ -54,8 +54,8 @@ WAYS = {
     "a number": lambda plan: 42,
     "no allocations": lambda plan: replace(plan, allocations=None),
     "words for nodes": lambda plan: replace(plan, allocations=dict.fromkeys(plan.allocations, "x")),
-    "a thing": lambda plan: replace(plan, details={"me": Thing()}),
-    "a function": lambda plan: replace(plan, details={"me": lambda: 0}),
+    "a thing": lambda plan: replace(plan, memory={"me": Thing()}),
+    "a function": lambda plan: replace(plan, memory={"me": lambda: 0}),
     "no number": lambda plan: replace(plan, objective=float("nan")),
     "elsewhere": lambda plan: replace(
         plan, allocations={i: replace(a, placement=((99, 1),)) for i, a in plan.allocations.items()}

@@ -12,15 +12,20 @@ from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.objectives.thrift import worth_of_a_watt
-from ronda.formulations.sleeping import SURPLUS, Standing, stand_by, standing
+from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import PARAMETERS, Choice, Question
 from ronda.solvers.policies.optimising.prices import Prices
 
-WAKING = "waking"
-"""Key, in a plan's details: when nodes that were woken are ready."""
+
+class WakingNodes(PlanMemory, frozen=True):
+    """When nodes that were woken are ready, in seconds."""
+
+    key: ClassVar[str] = "waking_nodes"
+
+    ready_s: dict[int, float] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +94,7 @@ class MilpEnergy(Prices):
         if stands.left_s > 0 and "hosts" in self.parameters:
             choice = self._with_standing(question, stands, deadline, initial) or choice
         choice = placed(choice, awake=stands.awake)
-        return replace(choice, details=choice.details | {SURPLUS: stands.since})
+        return replace(choice, memory=choice.memory | SurplusNodes(stands.since).noted())
 
     def _with_standing(
         self, question: Question, stands: Standing, deadline: Deadline, initial: Plan | None
@@ -126,8 +131,8 @@ class MilpEnergy(Prices):
         ready_s = {n: s for n, s in waking(round, initial).items() if n not in sleeping}
         wake_s = round.cluster.topology.wake_s
         ready_s |= {n: round.now_s + float(wake_s[n]) for n in woken if wake_s[n] > 0}
-        known = {WAKING: {str(n): s for n, s in sorted(ready_s.items())}}
-        return replace(plan, asleep=asleep, details=plan.details | known)
+        known = WakingNodes(dict(sorted(ready_s.items())))
+        return replace(plan, asleep=asleep, memory=plan.memory | known.noted())
 
 
 def placed(choice: Choice, **how: Any) -> Choice:
@@ -146,5 +151,5 @@ def needed(question: Question, choice: Choice) -> list[int]:
 
 def waking(round: Round, initial: Plan | None) -> dict[int, float]:
     """Return when nodes that were woken earlier, and still wake, are ready."""
-    known = {} if initial is None else initial.details.get(WAKING, {})
-    return {int(n): s for n, s in known.items() if s > round.now_s and int(n) not in round.asleep}
+    known, now_s = WakingNodes.recall(initial).ready_s, round.now_s
+    return {n: s for n, s in known.items() if s > now_s and n not in round.asleep}

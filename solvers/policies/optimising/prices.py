@@ -8,10 +8,9 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_prices import allocate_by_prices
+from ronda.solvers.decision.by_prices import LastGap, allocate_by_prices
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question, reserve_s
 from ronda.solvers.prices.dual import Search
-from ronda.solvers.prices.engine import DUAL_GAP
 
 PLACEMENTS = ("nodes", AGGREGATE)
 """Whether a plan's bound knows the nodes."""
@@ -91,7 +90,7 @@ class Prices(Optimising):
                 deadline=deadline,
                 seed=question.seed,
                 start={} if initial is None else initial.prices,
-                within=0.0 if initial is None else initial.details.get(DUAL_GAP) or 0.0,
+                within=LastGap.recall(initial).dual_gap,
                 reserve_s=reserve_s(question.table),
             ),
             joint=self.joint,

@@ -8,11 +8,19 @@ import msgspec
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import rest
 from ronda.instances.job import JobState
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
+
+
+class SecondQueue(PlanMemory, frozen=True):
+    """The jobs of the second queue, in its order."""
+
+    key: ClassVar[str] = "second_queue"
+
+    jobs: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Tiresias(Clocked):
     (OSDI 2021): jobs run on the GPUs that they asked for, all at once; the first queue holds the
     jobs below the threshold in order of submission, the second the others in the order in which
     they passed it; a job for which too few GPUs are left does not block those behind it. There is
-    no rule against starvation, as there. The plan's details carry the second queue.
+    no rule against starvation, as there.
 
     Parameters
     ----------
@@ -47,15 +55,14 @@ class Tiresias(Clocked):
         """Admit jobs, the first queue first."""
         jobs = sorted(round.jobs, key=lambda state: state.job.submit_s)
         passed_s = {s.job.id: self._passed_s(round, s) for s in jobs}
-        before: list[str] = [] if initial is None else initial.details.get("second_queue", [])
-        rank = {job: place for place, job in enumerate(before)}
+        rank = {job: place for place, job in enumerate(SecondQueue.recall(initial).jobs)}
         late = [s for s in jobs if passed_s[s.job.id] is not None]
         late.sort(key=lambda s: (rank.get(s.job.id, len(rank)), passed_s[s.job.id]))
         first = [s for s in jobs if passed_s[s.job.id] is None]
         clocks, spread = self.clocks(round), self.most_free
         allocations = preempt_in_order(round, first + late, clocks=clocks, most_free=spread)
-        details = {"second_queue": [s.job.id for s in late]}
-        plan = Plan(policy=self.name, allocations=allocations, details=details)
+        memory = SecondQueue([s.job.id for s in late]).noted()
+        plan = Plan(policy=self.name, allocations=allocations, memory=memory)
         return rest(round, plan, initial)
 
     def _passed_s(self, round: Round, state: JobState) -> float | None:

@@ -9,16 +9,17 @@ nodes. Both follow the same rule.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Record
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
@@ -32,9 +33,6 @@ Forecast = Callable[[int, int], Floats]
 
 WARM_UP = 6
 """Steps at the start that the rule only follows, and whose changes it does not count."""
-
-MEMORY = "ces"
-"""Key, in a plan's details: what the controller knows of each pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +180,37 @@ def _medians(needed: Ints, rise: Floats) -> Forecast:
     return of
 
 
+class CesPool(Record, frozen=True):
+    """What the controller of a pool remembers; demands in nodes, times in steps.
+
+    Attributes
+    ----------
+    step
+        That of the last decision.
+    past, peak, last
+        The demand: the most in each of the steps before, and in this one; after the last decision.
+    awake
+        Nodes that are awake.
+    guard
+        The first step in which nodes may go to sleep.
+    """
+
+    step: int | None = None
+    past: list[int] = []
+    peak: int = 0
+    last: int = 0
+    awake: int = 0
+    guard: int = 0
+
+
+class CesMemory(PlanMemory, frozen=True):
+    """What the controllers remember, by pool."""
+
+    key: ClassVar[str] = "ces"
+
+    pools: dict[str, CesPool] = {}
+
+
 @dataclass(frozen=True)
 class CesQueue:
     """Start jobs in the order of a queue; how many nodes are awake follows CES.
@@ -222,35 +251,28 @@ class CesQueue:
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, self.queue))
         held = round.held | started
-        before = {} if initial is None else initial.details.get(MEMORY, {})
-        rule, awake, memory = RULES[self.cluster], [], {}
+        before, rule = CesMemory.recall(initial).pools, RULES[self.cluster]
+        awake, pools = list[int](), dict[str, CesPool]()
         for used, total, pool in used_by_pool(round, room.used):
-            known = _Pool(rule, self.history, total, before.get(pool))
+            known = _Pool(rule, self.history, total, before.get(pool, CesPool()))
             awake.append(known.look(round.now_s, used))
-            memory[pool] = known.kept()
-        plan = Plan(policy=self.name, allocations=held, details={MEMORY: memory})
+            pools[pool] = known.kept()
+        plan = Plan(policy=self.name, allocations=held, memory=CesMemory(pools).noted())
         return with_awake(round, plan, awake)
 
 
 class _Pool:
-    """The controller of a pool: what was needed in the steps before, and when it may act."""
+    """The controller of a pool."""
 
-    def __init__(
-        self, rule: CesRule, history: str, total: int, before: dict[str, Any] | None
-    ) -> None:
+    def __init__(self, rule: CesRule, history: str, total: int, before: CesPool) -> None:
         self.rule, self.history, self.total = rule, history, total
-        known = before or {}
-        self.step: int | None = known.get("step")
-        self.past: list[int] = [*known.get("past", ())]
-        self.peak: int = known.get("peak", 0)
-        self.last: int = known.get("last", 0)
-        self.awake: int = known.get("awake", 0)
-        self.guard: int = known.get("guard", 0)
+        self.step, self.past = before.step, [*before.past]
+        self.peak, self.last = before.peak, before.last
+        self.awake, self.guard = before.awake, before.guard
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> CesPool:
         """Return what is remembered."""
-        names = ("step", "past", "peak", "last", "awake", "guard")
-        return {name: getattr(self, name) for name in names}
+        return CesPool(self.step, self.past, self.peak, self.last, self.awake, self.guard)
 
     def look(self, now_s: float, used: int) -> int:
         """Return the nodes that are awake, with `used` in use from now on."""

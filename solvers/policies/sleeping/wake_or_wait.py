@@ -14,8 +14,9 @@ from ronda.formulations.options.application import Requested, requested_options
 from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats
+from ronda.instances.base import Record
 from ronda.instances.job import Allocation, JobState
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import future_of
@@ -25,11 +26,23 @@ from ronda.solvers.policies.rigid.queues import Queue, queued
 from ronda.solvers.policies.sleeping.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
 from ronda.solvers.policies.sleeping.lot_sizing import costs, weights, whole
 
-MEMORY = "wake_or_wait"
-"""Key, in a plan's details: how many nodes were wanted in the steps before, by pool."""
-
 FORESEEN = 20
 """Jobs of a pool's queue whose waiting is foreseen."""
+
+
+class WantedNodes(Record, frozen=True):
+    """How many nodes of a pool were wanted in the last steps since the first."""
+
+    first: int
+    wants: dict[int, int] = {}
+
+
+class WantedBefore(PlanMemory, frozen=True):
+    """How many nodes were wanted in the steps before, by pool."""
+
+    key: ClassVar[str] = "wanted_nodes"
+
+    pools: dict[str, WantedNodes] = {}
 
 
 @dataclass(frozen=True)
@@ -134,24 +147,23 @@ class WakeOrWait:
     ) -> Plan:
         """Return the plan with the nodes awake that cost least beyond those with a job."""
         node_pool = round.cluster.topology.node_pool
-        before = {} if initial is None else initial.details.get(MEMORY, {})
-        step, awake, memory = int(round.now_s // STEP_S), [], {}
+        before = WantedBefore.recall(initial).pools
+        step, awake, memory = int(round.now_s // STEP_S), list[int](), dict[str, WantedNodes]()
         off = {*_asleep(round)} - {*woken}
         for index, (busy, total, pool) in enumerate(used_by_pool(round, used)):
             table = _cost(self.history, total, self.price)
             least = busy + int(table[step % len(table)].argmin())
-            known = before.get(pool, {"first": step, "wants": []})
-            wants = {k: n for k, n in known["wants"] if k > step - self.keep}
+            known = before.get(pool, WantedNodes(step))
+            wants = {k: n for k, n in known.wants.items() if k > step - self.keep}
             wants[step] = max(least, wants.get(step, 0))
             now = total - sum(int(node_pool[node]) == index for node in off)
             if any(int(node_pool[node]) == index for node in woken):
                 now = max(now, least)
-            elif step >= known["first"] + self.keep - 1:
+            elif step >= known.first + self.keep - 1:
                 now = max(busy, min(now, max(wants.values())))
             awake.append(min(total, now))
-            kept = [list(pair) for pair in sorted(wants.items())]
-            memory[pool] = {"first": known["first"], "wants": kept}
-        plan = replace(plan, details={MEMORY: memory})
+            memory[pool] = WantedNodes(known.first, wants)
+        plan = replace(plan, memory=WantedBefore(memory).noted())
         return with_awake(round, plan, awake)
 
 

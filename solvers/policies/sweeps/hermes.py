@@ -12,13 +12,21 @@ from msgspec.structs import replace
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.options.application import requested_options
 from ronda.formulations.sleeping import rest
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
 from ronda.solvers.policies.sweeps.order import firm, in_order
 from ronda.solvers.policies.sweeps.trials import Trial, trials_of
+
+
+class TrialQueues(PlanMemory, frozen=True):
+    """The number of each trial's queue."""
+
+    key: ClassVar[str] = "queues"
+
+    of: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Hermes(Clocked):
     trials and stays there; one without a report comes first, so that each is tried once; then the
     slope of the normalised loss (`slope`) decides, ties by submission; a trial whose loss has
     diverged comes last. Trials for several GPUs share no queue: they are taken in order of
-    submission. The plan's details carry the queues.
+    submission.
 
     Parameters
     ----------
@@ -64,7 +72,7 @@ class Hermes(Clocked):
         heads = sorted((self.head(each) for each in members.values()), key=self._urgency)
         nodes = {head.name: slots[found[head.name]] for head in heads}
         plan = in_order(round, [*gangs, *heads], self.clocks(round), nodes=nodes)
-        plan = replace(plan, policy=self.name, details={"queues": found})
+        plan = replace(plan, policy=self.name, memory=TrialQueues(found).noted())
         return rest(round, plan, initial)
 
     def _queued(
@@ -85,8 +93,7 @@ class Hermes(Clocked):
                 known[trial.name] = {option.pool for option in options}
             return pool_of[node] in known[trial.name]
 
-        before = {} if initial is None else initial.details.get("queues", {})
-        return slots, queues(trials, slots, able, before)
+        return slots, queues(trials, slots, able, TrialQueues.recall(initial).of)
 
     def head(self, queue: Sequence[Trial]) -> Trial:
         """Return the trial of a queue that runs next."""

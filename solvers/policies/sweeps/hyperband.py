@@ -3,14 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping import rest
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
@@ -29,6 +29,14 @@ class Bracket:
     rungs: tuple[int, ...]
 
 
+class Submitted(PlanMemory, frozen=True):
+    """How many trials of its sweep were submitted before each trial, by sweep."""
+
+    key: ClassVar[str] = "submitted"
+
+    before: dict[str, dict[str, int]] = {}
+
+
 @dataclass(frozen=True)
 class Hyperband(Clocked):
     """Run brackets of trials one after another; at each rung the best 1 / eta go on.
@@ -36,7 +44,7 @@ class Hyperband(Clocked):
     Hyperband (Li et al., JMLR 2018). The rest is given up, once all of the bracket have come to the
     rung; until then trials wait there. Trials fill brackets in order of submission, and begin again
     with the first bracket after the last. Where GPUs are left the next bracket begins. Trials keep
-    their progress from rung to rung. The plan's details carry the order.
+    their progress from rung to rung.
 
     Parameters
     ----------
@@ -54,7 +62,7 @@ class Hyperband(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Order the trials that may go on; give up those that fail at a rung."""
-        before: Mapping[str, Any] = {} if initial is None else initial.details.get("places", {})
+        before = Submitted.recall(initial).before
         places: dict[str, dict[str, int]] = {}
         ranked: list[tuple[tuple[int, int, int], Trial]] = []
         discarded: list[str] = []
@@ -69,9 +77,8 @@ class Hyperband(Clocked):
             discarded += lost
         ranked.sort(key=lambda pair: pair[0])
         plan = in_order(round, [trial for _, trial in ranked], self.clocks(round))
-        plan = replace(
-            plan, policy=self.name, discarded=tuple(discarded), details={"places": places}
-        )
+        memory = Submitted(places).noted()
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded), memory=memory)
         return rest(round, plan, initial)
 
     def _sorted_out(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.sleeping import rest
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
@@ -25,6 +25,14 @@ RESIZE_EVERY = 5
 """Reports of a trial from one resize to the next."""
 
 
+class Resized(PlanMemory, frozen=True):
+    """How often each trial had reported when it last got another number of GPUs."""
+
+    key: ClassVar[str] = "resized"
+
+    reports: dict[str, int] = {}
+
+
 @dataclass(frozen=True)
 class HyperSched(Clocked):
     """Pause trials below the best at a rung, admit none too late, give spare GPUs to survivors.
@@ -35,7 +43,6 @@ class HyperSched(Clocked):
     than eta times the longest run, and than a whole trial takes. Spare GPUs go to running trials
     evenly, the best first, where that gets them further by the deadline. At the deadline all trials
     are given up, as they are once none can go on. A sweep without a deadline has no end of time.
-    The plan's details tell when trials were resized.
 
     Parameters
     ----------
@@ -72,16 +79,16 @@ class HyperSched(Clocked):
                 discarded += [t.name for t in search.live if t.state.job.preemptible]
         order.sort(key=lambda t: not t.runs)
         plan = in_order(round, order, self.clocks(round))
-        resized: dict[str, int] = {} if initial is None else initial.details.get("resized", {})
+        resized = Resized.recall(initial).reports
         waiting = sum(t.name not in plan.allocations for t in order)
         running = [t for t in order if t.name in plan.allocations]
         sizes = self._sizes(round, running, waiting, left_s, resized)
         if sizes:
             plan = in_order(round, order, self.clocks(round), sizes=sizes)
         live = {t.name: t.reports for t in order}
-        details = {"resized": {n: r for n, r in resized.items() if n in live}}
-        details["resized"] |= {name: live[name] for name in sizes}
-        plan = replace(plan, policy=self.name, discarded=tuple(discarded), details=details)
+        kept = {n: r for n, r in resized.items() if n in live}
+        memory = Resized(kept | {name: live[name] for name in sizes}).noted()
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded), memory=memory)
         return rest(round, plan, initial)
 
     def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
+from typing import ClassVar
 
 import msgspec
 
 from ronda.formulations.fusion.chunks import balanced
 from ronda.formulations.fusion.sharing import narrowed, whole
 from ronda.instances.job import Allocation, JobState
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.policies.fused.groups import Home, groups, longest, together
 from ronda.solvers.policies.sweeps.trials import Trial
@@ -23,8 +24,13 @@ from ronda.solvers.policies.sweeps.trials import Trial
 Chunk = tuple[Sequence[JobState], Home]
 """Trials that share a GPU, and where."""
 
-REPORTS = "array_reports"
-"""Key, in a plan's details: how often the trials of an array had reported, by its name."""
+
+class ArrayReports(PlanMemory, frozen=True):
+    """How often the trials of an array had reported, by its name."""
+
+    key: ClassVar[str] = "array_reports"
+
+    reports: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ class Probes:
                 found |= together(*self.new[job_id], allocation, names)
             else:
                 found[job_id] = allocation
-        details = plan.details | {REPORTS: dict(self.reports)}
-        return msgspec.structs.replace(plan, allocations=found, details=details)
+        memory = plan.memory | ArrayReports(dict(self.reports)).noted()
+        return msgspec.structs.replace(plan, allocations=found, memory=memory)
 
 
 def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes:
@@ -78,7 +84,7 @@ def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes
     the order. The previous plan, `initial`, knows of earlier reports.
     """
     place = {trial.name: k for k, trial in enumerate(order)}
-    before = {} if initial is None else initial.details.get(REPORTS, {})
+    before = ArrayReports.recall(initial).reports
     shown: dict[str, JobState | None] = {}
     going: dict[str, Mapping[str, Allocation]] = {}
     reports: dict[str, int] = {}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import rest
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
@@ -16,12 +16,20 @@ from ronda.solvers.policies.sweeps.order import in_order
 from ronda.solvers.policies.sweeps.trials import trials_of
 
 
+class Turns(PlanMemory, frozen=True):
+    """The queue of trials, and how often each running one had reported when its turn began."""
+
+    key: ClassVar[str] = "turns"
+
+    queue: list[str] = []
+    began: dict[str, int] = {}
+
+
 @dataclass(frozen=True)
 class RoundRobin(Clocked):
     """Let every trial report once in turn, then the next in the queue.
 
-    One of the policies that Hermes is compared with. The plan's details carry the queue, and how
-    often each running trial had reported when its turn began.
+    One of the policies that Hermes is compared with.
     """
 
     name: ClassVar[str] = "round-robin"
@@ -32,10 +40,8 @@ class RoundRobin(Clocked):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Move trials whose turn is over to the end of the queue."""
-        before = {} if initial is None else initial.details
-        queue: list[str] = before.get("queue", [])
-        began: dict[str, int] = before.get("began", {})
-        place = {name: k for k, name in enumerate(queue)}
+        before = Turns.recall(initial)
+        began, place = before.began, {name: k for k, name in enumerate(before.queue)}
         trials = sorted(trials_of(round), key=lambda t: place.get(t.name, len(place)))
         over = {t.name for t in trials if t.reports - began.get(t.name, t.reports) > 0}
         order = [t for t in trials if t.name not in over] + [t for t in trials if t.name in over]
@@ -45,5 +51,5 @@ class RoundRobin(Clocked):
             for t in order
             if t.name in plan.allocations
         }
-        details = {"queue": [t.name for t in order], "began": turns}
-        return rest(round, replace(plan, policy=self.name, details=details), initial)
+        memory = Turns([t.name for t in order], turns).noted()
+        return rest(round, replace(plan, policy=self.name, memory=memory), initial)

@@ -1,12 +1,12 @@
 """Leases: who has run where for how long, and jobs that take turns in rounds of their own length.
 
-A plan's details carry the book, so that a policy holds nothing itself.
+A plan remembers the book, so that a policy holds nothing itself.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -14,21 +14,19 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import rest
-from ronda.instances.base import Record
 from ronda.instances.job import Allocation, JobState
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, Clocks, preempt_in_order
 from ronda.solvers.policies.systems.time_shares import TimeShares
 
-BOOK = "leases"
-"""Key of the book in a plan's details."""
 
-
-class Book(Record, frozen=True, kw_only=True):
+class Book(PlanMemory, frozen=True, kw_only=True):
     """When the leases of now began, until when it was kept, and (job: pool: seconds) on GPUs."""
+
+    key: ClassVar[str] = "leases"
 
     began_s: float | None = None
     until_s: float = 0.0
@@ -37,8 +35,7 @@ class Book(Record, frozen=True, kw_only=True):
     @classmethod
     def of(cls, round: Round, initial: Plan | None) -> "Book":
         """Return the book as it stands now."""
-        kept: dict[str, Any] = {} if initial is None else initial.details.get(BOOK, {})
-        book = msgspec.convert(kept, cls, str_keys=True)
+        book = cls.recall(initial)
         held_s = {s.job.id: dict(book.held_s.get(s.job.id, {})) for s in round.jobs}
         for state in round.running:
             assert state.allocation is not None
@@ -50,11 +47,6 @@ class Book(Record, frozen=True, kw_only=True):
     def due(self, round: Round, lease_s: float) -> bool:
         """Return whether new leases are given now."""
         return self.began_s is None or round.now_s >= self.began_s + lease_s
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """The details of a plan that carry it."""
-        return {BOOK: msgspec.to_builtins(self, str_keys=True)}
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ class Leasing(Clocked, ABC):
         else:
             ranked = _beside(of)
         allocations = lease(round, turns(of, ranked), self.clocks(round))
-        plan = Plan(policy=self.name, allocations=allocations, details=book.details)
+        plan = Plan(policy=self.name, allocations=allocations, memory=book.noted())
         return rest(round, plan, initial)
 
     @abstractmethod

@@ -1,13 +1,13 @@
 """Waiting is priced so that nobody starves."""
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.objectives.outlook import outlook
-from ronda.formulations.objectives.rank import SEEN, aged_weight, seen
+from ronda.formulations.objectives.rank import aged_weight, seen
 from ronda.formulations.options.build import build
 from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 
@@ -51,7 +51,7 @@ def test_the_mean_is_over_all_jobs_seen(two_nodes):
         JobState(job=replace(job, truth=None, submit_s=10.0 * k), since_s=10.0 * k)
         for k, job in enumerate(two_nodes.jobs)
     ]
-    details = {}
+    before = None
     for now_s, live, jobs, mean_s in (
         (10.0, states[:2], 2, 75.0),
         (15.0, states[:2], 2, 75.0),
@@ -64,9 +64,9 @@ def test_the_mean_is_over_all_jobs_seen(two_nodes):
             profiles=two_nodes.profiles,
             waiting=tuple(live),
         )
-        known = seen(outlook(round_, build(round_), 600.0), details)
+        known = seen(outlook(round_, build(round_), 600.0), before)
         assert (known.jobs, known.alone_s) == (jobs, pytest.approx(mean_s))
-        details = {SEEN: msgspec.to_builtins(known)}
+        before = Plan(memory=known.noted())
 
 
 def test_jobs_of_unknown_size_do_not_count(two_nodes):
@@ -76,4 +76,4 @@ def test_jobs_of_unknown_size_do_not_count(two_nodes):
     round_ = Round(
         now_s=0.0, cluster=two_nodes.cluster, profiles=two_nodes.profiles, waiting=states
     )
-    assert seen(outlook(round_, build(round_), 600.0), {}).jobs == 1
+    assert seen(outlook(round_, build(round_), 600.0), None).jobs == 1

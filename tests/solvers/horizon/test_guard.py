@@ -161,12 +161,12 @@ def test_what_fits_starts_only_if_the_fuller_plan_keeps_every_rule():
 
 
 def test_what_the_policy_remembers_is_kept_if_it_can_be():
-    """Details of a plan that only a rule refuses go on; those that cannot be written do not."""
-    first = replace(solve(tight(), "fifo"), details={"memory": 1})
+    """So it is if the policy raises, or answers with a plan that cannot be written."""
+    first = replace(solve(tight(), "fifo"), memory={"mine": 1})
     plan = solve(tight(), Misbehaving("raised: ValueError"), initial=first)
-    assert plan.details == first.details
+    assert plan.memory == first.memory
     plan = solve(tight(), Misbehaving("malformed: found maximum recursion depth"), initial=first)
-    assert plan.details == first.details
+    assert plan.memory == first.memory
 
 
 def test_a_plan_that_comes_much_too_late_is_not_used(monkeypatch):

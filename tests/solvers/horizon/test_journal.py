@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import checksum, seal, unseal
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.horizon.journal import applied, difference
 
 
 @pytest.fixture
@@ -76,3 +79,37 @@ def test_what_a_sudden_end_leaves_is_dropped(rest, kept):
     again = journal.read_bytes().splitlines(keepends=True)
     assert again[:-1] == lines[:-1]
     assert json.loads(again[-1]).keys() == json.loads(lines[-1]).keys()
+
+
+VALUES = st.recursive(
+    st.none() | st.integers(-1, 2) | st.just(0.5),
+    lambda inside: st.lists(inside, max_size=2) | st.dictionaries(st.sampled_from("abc"), inside),
+    max_leaves=12,
+)
+
+
+@given(VALUES, VALUES)
+def test_what_a_plan_remembers_follows_from_the_last_and_the_difference(last, new):
+    """Down to the order of dictionaries; from JSON as well."""
+    change = json.loads(json.dumps(difference(new, last)))
+    assert json.dumps(applied(change, last)) == json.dumps(new)
+
+
+def test_a_difference_names_what_is_new():
+    """What is the same is 0, what is gone is not there."""
+    last = {"a": {"x": [1, 2], "y": 0}, "b": 3, "c": 4}
+    new = {"a": {"x": [1, 2], "y": 5}, "b": 3, "d": 0}
+    assert difference(new, last) == {"a": {"x": 0, "y": [5]}, "b": 0, "d": [0]}
+    assert difference(last, last) == 0
+
+
+def test_a_journal_of_another_format_is_refused(kept):
+    """The line says which format it has, and which is read."""
+    instance, journal = kept
+    header, *rest = journal.read_bytes().splitlines()
+    body = unseal(header)
+    old = seal(body.replace(b'"format":"ronda/journal/3",', b""), "")
+    assert old != header
+    journal.write_bytes(b"\n".join([old, *rest]) + b"\n")
+    with pytest.raises(InputError, match="format 'ronda/journal/2'; expected format 'ronda/jou"):
+        run(instance, "fifo", journal=journal)

@@ -261,12 +261,12 @@ def test_the_policy_has_the_slips_of_its_variant(variant, limit, raw):
     memory = _memory(
         j0=(30.0, 2, 50.0, 0, 2), **dict.fromkeys(("j1", "j2", "j3"), (0.0, 1, 0.0, 0, 0))
     )
-    before = Plan(policy="ones", allocations=round_.held, details=memory.write())
+    before = Plan(policy="ones", allocations=round_.held, memory=memory.noted())
     plan = policy(f"ones(variant={variant})").plan(
         round_, deadline=Deadline(None), seed=0, initial=before
     )
-    assert OnesMemory.read(plan.details).jobs["j0"].limit == limit
-    assert (plan.details["ones.predictor"]["shift"] == [0.0] * 5) is raw
+    assert OnesMemory.recall(plan).jobs["j0"].limit == limit
+    assert (OnesMemory.recall(plan).predictor.shift == [0.0] * 5) is raw
 
 
 def test_the_dominant_job_is_scaled_down():
@@ -317,7 +317,7 @@ def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
     assert limits == [4, 2, 4, 4]
     assert (memory.jobs["j0"].scaled, memory.jobs["j0"].placed) == (5, 5)
     # The part of an epoch that the change ended: 2 samples in 1 s on 2 GPUs, batch 2.
-    assert memory.speeds["j0"] == {"2": [2.0]}
+    assert memory.speeds["j0"] == {2: [2.0]}
     part = OnesMemory(jobs={f"j{k}": seat.known for k, seat in enumerate(found)})
     account(board, np.array([0, o, o, o, 3, o, o, o]), found, part, whole=False)
     assert part.jobs["j1"].limit == 4  # not the whole genome
@@ -331,7 +331,7 @@ def test_jobs_lie_within_a_node_as_they_were_deployed():
     board = _board([0, 0, 1, 1, 2, 2, o, o])
     states = tuple(job.state for job in board.jobs)
     round_ = msgspec.structs.replace(_round(), running=states[:3], waiting=states[3:])
-    last = {"0": [["0", "j1", "j0", "j0", "j1"], ["1", "j2", "", "j2", "j2"]]}
+    last = {0: [["0", "j1", "j0", "j0", "j1"], ["1", "j2", "", "j2", "j2"]]}
     (found,) = boards(round_, last)
     assert found.deployed.tolist() == [1, 0, 0, 1, 2, 2, o, o]
     assert found.written(found.deployed) == [
@@ -347,7 +347,7 @@ def test_an_epoch_is_logged_with_its_speed():
     memory.look({"j0": job}, job.state.since_s + 0.9)
     assert memory.speeds == {}
     memory.look({"j0": job}, job.state.since_s + 2.0)
-    assert memory.speeds == {"j0": {"2": [2.0]}}
+    assert memory.speeds == {"j0": {2: [2.0]}}
     assert len(memory.rows["j0"]) == 1
 
 

@@ -22,7 +22,7 @@ from ronda.instances.round import Round
 from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.greedy.counted import Counted, uses
 from ronda.solvers.horizon.driver import run
-from ronda.solvers.policies.energy.milp_energy import WAKING, MilpEnergy
+from ronda.solvers.policies.energy.milp_energy import MilpEnergy, WakingNodes
 from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
@@ -162,7 +162,7 @@ def test_a_job_runs_on_while_the_node_that_it_waits_for_wakes():
     assert check(round_, first) == []
     assert first.allocations["a"].placement == ((0, 2),)
     assert first.asleep == ()
-    assert first.details[WAKING] == {"1": 100.0}
+    assert WakingNodes.recall(first).ready_s == {1: 100.0}
     for now_s, gpus in ((60.0, 2), (100.0, 4)):
         later = msgspec.structs.replace(round_, now_s=now_s, asleep=())
         plan = policy_.plan(later, deadline=Deadline(), seed=0, initial=first)

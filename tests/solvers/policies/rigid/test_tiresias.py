@@ -9,6 +9,7 @@ from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
 from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.horizon.driver import run
+from ronda.solvers.policies.rigid.tiresias import SecondQueue
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 
@@ -23,7 +24,7 @@ def test_a_job_that_passes_the_threshold_gives_way(elastic_round, live_job, now_
     round_ = elastic_round(old, new, now_s=now_s)
     plan = solve(round_, "tiresias")
     assert list(plan.allocations) == [runs]
-    assert plan.details == {"second_queue": ["old"] if runs == "new" else []}
+    assert SecondQueue.recall(plan).jobs == (["old"] if runs == "new" else [])
     assert check(round_, plan) == []
 
 
@@ -33,7 +34,7 @@ def test_the_second_queue_is_in_order_of_passing(elastic_round, live_job):
     round_ = elastic_round(*jobs, now_s=9000.0)
     assert list(solve(round_, "tiresias").allocations) == ["a"]
     before = solve(elastic_round(jobs[1], now_s=8000.0), "tiresias")
-    assert before.details == {"second_queue": ["b"]}
+    assert SecondQueue.recall(before).jobs == ["b"]
     assert list(solve(round_, "tiresias", initial=before).allocations) == ["b"]
 
 
