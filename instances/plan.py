@@ -100,6 +100,73 @@ class SolveRecord(Record, frozen=True, kw_only=True):
     message: str = ""
 
 
+class Conflict(Record, frozen=True):
+    """Limits that no plan can keep together.
+
+    Attributes
+    ----------
+    constraints
+        Their names in the model.
+    message
+        Why, in words.
+    """
+
+    constraints: tuple[str, ...]
+    message: str
+
+
+class PlanDetails(Record, frozen=True, kw_only=True):
+    """What a plan says of itself; no policy reads it again.
+
+    Attributes
+    ----------
+    objective
+        Name of the objective that was maximised.
+    parameters
+        Its parameters that only this round has.
+    regret
+        By job: what it would lose at the plan's prices with its next best option, in units of the
+        objective; without jobs that have no other.
+    unplaced
+        Jobs that were chosen to run and found no room on nodes, and why.
+    placement_loss
+        Value that was chosen, and is not placed or not as chosen.
+    widened
+        Jobs that found no room in one rack, and run in several.
+    moved
+        Running jobs that keep their option and run on other nodes.
+    moved_gpus
+        GPUs of these.
+    move_loss
+        Value that moves lose, where they are weighed: the objective is net of it.
+    joint
+        Whether racks were chosen with the options.
+    node_cuts
+        Cuts that placement on nodes added to the choice of options.
+    generations
+        Generations that evolution went through.
+    solver_lacks
+        What the solver cannot do or does not tell.
+    conflicts
+        Why no plan exists, if the round is infeasible.
+    """
+
+    objective: str = ""
+    parameters: dict[str, float | None] = {}
+    regret: dict[str, float] = {}
+    unplaced: dict[str, str] = {}
+    placement_loss: float = 0.0
+    widened: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    moved_gpus: int = 0
+    move_loss: float = 0.0
+    joint: bool = False
+    node_cuts: int = 0
+    generations: int = 0
+    solver_lacks: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+
 class Plan(Record, frozen=True, kw_only=True):
     """The answer to a `Round`.
 
@@ -134,7 +201,7 @@ class Plan(Record, frozen=True, kw_only=True):
         What the policy remembers for its next decision, by kind (`PlanMemory`), as plain JSON
         values.
     details
-        What else the plan says of itself (plain JSON values).
+        What else the plan says of itself.
     """
 
     format: Literal["ronda/plan/1"] = "ronda/plan/1"
@@ -149,7 +216,7 @@ class Plan(Record, frozen=True, kw_only=True):
     prices: dict[str, float] = {}
     record: SolveRecord = SolveRecord()
     memory: dict[str, Any] = {}
-    details: dict[str, Any] = {}
+    details: PlanDetails = PlanDetails()
 
     @property
     def gap(self) -> float | None:

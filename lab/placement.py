@@ -33,7 +33,6 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile
 from ronda.instances.round import Round
 from ronda.instances.traces.fabric import read_hosts
-from ronda.solvers.decision.by_positions import NODE_CUTS
 from ronda.solvers.registry import policy
 
 NODE_GPUS, RACK_NODES, POD_RACKS = 8, 4, 4
@@ -168,11 +167,11 @@ def measure(gpus: int, seed: int, spec: str, limit_s: float, hosts: str) -> dict
         "total_s": total_s,
         "gap": plan.gap,
         "lost": (bound - got) / bound,
-        "left_out": plan.details.get("placement_loss", 0.0) / bound,
+        "left_out": plan.details.placement_loss / bound,
         "moves": moves / bound,
-        "moved": len(plan.details.get("moved", ())),
-        "moved_gpus": plan.details.get("moved_gpus", 0),
-        "cuts": plan.details.get(NODE_CUTS, 0),
+        "moved": len(plan.details.moved),
+        "moved_gpus": plan.details.moved_gpus,
+        "cuts": plan.details.node_cuts,
         "violations": len(check(round_, plan)),
     }
 
@@ -181,7 +180,7 @@ def _moves(round_: Round, table: OptionTable, plan: Plan) -> tuple[float, float]
     """Return what a plan's moves lose, and what it is worth after that."""
     worth, rows = values(round_, table), rows_of(table, plan)
     rows = rows[rows >= 0]
-    lost = loss_of_moves(round_, table, worth, rows, plan.details.get("moved", ()))
+    lost = loss_of_moves(round_, table, worth, rows, plan.details.moved)
     return lost, float(worth[rows].sum()) - lost
 
 

@@ -54,6 +54,7 @@ from ronda.formulations.watts import (
     tightest_s,
 )
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.plan import Conflict
 from ronda.instances.violation import ROUNDING
 
 PowerAt = tuple[str, str]
@@ -355,14 +356,6 @@ def unbearable(case: Case) -> Mask:
             left[k] = TOLERANCE * limit - _excess(must, other, more)
         found |= row.use > left[key]
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Constraints, by name in the model, that no plan can meet together, and why in words."""
-
-    constraints: tuple[str, ...]
-    message: str
 
 
 def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:

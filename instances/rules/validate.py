@@ -140,7 +140,7 @@ def name_of(obj: Document) -> str:
 
 def _depths(obj: Document) -> Iterator[Problem]:
     """Check how deeply brackets are nested where anything may stand: writing is recursive."""
-    for field in ("made", "memory", "details", "config"):
+    for field in ("made", "memory", "config"):
         found = depth(getattr(obj, field, None))
         if found > DEPTH:
             yield Problem(field, f"brackets nested {found} deep", f"at most {DEPTH} levels")

@@ -41,9 +41,6 @@ FEWEST = 50
 IMPORT_S = 0.5
 """Seconds to import Pyomo, and a solver's package, once in a process."""
 
-UNTOLD = "solver_lacks"
-"""Key, in a plan's details, of what its solver cannot do or does not tell."""
-
 
 def decide(
     question: Question, gap: float, deadline: Deadline, initial: Plan | None, solver: str
@@ -137,7 +134,7 @@ def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
         bound=max(min(bound, whole.bound) if whole.incumbents else bound, objective),
         incumbents=incumbents,
         stop=StopReason.TIME_LIMIT if StopReason.TIME_LIMIT in stops else [*stops, whole.stop][0],
-        details={name: said for part in parts for name, said in part.details.items()},
+        details=max((part.details for part in parts), key=lambda said: len(said.solver_lacks)),
         spent=sum((part.spent for part in parts), whole.spent),
     )
 
@@ -225,7 +222,6 @@ def solved(
     outcome = solver.solve(
         model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s
     )
-    untold = {UNTOLD: list(solver.lacks)} if solver.lacks else {}
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
@@ -239,7 +235,7 @@ def solved(
             solver=search.solver,
             message=outcome.message,
         ),
-        details=best.details | untold,
+        details=replace(best.details, solver_lacks=tuple(solver.lacks)),
     )
 
 

@@ -45,9 +45,6 @@ from ronda.solvers.decision.realise import Realised, realise, realise_on
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import Answer, first_answer
 
-MOVE_LOSS, NODE_CUTS = "move_loss", "node_cuts"
-"""Keys, in a plan's details, of the value that its moves lose, and of how many cuts were made."""
-
 WHOLE, CORE, CUTS = 1000, 500, 4
 """Ways up to which the model is solved as a whole, ways that are first placed otherwise, and cuts
 that are made of them at most."""
@@ -213,7 +210,7 @@ def _better(choice: Choice, best: _Found, bound: float) -> Choice:
         objective=best.worth,
         bound=max(bound, best.worth),
         placing=Placing(realised=best.realised),
-        details=choice.details | ({} if best.moves is None else {MOVE_LOSS: best.moves}),
+        details=replace(choice.details, move_loss=best.moves or 0.0),
     )
 
 
@@ -246,7 +243,8 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
         out_of_time = not run.has_time(min(most, len(losses)))
         if choice.closed(search.gap) or out_of_time or complete:
             late = StopReason.TIME_LIMIT if out_of_time and not complete else choice.stop
-            return replace(choice, stop=late, details=choice.details | {NODE_CUTS: len(cuts)})
+            details = replace(choice.details, node_cuts=len(cuts))
+            return replace(choice, stop=late, details=details)
 
 
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:

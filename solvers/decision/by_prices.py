@@ -24,9 +24,6 @@ from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, solve_separable
 
-JOINT = "joint"
-"""Key, in a plan's details, of whether racks were chosen with the options."""
-
 POOR = 0.5
 """Gap of an answer that is cut from which on jobs are better started as they asked."""
 
@@ -81,7 +78,7 @@ def allocate_by_prices(
         return replace(
             loose,
             placing=replace(loose.placing, racks=racks),
-            details=loose.details | {JOINT: True},
+            details=replace(loose.details, joint=True),
         )
     try:
         case = make_case(round, table, values, Fidelity.RACKS, awake=awake)
@@ -93,7 +90,7 @@ def allocate_by_prices(
     # What is on several nodes stays where it is here; a plan may move it.
     moves = np.count_nonzero(stays(table, case.rows) & ~table.must_run[case.job])
     bound = max(loose.bound if moves else min(loose.bound, tied.bound), tied.objective)
-    tied = replace(tied, bound=bound, details=tied.details | {JOINT: True})
+    tied = replace(tied, bound=bound, details=replace(tied.details, joint=True))
     return tied.judged(search.gap)
 
 

@@ -19,8 +19,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_prices import JOINT
-from ronda.solvers.decision.plan import PARAMETERS, Question
+from ronda.solvers.decision.plan import Question
 from ronda.solvers.greedy.as_one import AsOne
 
 SHAPES, MORE = 5, 3
@@ -121,12 +120,12 @@ def explain_jobs(
     known = [state.job.id for state in round.jobs]
     for job in jobs:
         refuse_unknown(job, known)
-    if "objective" not in plan.details or plan.objective is None:
+    if not plan.details.objective or plan.objective is None:
         raise InputError(
             "--explain", f"no choice by prices ({plan.status.value})", "a plan that was weighed"
         )
-    objective = str(plan.details["objective"])
-    own = {**(parameters or {}), **plan.details.get(PARAMETERS, {})}
+    objective = plan.details.objective
+    own = {**(parameters or {}), **plan.details.parameters}
     seen = AsOne(round)
     question = Question.of(seen.round, objective, elastic=elastic, parameters=own)
     place = {state.job.id: j for j, state in enumerate(seen.round.jobs)}
@@ -176,7 +175,7 @@ class _Scales:
         """
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
         times_s = times_of(plan.prices, round.window_s)
-        if plan.details.get(JOINT):
+        if plan.details.joint:
             case = _cheapest(make_case(round, table, worth, Fidelity.RACKS), plan)
         bare = np.setdiff1d(asked, case.job)
         more = np.isin(table.job, bare) | (np.isin(table.job, asked) & table.current)
@@ -215,7 +214,7 @@ class _Scales:
             objective=objective,
             runs=job in plan.allocations,
             reason=self._reason(j, own, surplus, regret),
-            moved=job in plan.details.get("moved", ()),
+            moved=job in plan.details.moved,
             hindrance=self._hindrance(j, own, surplus),
             regret=regret if np.isfinite(regret) else None,
             prices=tuple(
@@ -230,9 +229,9 @@ class _Scales:
 
     def _regret(self, j: int, own: Rows, surplus: Floats) -> float:
         """Return the surplus of what job j got less that of its next best that is not beaten."""
-        known = self.plan.details.get("regret", {}).get(self.table.jobs[j].job.id)
+        known = self.plan.details.regret.get(self.table.jobs[j].job.id)
         if known is not None:
-            return float(known)
+            return known
         got = self.rows[own] == self.chosen[j]
         chosen = np.array([int(np.argmax(got)) if got.any() else -1])
         surplus = np.where(self.unbeaten[own] | got, surplus, -np.inf)
@@ -255,7 +254,7 @@ class _Scales:
             if abs(regret) <= same:
                 return Reason.TIE
             return Reason.BEST if regret > 0 else Reason.SECOND_BEST
-        if job in self.plan.details.get("unplaced", ()):
+        if job in self.plan.details.unplaced:
             return Reason.NO_ROOM
         if not self.unbeaten[own].any():
             none = not len(own) or worth.max() > 0  # the latter if no rack could bear it
@@ -267,9 +266,9 @@ class _Scales:
         job, plan = self.table.jobs[j].job.id, self.plan
         if job in plan.allocations:
             return None
-        known = plan.details.get("unplaced", {})
+        known = plan.details.unplaced
         if job in known:
-            return str(known[job])
+            return known[job]
         paid = np.where(self.unbeaten[own], surplus, -np.inf)
         if not len(own) or paid.max() <= SAME * float(np.abs(self.problem.value[own]).max()):
             return None

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
-from ronda.formulations.allocation.rows import CAP, Conflict, is_limit, seconds_of
+from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, ending
 from ronda.formulations.objectives.forms import (
@@ -25,7 +25,9 @@ from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import (
+    Conflict,
     Plan,
+    PlanDetails,
     SolutionStatus,
     SolveRecord,
     StopReason,
@@ -95,20 +97,12 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             options_s=deadline.elapsed() if deadline else 0.0,
         )
 
-    @property
-    def details(self) -> dict[str, Any]:
-        """What the plan says of the question."""
-        found: dict[str, Any] = {"objective": self.objective}
+    def describe(self, details: PlanDetails) -> PlanDetails:
+        """Return what a plan says of a choice with what it says of the question."""
         aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
-        return found | ({PARAMETERS: aged} if aged else {})
+        own = details.parameters or aged
+        return msgspec.structs.replace(details, objective=self.objective, parameters=own)
 
-
-UNPLACED, LOSS = "unplaced", "placement_loss"
-"""Keys, in a plan's details, of the jobs that were chosen and found no room, and why, and of the
-value that was chosen and is lost by that."""
-
-PARAMETERS = "parameters"
-"""Key, in a plan's details: parameters of the objective that only this round has."""
 
 RESERVE_S, RESERVE_PER_JOB_S = 0.005, 1e-5
 """Seconds kept for placing the answer: measured 2 ms and 3 to 18 microseconds a job on one core."""
@@ -198,7 +192,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
     memory: dict[str, Any] = {}  # what the plan remembers of the choice
-    details: dict[str, Any] = {}  # what else it says
+    details: PlanDetails = PlanDetails()  # what else it says
     spent: Spent = Spent()
     placing: Placing = Placing()
 
@@ -264,9 +258,9 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
     """
-    more = question.details | choice.details
+    details = question.describe(choice.details)
     if choice.status is SolutionStatus.NONE:
-        return _fallback(question, choice, deadline, more)
+        return _fallback(question, choice, deadline, details)
     began, how = deadline.elapsed(), choice.placing
     with ending(deadline.end + _late_s(deadline, question.table)):
         placed = how.realised or realise(
@@ -279,20 +273,15 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
             racks=how.racks,
         )
     worth = placed.objective if how.realised is None else choice.objective
-    if placed.unplaced or placed.widened:
-        more |= {LOSS: placed.lost, UNPLACED: placed.unplaced}
     short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
-    if placed.widened:
-        more["widened"] = list(placed.widened)
-    if placed.moved:
-        more |= {"moved": list(placed.moved), "moved_gpus": placed.moved_gpus}
+    regret = details.regret
     if choice.regret is not None:
         jobs, got = question.table.jobs, choice.chosen
         if placed.unplaced:
             got = np.where([state.job.id in placed.unplaced for state in jobs], -1, got)
         lost = zip(jobs, choice.regret(got), strict=True)
         # Infinite for a job that has no other choice.
-        more["regret"] = {state.job.id: r for state, r in lost if isfinite(r)}
+        regret = {state.job.id: r for state, r in lost if isfinite(r)}
     bound = worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound
     return Plan(
         policy=question.policy,
@@ -305,7 +294,15 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         prices=choice.prices,
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         memory=question.seen.noted() | choice.memory,
-        details=more,
+        details=msgspec.structs.replace(
+            details,
+            regret=regret,
+            unplaced=placed.unplaced,
+            placement_loss=placed.lost if placed.unplaced or placed.widened else 0.0,
+            widened=tuple(placed.widened),
+            moved=tuple(placed.moved),
+            moved_gpus=placed.moved_gpus,
+        ),
     )
 
 
@@ -314,7 +311,7 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
 
     Where watts were short, larger means more of these. None if all found room, or must run.
     """
-    unplaced = plan.details.get(UNPLACED)
+    unplaced = plan.details.unplaced
     if not unplaced:
         return None
     table, values = question.table, question.values.copy()
@@ -345,21 +342,17 @@ def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline
 
 def _remembering(plan: Plan, before: Plan) -> Plan:
     """Return a plan that names what found no room in the plan before it, and what is lost by it."""
-    if UNPLACED not in before.details:
+    if not before.details.unplaced and not before.details.widened:
         return plan
-    unplaced = before.details[UNPLACED] | plan.details.get(UNPLACED, {})
+    unplaced = before.details.unplaced | plan.details.unplaced
     kept = {job: why for job, why in unplaced.items() if job not in plan.allocations}
     regained = (plan.objective or 0.0) - (before.objective or 0.0)
-    more = {UNPLACED: kept, LOSS: before.details[LOSS] - regained}
-    return msgspec.structs.replace(plan, details=plan.details | more)
+    lost = before.details.placement_loss - regained
+    details = msgspec.structs.replace(plan.details, unplaced=kept, placement_loss=lost)
+    return msgspec.structs.replace(plan, details=details)
 
 
-def _fallback(
-    question: Question, choice: Choice, deadline: Deadline, details: dict[str, Any]
-) -> Plan:
-    conflicts = [
-        {"constraints": list(c.constraints), "message": c.message} for c in choice.conflicts
-    ]
+def _fallback(question: Question, choice: Choice, deadline: Deadline, details: PlanDetails) -> Plan:
     return Plan(
         policy=question.policy,
         allocations=question.round.held,
@@ -367,7 +360,7 @@ def _fallback(
         status=SolutionStatus.FALLBACK,
         record=_record(question, choice, 0.0, deadline),
         memory=question.seen.noted() | choice.memory,
-        details=details | {"conflicts": conflicts},
+        details=msgspec.structs.replace(details, conflicts=choice.conflicts),
     )
 
 

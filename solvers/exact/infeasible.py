@@ -7,10 +7,10 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ronda.formulations.allocation.rows import Conflict, shortages
+from ronda.formulations.allocation.rows import shortages
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
-from ronda.instances.plan import StopReason
+from ronda.instances.plan import Conflict, StopReason
 from ronda.solvers.exact.form import Effort, LinearForm, linear_form
 from ronda.solvers.exact.highs import highs_of, solve_form
 

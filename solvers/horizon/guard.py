@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from ronda.formulations.sleeping import woken
 from ronda.instances.check.answer import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
-from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import MalformedError, normal
 from ronda.instances.violation import Violation
@@ -216,10 +216,11 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
     record = replace(plan.record, message=f"refused: {faults[0]}")
     memory, details = plan.memory, plan.details
     try:
-        msgspec.json.decode(msgspec.json.encode((record, memory, details)))
+        kept = msgspec.json.encode((record, memory, details))
+        msgspec.json.decode(kept, type=tuple[SolveRecord, dict[str, Any], PlanDetails])
     except Exception:  # it is a fault that has been told
         record = SolveRecord(message=f"refused: {faults[0]}")
-        memory, details = {} if initial is None else initial.memory, {}
+        memory, details = {} if initial is None else initial.memory, PlanDetails()
     stop = plan.stop if plan.stop is StopReason.INFEASIBLE else StopReason.ERROR
     return replace(plan, stop=stop, record=record, memory=memory, details=details)
 

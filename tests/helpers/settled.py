@@ -66,5 +66,5 @@ def worth_of(question: Question, plan: Plan) -> float:
     table, values = question.table, question.values
     rows = rows_of(table, plan)
     rows = rows[rows >= 0]
-    moved = plan.details.get("moved", ())
+    moved = plan.details.moved
     return float(values[rows].sum()) - loss_of_moves(question.round, table, values, rows, moved)

@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[[Round, Plan], Any]] = {
     "words": lambda _round, plan: replace(plan, allocations={"a": "b"}),
     "asleep": lambda _round, plan: replace(plan, asleep=("x",)),
     "nan": lambda _round, plan: replace(plan, objective=float("nan")),
-    "details": lambda _round, plan: replace(plan, details={"thing": object()}),
+    "thing": lambda _round, plan: replace(plan, memory={"thing": object()}),
 }
 """What a policy does in place of giving its plan, by name."""
 

@@ -16,7 +16,7 @@ from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standi
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
-from ronda.solvers.decision.plan import PARAMETERS, Choice, Question
+from ronda.solvers.decision.plan import Choice, Question
 from ronda.solvers.policies.optimising.prices import Prices
 
 
@@ -116,7 +116,7 @@ class MilpEnergy(Prices):
             return None
         if choice.placing.worth is None:
             choice = placed(choice, worth=worth)
-        return replace(choice, details=choice.details | {PARAMETERS: parameters})
+        return replace(choice, details=replace(choice.details, parameters=parameters))
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Let nodes stay awake while that is cheaper than to wake them again."""

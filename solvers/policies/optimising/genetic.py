@@ -20,7 +20,7 @@ from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan, SolutionStatus, StopReason, closes
+from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, StopReason, closes
 from ronda.solvers import stopping
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import (
@@ -194,7 +194,7 @@ class Genetic(Optimising):
             bound=max(greedy.bound, value),
             stop=found.stop,
             incumbents=found.incumbents,
-            details={"generations": found.generations},
+            details=PlanDetails(generations=found.generations),
             spent=Spent(
                 build_s=began,
                 solve_s=deadline.elapsed() - began,
@@ -215,7 +215,7 @@ class Genetic(Optimising):
             chosen=rows,
             objective=value,
             bound=max(task.greedy.bound, value),
-            details={"generations": 0},
+            details=PlanDetails(),
         ).judged(self.gap)
         # Without prices nothing was scarce: the start is what every job wants most.
         scarce = made.closed(self.gap) and bool(priced.dual.prices.any())
@@ -300,14 +300,14 @@ class Evolve(Genetic):
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan with the moves that it really makes taken off its objective."""
-        moved = tuple(plan.details.get("moved", ()))
+        moved = plan.details.moved
         if plan.objective is None or not moved:
             return plan
         lost = _moved_loss(question, rows_of(question.table, plan), moved)
         net = plan.objective - lost
         proven = closes(choice.bound, net, self.gap, choice.scale)
         status = plan.status if proven else SolutionStatus.FEASIBLE
-        details = plan.details | {"migration_loss": lost}
+        details = replace(plan.details, move_loss=lost)
         return replace(plan, objective=net, status=status, details=details)
 
 

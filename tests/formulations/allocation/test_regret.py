@@ -82,7 +82,7 @@ def test_plan_carries_the_regret_of_every_job(severity):
     """Surplus of what is placed less that of the best other option, at the plan's own prices."""
     round_ = generate.round(24, None, severity, 3)
     plan = solve(round_, "prices")
-    assert plan.details["regret"].keys() == {state.job.id for state in round_.jobs}
+    assert plan.details.regret.keys() == {state.job.id for state in round_.jobs}
     for one in explain_jobs(round_, plan, [state.job.id for state in round_.jobs]):
         own = one.chosen.surplus
         best = max(o.surplus for o in one.options if not o.chosen and not o.current)
@@ -93,7 +93,7 @@ def test_plan_carries_the_regret_of_every_job(severity):
         if one.regret < -1e-6:
             assert one.reason in (Reason.SECOND_BEST, Reason.CROWDED_OUT)
         # The prices decide all but the few jobs of the core.
-    good = [r >= -1e-6 for r in plan.details["regret"].values()]
+    good = [r >= -1e-6 for r in plan.details.regret.values()]
     assert np.mean(good) > 0.5
 
 
@@ -130,7 +130,7 @@ def test_running_job_that_cannot_change_has_no_regret():
     fixed = msgspec.structs.replace(held, job=msgspec.structs.replace(held.job, preemptible=False))
     round_ = msgspec.structs.replace(round_, running=(fixed, *others))
     plan = solve(round_, "prices")
-    assert held.job.id not in plan.details["regret"]
+    assert held.job.id not in plan.details.regret
     (one,) = explain_jobs(round_, plan, [held.job.id])
     assert (one.reason, one.regret, one.runs) == (Reason.MUST_RUN, None, True)
     assert [o.chosen for o in one.options] == [True]
@@ -153,9 +153,9 @@ def test_chosen_job_without_room_is_told_apart():
     """A plan that lists a job as unplaced: it waits though its choice was worth its price."""
     round_ = generate.round(24, None, "tight", 0)
     plan = solve(round_, "prices")
-    job = max(plan.allocations, key=lambda i: plan.details["regret"][i])
+    job = max(plan.allocations, key=lambda i: plan.details.regret[i])
     gone = {i: a for i, a in plan.allocations.items() if i != job}
-    details = plan.details | {"regret": {}, "unplaced": {job: "no room"}}
+    details = msgspec.structs.replace(plan.details, regret={}, unplaced={job: "no room"})
     crowded = msgspec.structs.replace(plan, allocations=gone, details=details)
     (one,) = explain_jobs(round_, crowded, [job])
     assert one.reason is Reason.NO_ROOM

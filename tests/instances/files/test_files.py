@@ -182,7 +182,12 @@ BROKEN = {
         '"policy" twice',
         "once",
     ),
-    "deep": (b'{"format": "ronda/plan/1", "details": {"a": ' + b"[" * 10**5, "nested", "levels"),
+    "deep": (b'{"format": "ronda/plan/1", "memory": {"a": ' + b"[" * 10**5, "nested", "levels"),
+    "former": (
+        b'{"format": "ronda/plan/1", "details": {"idle_since": {}}}',
+        'x.json, details: found unknown field "idle_since"',
+        "",
+    ),
     "digits": (b'{"format": "ronda/plan/1", "objective": ' + b"9" * 5000 + b"}", "x.json", ""),
     "gzip": (gzip.compress(b"{}")[:-1], "gzip data that end too early", "again"),
     "zstd": (zstandard.ZstdCompressor().compress(b"{}" * 99)[:-2], "too early", "again"),
@@ -283,7 +288,7 @@ def test_write_refuses_what_could_not_be_read_again(tmp_path):
     """NaN would silently become null; it is refused before anything is written."""
     path = tmp_path / "x.json"
     fails(lambda: write(Plan(objective=float("nan")), path), "objective", "NaN", "finite")
-    fails(lambda: write(Plan(details={"a": [1.0, float("inf")]}), path), "details.a[1]", "finite")
+    fails(lambda: write(Plan(memory={"a": [1.0, float("inf")]}), path), "memory.a[1]", "finite")
     bad = msgspec.structs.replace(OBJECTS["instance"], jobs=())
     fails(lambda: write(bad, path), "no job")
     energy = EnergyBudget(joules=float("inf"), horizon_s=1.0)

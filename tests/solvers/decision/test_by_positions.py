@@ -21,7 +21,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile, rigid_profile
 from ronda.instances.round import Round
 from ronda.solvers.decision import by_positions
-from ronda.solvers.decision.by_positions import MOVE_LOSS, NODE_CUTS, allocate_on_nodes
+from ronda.solvers.decision.by_positions import allocate_on_nodes
 from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.exact.highs import solve
 from ronda.solvers.prices.dual import Search
@@ -47,7 +47,7 @@ def test_equal_to_brute_force(seed):
     round_, choice, best = decided(seed)
     assert choice.objective == pytest.approx(best, abs=1e-7)
     assert choice.bound == pytest.approx(best, abs=1e-6)
-    assert (choice.details[MOVE_LOSS] > 0) == (seed in MOVES)
+    assert (choice.details.move_loss > 0) == (seed in MOVES)
     allocations = choice.placing.realised.allocations
     broken = check(round_, Plan(allocations=allocations, asleep=choice.placing.realised.asleep))
     # Options of a tiny round that run say nothing true of rate and power.
@@ -73,7 +73,7 @@ def test_decomposed_it_is_as_exact(monkeypatch):
         assert choice.objective == pytest.approx(best, abs=1e-7)
         assert choice.bound == pytest.approx(best, abs=1e-6)
         assert min(bounds) >= best - 1e-7
-        cuts += choice.details.get(NODE_CUTS, 0)
+        cuts += choice.details.node_cuts
         tightened += min(bounds) < bounds[0] - 1e-4
     assert cuts >= 8
     assert tightened >= 3
@@ -85,7 +85,7 @@ def test_the_policy_takes_it_and_refuses_other_fidelities():
     plan = policy("milp(placement=exact)").plan(round_, deadline=Deadline(), seed=0)
     assert check(round_, plan) == []
     assert plan.gap <= 1e-4
-    assert plan.details[MOVE_LOSS] >= 0
+    assert plan.details.move_loss >= 0
     with pytest.raises(InputError, match="nodes, exact, aggregate"):
         policy("milp(placement=roughly)")
 

@@ -121,9 +121,9 @@ def test_two_steps_choose_again_without_what_racks_have_no_room_for(made):
     """
     plan = plan_of(made, THREE)
     assert sizes(plan) == [(4, "node"), (8, "rack"), (8, "rack")]
-    assert plan.details["unplaced"] == {}
+    assert plan.details.unplaced == {}
     assert plan.objective == pytest.approx(2 * TWICE + ONCE)
-    assert plan.details["placement_loss"] == pytest.approx(TWICE - ONCE)
+    assert plan.details.placement_loss == pytest.approx(TWICE - ONCE)
     assert plan.bound == pytest.approx(3 * TWICE)
 
 
@@ -139,8 +139,8 @@ def test_joint_choice_gives_the_third_job_a_node():
     """Both racks are full but for a node each, and one of them is taken."""
     plan = plan_of(JOINT, THREE)
     assert sizes(plan) == [(4, "node"), (8, "rack"), (8, "rack")]
-    assert "placement_loss" not in plan.details
-    assert plan.details["joint"]
+    assert plan.details.placement_loss == 0
+    assert plan.details.joint
     assert plan.objective == pytest.approx(2 * TWICE + ONCE)
     assert plan.bound == pytest.approx(plan.objective)
     assert {"gpus[default/G]", "gpus[default/G,r0]", "gpus[default/G,r1]"} == set(plan.prices)
@@ -154,12 +154,12 @@ def test_two_steps_spread_over_racks_what_fits_in_none():
     near = profiles(far=replace(FAR, alpha_x_s=0.25))
     plan = plan_of(TWO_STEPS, replace(THREE, profiles=near))
     assert sizes(plan) == [(8, "cluster"), (8, "rack"), (8, "rack")]
-    assert plan.details["widened"] == ["c"]
-    assert plan.details["unplaced"] == {}
-    assert plan.details["placement_loss"] == pytest.approx(TWICE - ACROSS)
+    assert plan.details.widened == ("c",)
+    assert plan.details.unplaced == {}
+    assert plan.details.placement_loss == pytest.approx(TWICE - ACROSS)
     joint = plan_of(JOINT, replace(THREE, profiles=near))
     assert joint.objective == pytest.approx(plan.objective) == pytest.approx(2 * TWICE + ACROSS)
-    assert "placement_loss" not in joint.details
+    assert joint.details.placement_loss == 0
 
 
 def test_racks_have_no_price_where_all_find_one():
@@ -294,13 +294,13 @@ def test_joint_choice_equals_brute_force(first):
         round_ = random_round(seed)
         plan = plan_of(joint, round_)
         assert plan.objective == pytest.approx(best_of_all(round_), rel=1e-7), seed
-        assert "placement_loss" not in plan.details
+        assert plan.details.placement_loss == 0
         two = plan_of(Prices(gap=1e-9, joint=False), round_)
         assert two.objective <= plan.objective * (1 + 1e-7)
         next_ = later(round_, two, seed)
         plan = plan_of(joint, next_, plan)
         assert plan.objective == pytest.approx(best_of_all(next_), rel=1e-7), seed
-        assert "placement_loss" not in plan.details
+        assert plan.details.placement_loss == 0
 
 
 def test_tables_have_rows_within_racks_only_where_that_is_known_to_differ():
@@ -399,6 +399,6 @@ def test_racks_have_room_although_nodes_sleep():
         plan = plan_of(Prices(gap=1e-9), first)
         second = replace(later(first, plan, seed), asleep=plan.asleep or ())
         for found in (plan, plan_of(Prices(gap=1e-9), second, plan)):
-            assert "placement_loss" not in found.details, seed
+            assert found.details.placement_loss == 0, seed
             slept += bool(found.asleep)
     assert slept > 10

@@ -58,7 +58,7 @@ def test_nobody_makes_way_for_a_job_without_room(policy):
     assert ronda.check(round_, plan) == []
     assert set(plan.allocations) == {"pinned0", "pinned1", "light0", "light1"}
     if "exact" not in policy:
-        assert list(plan.details["unplaced"]) == ["heavy"]
+        assert list(plan.details.unplaced) == ["heavy"]
         knows_nodes = policy in ("prices", "milp")
         assert (plan.status is SolutionStatus.OPTIMAL) == knows_nodes
         assert (plan.bound > 1.001 * plan.objective) != knows_nodes  # of GPUs there are two
@@ -80,7 +80,7 @@ def test_a_job_short_of_watts_is_chosen_again_with_fewer(policy):
     assert ronda.check(round_, plan) == []
     assert len(plan.allocations) == 2
     assert plan.objective == pytest.approx(1.4474, abs=1e-4)
-    assert len(plan.details["unplaced"]) == 1
+    assert len(plan.details.unplaced) == 1
 
 
 @pytest.mark.parametrize("policy", ["prices", "milp"])
@@ -91,7 +91,7 @@ def test_jobs_short_of_watts_run_where_the_nodes_are_in_the_model(policy):
     assert ronda.check(round_, plan) == []
     assert len(plan.allocations) == 3
     assert plan.objective == pytest.approx(2.1833, abs=1e-4)
-    assert plan.details["unplaced"] == {}
+    assert plan.details.unplaced == {}
     assert plan.status is SolutionStatus.OPTIMAL
 
 

@@ -18,7 +18,6 @@ from ronda.instances.errors import InputError
 from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.decision.by_milp import UNTOLD
 from ronda.solvers.exact import by_pyomo, catalogue
 from ronda.solvers.exact.catalogue import CP_SAT, MIP, SOLVERS, find
 from ronda.solvers.registry import policy
@@ -201,8 +200,8 @@ def test_each_solver_decides_a_round_to_the_gap():
     if records["milp"].variables:  # prices alone did not prove the gap
         assert records["milp(solver=scip)"].solver == "scip"
         assert records["milp(solver=scip)"].versions.keys() > {"pyscipopt"}
-        assert UNTOLD not in plans["milp"].details
-        assert plans["cp-sat"].details[UNTOLD] == ["continuous"]
+        assert plans["milp"].details.solver_lacks == ()
+        assert plans["cp-sat"].details.solver_lacks == ("continuous",)
 
 
 def test_a_solver_is_loaded_when_it_is_needed():

@@ -35,10 +35,10 @@ def raising(error):
 
 
 def endless():
-    """Return details that contain themselves."""
-    details = {}
-    details["again"] = details
-    return details
+    """Return a memory that contains itself."""
+    memory = {}
+    memory["again"] = memory
+    return memory
 
 
 def elsewhere(plan):
@@ -67,8 +67,8 @@ WAYS = {
     'malformed: stop: found "tired", expected one of "complete"': lambda plan: replace(
         plan, stop="tired"
     ),
-    "malformed: details.me: found an object of type object": lambda plan: replace(
-        plan, details={"me": object()}
+    "malformed: memory.me: found an object of type object": lambda plan: replace(
+        plan, memory={"me": object()}
     ),
     "malformed: allocations.JOB.option.gpus: found np.int64(": lambda plan: replace(
         plan,
@@ -77,7 +77,7 @@ WAYS = {
             for job, given in plan.allocations.items()
         },
     ),
-    "malformed: found maximum recursion depth": lambda plan: replace(plan, details=endless()),
+    "malformed: found maximum recursion depth": lambda plan: replace(plan, memory=endless()),
     "number: objective is nan": lambda plan: replace(plan, objective=float("nan")),
     "number: bound is inf": lambda plan: replace(plan, objective=1.0, bound=float("inf")),
     "number: gpus is nan": lambda plan: replace(plan, prices={"gpus": float("nan")}),

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
-from ronda.solvers.decision.plan import PARAMETERS
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
 from tests.helpers.valued_rounds import cluster, rigid, snapshot
@@ -60,4 +59,4 @@ def test_a_plan_remembers_the_jobs_seen():
     later = snapshot(rigid("c", 30.0, submit_s=50.0), on=cluster(2), now_s=50.0)
     for round_ in (first, later):
         plan = made.plan(round_, deadline=Deadline(), seed=0, initial=plan)
-    assert plan.details[PARAMETERS] == {"alone_s": 50.0}
+    assert plan.details.parameters == {"alone_s": 50.0}

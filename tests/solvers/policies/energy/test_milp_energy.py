@@ -61,7 +61,7 @@ def within(left, used, rows):
 
 def reached(plan):
     """Return what a plan chose, placed or not."""
-    return plan.objective + plan.details.get("placement_loss", 0.0)
+    return plan.objective + plan.details.placement_loss
 
 
 def test_it_is_the_price_engine_with_another_objective():

@@ -46,11 +46,11 @@ def test_counts_moves_and_beats_who_does_not(scattered):
     assert plan.objective == pytest.approx(worth_of(question, plan))
     assert plan.objective >= worth_of(question, other) - 1e-9
     assert plan.objective <= plan.bound
-    if plan.details.get("moved"):
+    if plan.details.moved:
         losses = move_losses(scattered, table, worth)
         ids = [state.job.id for state in table.jobs]
-        lost = sum(losses[ids.index(job)] for job in plan.details["moved"])
-        assert plan.details["migration_loss"] == pytest.approx(lost)
+        lost = sum(losses[ids.index(job)] for job in plan.details.moved)
+        assert plan.details.move_loss == pytest.approx(lost)
 
 
 @pytest.mark.parametrize("severity", ["loose", "balanced", "tight"])
@@ -76,7 +76,7 @@ def test_all_its_objectives_are_those_of_any_option_table():
     round_ = generate.round(jobs=16, severity="tight", seed=2)
     for objective in ("rank", "density", "snapshot"):
         plan = decide(round_, Evolve(objective=objective, population=16, generations=5))
-        assert plan.details["objective"] == objective
+        assert plan.details.objective == objective
         assert 0 <= plan.gap < 0.1
 
 

@@ -172,7 +172,7 @@ def test_a_job_beside_one_that_must_run_pays_for_the_node_that_it_wakes(cap_w, r
     round_ = rigid_round(1, running=(4,), power_cap_w=cap_w)
     plan = decide(round_)
     assert set(plan.allocations) == runs
-    assert "unplaced" not in plan.details
+    assert not plan.details.unplaced
     assert check(round_, plan) == []
 
 

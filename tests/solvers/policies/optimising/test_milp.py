@@ -100,7 +100,7 @@ def test_plans_are_optimal_and_valid(block):
     for seed in range(20 * block, 20 * block + 20):
         round_ = tiny_round(seed)
         plan = plan_of(EXACT, round_)
-        lost = plan.details.get("placement_loss", 0.0)
+        lost = plan.details.placement_loss
         assert plan.objective + lost == pytest.approx(optimum(round_), rel=1e-9), seed
         assert plan.bound >= plan.objective
         assert check(round_, plan) == []
@@ -239,13 +239,13 @@ def test_what_cannot_be_placed_is_reported():
     round_ = rigid_round([1, 1, 8], placed={0: 0, 1: 1}, must=(0, 1))
     plan = plan_of(EXACT, round_)
     assert set(plan.allocations) == {"j0", "j1"}
-    assert list(plan.details["unplaced"]) == ["j2"]
-    assert plan.details["placement_loss"] > 0
+    assert list(plan.details.unplaced) == ["j2"]
+    assert plan.details.placement_loss > 0
     assert plan.status is SolutionStatus.OPTIMAL
     assert plan.bound == pytest.approx(plan.objective)
     plan = plan_of(dataclasses.replace(EXACT, placement="aggregate"), round_)
     assert plan.status is SolutionStatus.FEASIBLE
-    assert plan.bound == pytest.approx(plan.objective + plan.details["placement_loss"])
+    assert plan.bound == pytest.approx(plan.objective + plan.details.placement_loss)
     assert plan.gap > 0
 
 
@@ -255,9 +255,9 @@ def test_a_power_cap_that_must_run_jobs_break_is_explained():
     plan = plan_of(EXACT, round_)
     assert (plan.stop, plan.status) == (StopReason.INFEASIBLE, SolutionStatus.FALLBACK)
     assert plan.allocations["j0"] is round_.running[0].allocation
-    (conflict,) = plan.details["conflicts"]
-    assert conflict["constraints"] == ["one_option[j0]", "one_option[j1]", "power_cap"]
-    assert "4400 W" in conflict["message"]
+    (conflict,) = plan.details.conflicts
+    assert conflict.constraints == ("one_option[j0]", "one_option[j1]", "power_cap")
+    assert "4400 W" in conflict.message
     assert msgspec.json.encode(plan)
 
 
@@ -295,7 +295,7 @@ def test_jobs_are_shed_if_pinned_ones_keep_more_nodes_awake_than_they_fill():
     round_ = rigid_round([1, 1, 2], placed={0: 0, 1: 1}, must=(0, 1), power_cap_w=1900.0)
     plan = plan_of(EXACT, round_)
     assert set(plan.allocations) == {"j0", "j1"}
-    assert list(plan.details["unplaced"]) == ["j2"]
+    assert list(plan.details.unplaced) == ["j2"]
     assert check(round_, plan) == []
 
 
@@ -317,7 +317,7 @@ def test_every_objective_can_be_solved(objective):
     plan = plan_of(Milp(objective=objective, gap=1e-2), round_)
     assert check(round_, plan) == []
     assert plan.gap <= 1e-2
-    assert plan.details["objective"] == objective
+    assert plan.details.objective == objective
 
 
 def test_parameters_are_checked():
@@ -361,7 +361,7 @@ def test_with_time_for_few_options_the_bound_still_holds(monkeypatch):
         round_ = msgspec.structs.replace(tiny_round(seed), asleep=())
         plan = plan_of(EXACT, round_)
         best = optimum(round_)
-        lost = plan.details.get("placement_loss", 0.0)
+        lost = plan.details.placement_loss
         assert plan.objective + lost <= best * (1 + 1e-9)
         assert plan.bound >= best * (1 - 1e-9), seed
         cut += plan.stop is StopReason.TIME_LIMIT
@@ -404,7 +404,7 @@ def test_a_rack_above_its_cap_without_jobs_is_explained():
     """A cap of 5 W is below what the node draws asleep: no plan is possible."""
     plan = plan_of(EXACT, rack_round([8], (5.0, None)))
     assert plan.stop is StopReason.INFEASIBLE
-    assert plan.details["conflicts"][0]["constraints"] == ["rack_power[r0]"]
+    assert plan.details.conflicts[0].constraints == ("rack_power[r0]",)
 
 
 def test_jobs_that_fit_nowhere_wait():

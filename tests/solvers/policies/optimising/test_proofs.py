@@ -109,7 +109,7 @@ def test_a_search_proves_what_it_has_placed(policy, seed):
 def test_moves_are_part_of_what_is_proven():
     """The options alone are within the gap of the bound; less the moves for them they are not."""
     plan = ronda.solve(limited_round(39), "evolve")
-    gross = plan.objective + plan.details["migration_loss"]
+    gross = plan.objective + plan.details.move_loss
     assert plan.bound - gross <= 1e-4 * plan.bound
     assert plan.gap > 1e-2
     assert plan.status is SolutionStatus.FEASIBLE
