@@ -101,13 +101,14 @@ class MilpEnergy(Prices):
     ) -> Choice | None:
         """Choose among nodes whose hosts draw power whatever runs; None for lack of time.
 
-        What is chosen lasts as long as the nodes do.
+        What is chosen lasts as long as the nodes do. Options that are out of the question stay so.
         """
         round = question.round
         lasts_s = min(horizon_s(round), stands.left_s)
         parameters = {**question.parameters, "hosts": 0.0, "horizon_s": lasts_s}
         try:
             worth = values(round, question.table, question.objective, **parameters)
+            worth = np.where(np.isfinite(question.values), worth, -np.inf)
             asked = replace(question, values=worth)
             choice = self.allocate(asked, deadline, initial, stands.awake)
         except OutOfTimeError:

@@ -68,6 +68,18 @@ SHORT_OF_WATTS = Path(__file__).parents[2] / "data" / "rounds" / "short-of-watts
 """Three jobs, nodes that sleep, and watts that jobs of these nodes leave too few of."""
 
 
+STANDING = SHORT_OF_WATTS.with_name("standing-nodes.json")
+"""A job of 1 to 4 GPUs, for whose 4 GPUs on two nodes there are too few watts."""
+
+
+def test_nodes_that_stay_awake_do_not_bring_back_what_found_no_room():
+    """Chosen again among nodes that stand by, the job has fewer GPUs and not the same four."""
+    round_ = ronda.load(STANDING)
+    plan = ronda.solve(round_, "milp-energy")
+    assert ronda.check(round_, plan) == []
+    assert plan.allocations["j1"].option.gpus < 4
+
+
 @pytest.mark.parametrize("policy", AGGREGATE)
 def test_a_job_short_of_watts_is_chosen_again_with_fewer(policy):
     """The first choices of two jobs would need more watts than the nodes awake leave.
