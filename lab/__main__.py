@@ -12,6 +12,7 @@ STUDIES = {
     "solvers": "HiGHS, SCIP, CBC, CP-SAT, prices and evolution on the same rounds.",
     "fusion": "Fusing, packing or running alone: rules against the MILP on batches of jobs.",
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
+    "pools": "Prices, whole models, relaxations and random parts where many GPU types couple jobs.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
 }
@@ -21,6 +22,7 @@ MODULES = {
     "solvers": "lab.solvers",
     "fusion": "lab.fusion.batches",
     "hfht": "lab.fusion.tuning",
+    "pools": "lab.pools",
     "placement": "lab.placement",
     "consolidation": "lab.consolidation",
 }

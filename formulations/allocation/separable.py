@@ -29,11 +29,10 @@ not count.
 
 **Parts.** Jobs and blocks are linked by what they both use. A resource that everybody could take
 the most of at once never binds: it links nothing, and no part has a row for it. What is linked by a
-resource that can bind, directly or through others, are the connected components of this graph: as
-it has only as many vertices as there are resources, its transitive closure by repeated squaring
-finds them in less time than a library for graphs takes to load, which a decision with a deadline
-would pay. The best answer is the best answers of all parts together, and the sum of their bounds
-bounds it.
+resource that can bind, directly or through others, are the connected components of this graph: with
+few resources and many jobs, widening one until it grows no more takes less time than a library for
+graphs takes to load, which a decision with a deadline would pay. The best answer is the best
+answers of all parts together, and the sum of their bounds bounds it.
 """
 
 import sys
@@ -275,14 +274,23 @@ def kept(values: Numbers) -> Numbers:
     return scaled
 
 
-def some_jobs(problem: Separable, every: int) -> Separable:
-    """Return a problem of one job in `every`, with its share of the capacities and the blocks."""
-    jobs = np.arange(0, problem.jobs, every)
-    part = len(jobs) / problem.jobs
-    few = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
-    return replace(
-        few.problem, capacity=problem.capacity * part, block_count=problem.block_count * part
-    )
+def with_share(problem: Separable, jobs: Rows) -> "Part":
+    """Return some jobs (n,) with their share of all capacities and blocks."""
+    share = len(jobs) / max(1, problem.jobs)
+    own = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
+    capacity, count = problem.capacity * share, problem.block_count * share
+    return replace(own, problem=replace(own.problem, capacity=capacity, block_count=count))
+
+
+def random_parts(problem: Separable, number: int, seed: int) -> list["Part"]:
+    """Return random parts of the jobs with equal shares of everything.
+
+    As POP solves large allocations (Narayanan et al., *Solving large-scale granular resource
+    allocation problems efficiently with POP*, SOSP 2021).
+    """
+    order = np.random.default_rng(seed).permutation(problem.jobs)
+    groups = np.array_split(order, max(1, min(number, problem.jobs)))
+    return [with_share(problem, np.sort(jobs)) for jobs in groups]
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
@@ -364,11 +372,15 @@ def _may_bind(problem: Separable, most: Floats) -> Mask:
 
 def _components(uses: Mask) -> Rows:
     """Return the component of each resource: the first one that it is linked with."""
-    of_one: Floats = np.unique(uses, axis=1).astype(float)  # many jobs may take of the same
-    linked = (of_one @ of_one.T > 0) | np.eye(len(uses), dtype=bool)
-    while np.count_nonzero(wider := linked @ linked) > np.count_nonzero(linked):
-        linked = wider
-    return linked.argmax(axis=1) if len(linked) else np.zeros(0, dtype=np.int64)
+    component = np.full(len(uses), -1)
+    for r in range(len(uses)):
+        linked = np.arange(len(uses)) == r
+        while component[r] < 0:
+            wider = uses[:, uses[linked].any(axis=0)].any(axis=1) | linked
+            if (wider == linked).all():
+                component[linked] = r
+            linked = wider
+    return component
 
 
 def _cut(problem: Separable, jobs: Rows, resources: Rows, blocks: Rows) -> Part:

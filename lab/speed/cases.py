@@ -34,6 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "help": "How scarce things are."},
     "policy": {"help": "A policy, with its parameters."},
     "processor": {"is_flag": True, "help": "Let the limit count the time of this process alone."},
+    "solver": {"help": "prices, highs, cp-sat, ..., simplex, ipm, pdlp, or pop-4: parts."},
     "types": {"type": click.IntRange(1), "help": "GPU types, each with a pool."},
     "nodes": {"type": click.IntRange(1), "help": "Of the cluster."},
     "gpus_per_node": {"type": click.IntRange(1), "help": "Of each node."},

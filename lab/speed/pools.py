@@ -1,17 +1,20 @@
-"""Speed of the price engine where many GPU types couple the jobs."""
+"""Speed of the price engine, and of others, where many GPU types couple the jobs."""
 
 from typing import Any
 
+import highspy
 import numpy as np
+from scipy.sparse import csc_array, vstack
 
 from lab.speed.cases import case, tell, timed
-from lab.speed.engine import monolithic
 from ronda.bench.runs.runner import peak_rss_mib
-from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.allocation.separable import Separable, normalise, random_parts
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
+from ronda.instances.plan import gap_between
 from ronda.solvers.prices.dual import Search
-from ronda.solvers.prices.engine import solve_separable
+from ronda.solvers.prices.engine import by_parts, solve_separable
+from ronda.solvers.prices.highs import run, silent
 
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])
 """GPUs that a job may have, of any type."""
@@ -42,37 +45,88 @@ def many_pools(jobs: int, types: int, seed: int = 0) -> Separable:
     )
 
 
+RELAXED = ("simplex", "ipm", "pdlp")
+"""HiGHS's solvers of the linear relaxation."""
+
+
 @case("1000")
 def measure_pools(
     jobs: int,
     types: int = 64,
-    baseline: bool = False,
+    solver: str = "prices",
     gap: float = 1e-4,
     limit_s: float = 60.0,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Time the price engine on jobs that many GPU types couple, to a gap or a limit.
+    """Time a solver on jobs that many GPU types couple, to a gap or a limit.
 
-    With --baseline: one model in HiGHS to the same gap and limit.
+    The price engine (prices), one model in HiGHS or another solver (highs, cp-sat, ...), its linear
+    relaxation (simplex, ipm, pdlp), or random parts in HiGHS as POP does (pop-4: four).
     """
-    tell(f"pools: {jobs:,} jobs, {types} types ...")
+    tell(f"pools: {jobs:,} jobs, {types} types, {solver} ...")
     problem, build_s, _ = timed(lambda: many_pools(jobs, types, seed))
     search = Search(gap=gap, seed=seed, deadline=Deadline(limit_s))
-    answer, solve_s, solve_cpu_s = timed(lambda: solve_separable(problem, search))
-    found = {
+    found, solve_s, cpu_s = timed(lambda: solved(problem, solver, search))
+    return {
         "gpus": round(float(problem.capacity.sum())),
         "options": len(problem.value),
         "total_s": solve_s,
         "build_s": build_s,
         "solve_s": solve_s,
-        "gap": answer.gap,
+        "cpu_s": cpu_s,
         "peak_rss_mib": round(peak_rss_mib(), 1),
-        "cpu_s": solve_cpu_s,
-        "stop": answer.stop,
-        "objective": answer.objective,
-        "bound": answer.bound,
-        "evaluations": answer.dual.evaluations,
-        "cores": answer.cores,
-        "columns": answer.columns,
-    }
-    return found | (monolithic(problem, gap, limit_s, seed) if baseline else {})
+        "gap_asked": gap,
+    } | found
+
+
+def solved(problem: Separable, solver: str, search: Search) -> dict[str, Any]:
+    """Return what a solver finds: objective, bound and gap, None where it has none."""
+    if solver == "prices":
+        answer = solve_separable(problem, search)
+        found = {"objective": answer.objective, "bound": answer.bound, "stop": answer.stop}
+        work = {"evaluations": answer.dual.evaluations, "cores": answer.cores}
+        return found | work | {"columns": answer.columns, "gap": answer.gap}
+    if solver in RELAXED:
+        return {"bound": relaxed(problem, solver, search)}
+    name, _, number = solver.partition("pop-")
+    if number and not name:
+        parts = random_parts(problem, int(number), search.seed)
+        worth = by_parts(parts, search, lambda part, own: whole(part.problem, "highs", own)[0])
+        return {"objective": None if None in worth else sum(filter(None, worth))}
+    objective, bound = whole(problem, solver, search)
+    gap = gap_between(bound, objective) if bound is not None and objective is not None else None
+    return {"objective": objective, "bound": bound, "gap": gap}
+
+
+def whole(problem: Separable, solver: str, search: Search) -> tuple[float | None, float | None]:
+    """Return the objective and the bound that a solver finds for one model of a problem."""
+    from ronda.formulations.allocation.pyomo_model import answer, build_separable
+    from ronda.solvers.exact.catalogue import SOLVERS
+
+    scaled, units = normalise(problem)
+    model = build_separable(scaled)
+    outcome = SOLVERS[solver].solve(
+        model, deadline=search.deadline, gap=search.gap, seed=search.seed
+    )
+    objective = None if outcome.x is None else problem.objective(*answer(model))
+    return objective, None if outcome.bound is None else outcome.bound * units.value
+
+
+def relaxed(problem: Separable, solver: str, search: Search) -> float | None:
+    """Return the value of the linear relaxation; None if it was not solved in time."""
+    counts = np.diff(problem.start)
+    owner, options = np.arange(problem.jobs).repeat(counts), len(problem.value)
+    one = csc_array((np.ones(options), (owner, np.arange(options))), shape=(problem.jobs, options))
+    rows = csc_array(vstack([one, problem.use.sparse()]))
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_, lp.sense_ = options, rows.shape[0], highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = problem.value, np.zeros(options), np.ones(options)
+    lp.row_lower_ = np.full(rows.shape[0], -highspy.kHighsInf)
+    lp.row_upper_ = np.concatenate([np.ones(problem.jobs), problem.capacity])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
+    lp.a_matrix_.value_ = rows.data
+    highs = silent(solver=solver)
+    highs.passModel(lp)
+    optimal = run(highs, search.deadline.left()) == highspy.HighsModelStatus.kOptimal
+    return float(highs.getInfo().objective_function_value) if optimal else None

@@ -9,6 +9,7 @@ D less the least loss left out.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
 from ronda.formulations.allocation.rows import separable, shortages, within
-from ronda.formulations.allocation.separable import Part, independent
+from ronda.formulations.allocation.separable import Part, Separable, independent, random_parts
 from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
@@ -43,13 +44,18 @@ IMPORT_S = 0.5
 
 
 def decide(
-    question: Question, gap: float, deadline: Deadline, initial: Plan | None, solver: str
+    question: Question,
+    gap: float,
+    deadline: Deadline,
+    initial: Plan | None,
+    solver: str,
+    parts: int = 1,
 ) -> Choice:
-    """Choose for a question, from what runs and what was planned last."""
+    """Choose for a question, from what runs and what was planned last; or by random `parts`."""
     starts = [running_rows(question.table)]
     if initial is not None:
         starts.append(rows_of(question.table, initial))
-    search = search_of(question, gap, deadline, solver)
+    search = with_fields(search_of(question, gap, deadline, solver), parts=parts)
     return allocate(question.round, question.table, question.values, search, starts)
 
 
@@ -77,6 +83,9 @@ def _allocated(case: Case, values: Floats, search: Search, starts: Sequence[Rows
     """Choose among the options of a case."""
     problem = separable(case)
     answer = first_answer(problem, search)
+    if search.parts > 1:
+        best = filled(case, problem, answer, search)
+        return judged(_by_shares(case, problem, values, best, search), search.gap)
     best = _started(case, values, filled(case, problem, answer, search), starts)
     if not (best.incumbents and best.closed(0.0)):
         prices = answer.dual.prices
@@ -89,6 +98,39 @@ def _allocated(case: Case, values: Floats, search: Search, starts: Sequence[Rows
         except OutOfTimeError:
             best = replace(best, stop=StopReason.TIME_LIMIT)
     return judged(best, search.gap)
+
+
+def _by_shares(
+    case: Case, problem: Separable, values: Floats, best: Choice, search: Search
+) -> Choice:
+    """Return what random parts choose, each by a MILP of its own from its share of everything.
+
+    The greedy choice `best` if a part has none, or not in time.
+    """
+    from ronda.formulations.allocation.pyomo_model import answer, build_separable
+
+    def alone(part: Part, search: Search) -> Rows | None:
+        model = build_separable(part.problem)
+        began = search.deadline.elapsed()
+        outcome, _ = solved(model, len(part.options), best, search, began)
+        return None if outcome.x is None else answer(model)[0]
+
+    parts, chosen = random_parts(problem, search.parts, search.seed), np.full_like(best.chosen, -1)
+    for part, taken in zip(parts, by_parts(parts, search, alone), strict=True):
+        if taken is None:
+            return replace(best, stop=StopReason.TIME_LIMIT)
+        runs = taken >= 0
+        chosen[part.jobs[runs]] = case.rows[part.options[taken[runs]]]
+    worth, when = float(values[chosen[chosen >= 0]].sum()), search.deadline.elapsed()
+    spent = replace(best.spent, solver=search.solver, message=f"{len(parts)} random parts")
+    return replace(
+        best,
+        chosen=chosen,
+        objective=worth,
+        incumbents=((when, worth),),
+        stop=StopReason.COMPLETE,
+        spent=spent,
+    )
 
 
 def _apart(

@@ -21,7 +21,7 @@ from dataclasses import replace
 import highspy
 import numpy as np
 
-from ronda.formulations.allocation.separable import Separable, some_jobs
+from ronda.formulations.allocation.separable import Separable, with_share
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, solve_dual
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
@@ -83,7 +83,7 @@ def _first_prices(problem: Separable, search: Search, start: Floats | None) -> F
         scarce = np.maximum(problem.capacity, 1.0)
         together = float(np.median(best)) * len(best) / 4  # a quarter of what all would pay at most
         return np.asarray(together / len(scarce) / scarce)
-    few = some_jobs(problem, EVERY)
+    few = with_share(problem, np.arange(0, problem.jobs, EVERY)).problem
     rough = replace(search, tolerance=ROUGH, deadline=search.deadline.share(TO_PRICE / 2))
     first = _first_prices(few, search, None)
     dual = Master(few, Jobs(few), first).price(rough)

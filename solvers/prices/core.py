@@ -156,7 +156,7 @@ class CoreSearch:
         self._offer(best, blocks)
         if self.dual.answer is not None:
             self._offer(*self.dual.answer)
-        if self.chosen is None or not self._certified():
+        elif self.chosen is None or not self._certified():
             best = without_excess(self.problem, best, blocks)
             self._offer(best, blocks)
         if not self._certified():

@@ -43,6 +43,9 @@ class Milp(Optimising):
         alone (docs/placement.md).
     solver
         ``highs``, or another one that is installed (docs/solvers.md).
+    parts
+        Into how many random parts jobs are cut, each with an equal share of everything and a model
+        of its own (POP: `ronda.formulations.allocation.separable.random_parts`). 1: one model.
     """
 
     name: ClassVar[str] = "milp"
@@ -50,13 +53,16 @@ class Milp(Optimising):
 
     placement: str = "nodes"
     solver: str = "highs"
+    parts: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a fidelity that there is not, and a solver that is not installed."""
+        """Refuse a fidelity or parts that there are not, and a solver that is not installed."""
         super().__post_init__()
         find(self.solver, "milp: solver")
         if self.placement not in PLACEMENTS:
             raise InputError("milp: placement", repr(self.placement), ", ".join(PLACEMENTS))
+        if self.parts < 1 or (self.exact and self.parts > 1):
+            raise InputError("milp: parts", f"{self.parts}", "1, or more without placement=exact")
 
     @property
     def exact(self) -> bool:
@@ -76,13 +82,13 @@ class Milp(Optimising):
         if self.exact:
             search = search_of(question, self.gap, deadline, self.solver)
             return allocate_on_nodes(question.round, question.table, question.values, search)
-        return decide(question, self.gap, deadline, initial, self.solver)
+        return decide(question, self.gap, deadline, initial, self.solver, self.parts)
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
-        """Choose again with the nodes in the model."""
-        if self.placement != "nodes":
+        """Choose again with the nodes in the model, but not by parts."""
+        if self.placement != "nodes" or self.parts > 1:
             return None
         search = search_of(question, self.gap, deadline, self.solver)
         return again_on_nodes(question, choice, plan, search)
@@ -131,7 +137,7 @@ class SiaLike(Milp):
 
     Parameters
     ----------
-    objective, gap, elastic, parameters, placement, solver
+    objective, gap, elastic, parameters, placement, solver, parts
         As of `milp`. The objective's are ``power``, ``waiting`` and ``delay_s``, the seconds of a
         restart that its factor counts with.
     """

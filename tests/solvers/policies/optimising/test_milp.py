@@ -411,3 +411,25 @@ def test_jobs_that_fit_nowhere_wait():
     """A job larger than the cluster has no option, and the others run."""
     plan = plan_of(EXACT, rigid_round([64, 2]))
     assert set(plan.allocations) == {"j1"}
+
+
+def test_random_parts_have_their_share():
+    """Four jobs of 8 GPUs on 16: two parts have 8 each and run one job, four have 4 and run none.
+
+    The bound is that of all jobs together.
+    """
+    round_ = rigid_round([8, 8, 8, 8])
+    whole = plan_of(EXACT, round_)
+    for parts, runs in ((2, 2), (4, 0)):
+        plan = plan_of(Milp(parts=parts), round_, seed=1)
+        assert not check(round_, plan)
+        assert len(plan.allocations) == runs
+        assert plan.bound >= whole.objective
+        assert plan.allocations == plan_of(Milp(parts=parts), round_, seed=1).allocations
+
+
+@pytest.mark.parametrize("given", [{"parts": 0}, {"parts": 2, "placement": "exact"}])
+def test_parts_that_there_are_not_are_refused(given):
+    """No part at all, or parts of a model that knows the nodes."""
+    with pytest.raises(InputError, match="milp: parts"):
+        Milp(**given)
