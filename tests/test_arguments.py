@@ -55,6 +55,18 @@ CASES = {
             "initial": (*NO_RECORD, ROUND),
         },
     ),
+    ronda.consolidate: (
+        {"round": ROUND},
+        {
+            "round": (*NO_RECORD, None, INSTANCE),
+            "save": (3, None, "nobody", object()),
+            "moves": NO_AMOUNT,
+            "lost_gpu_s": NO_AMOUNT,
+            "gap": NO_AMOUNT,
+            "deadline": NO_POSITIVE,
+            "seed": NO_SEED,
+        },
+    ),
     ronda.run: (
         {"instance": INSTANCE, "policy": "fifo"},
         {

@@ -57,7 +57,7 @@ def allocate_by_file(
     else:
         chosen = chosen_rows(model)
         worth = float(question.values[chosen[chosen >= 0]].sum())
-        best = replace(best, chosen=chosen, placing=Placing())
+        best = replace(best, chosen=chosen, placing=Placing(fill=False))
     return replace(
         best,
         objective=worth,

@@ -172,6 +172,7 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
     awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
     realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
+    fill: bool = True  # what was not chosen runs where there is room
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -271,6 +272,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
             watt_value=max(how.watt_value, price_of_a_watt(question.round, choice.prices)),
             yielding=how.yielding,
             racks=how.racks,
+            fill=how.fill,
         )
     worth = placed.objective if how.realised is None else choice.objective
     short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
@@ -325,6 +327,13 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
     if (values == question.values).all():
         return None
     return msgspec.structs.replace(question, values=values)
+
+
+def waiting_alone(plan: Plan) -> Plan:
+    """Return a plan that calls no job unplaced that runs in another way than was chosen."""
+    waits = {j: why for j, why in plan.details.unplaced.items() if j not in plan.allocations}
+    details = msgspec.structs.replace(plan.details, unplaced=waits)
+    return msgspec.structs.replace(plan, details=details)
 
 
 def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline) -> Plan:
@@ -455,9 +464,10 @@ class Optimising(ABC):
                 break
             again = msgspec.structs.replace(again, bound=best[1].bound).judged(self.gap)
             question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
-            if (plan.objective or 0.0) > (best[2].objective or 0.0):
+            if (plan.objective or 0.0) >= (best[2].objective or 0.0):
                 best = question, choice, _remembering(plan, best[2])
-        return self.finish(*best, initial)
+        question, choice, plan = best
+        return self.finish(question, choice, waiting_alone(plan), initial)
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""

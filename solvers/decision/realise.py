@@ -31,6 +31,7 @@ from ronda.formulations.watts import (
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
+from ronda.solvers.greedy.room import Room
 
 OVER = "the nodes that must be awake leave too little of the power limit"
 """Why a job found a place but is left out."""
@@ -58,6 +59,7 @@ def realise(
     watt_value: float,
     yielding: Collection[str] = (),
     racks: Rows | None = None,
+    fill: bool = True,
 ) -> Realised:
     """Put a choice on nodes and decide which nodes sleep.
 
@@ -66,6 +68,9 @@ def realise(
     something later, all nodes sleep that no job uses, and running jobs move together where that
     pays (see `ronda.formulations.objectives.outlook`). Should jobs need more nodes awake than their
     GPUs fill, those of least value per watt are left out until the limit holds.
+
+    What was not chosen goes on, or starts, on what is left where that is worth anything: nothing is
+    stopped, and no GPU left free, for a job that found no room.
 
     Options within a rack for which no rack has room are spread over racks if that is worth
     anything.
@@ -80,6 +85,8 @@ def realise(
         Running jobs that give up their nodes first.
     racks
         (J,) the rack that each job's option is meant for, -1 for any; None: none is.
+    fill
+        Whether what was not chosen goes on, or starts, on what is left.
     """
     run = _Placing(round, table, values, watt_value, yielding, racks)
     kept = there = rows = run.ranked(chosen[chosen >= 0])
@@ -96,11 +103,15 @@ def realise(
         lost = float(values[gone].sum() - values[instead].sum())
         unplaced = {job: why.get(job, OVER) for job in run.ids(out)}
         widened = tuple(run.ids(instead))
+    before = float(np.add.reduce(values[there]))
+    if fill:
+        there, placed = run.beside(there, placed)
+    objective = float(np.add.reduce(values[there]))
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
-        objective=float(np.add.reduce(values[there])),
-        lost=lost,
+        objective=objective,
+        lost=lost - (objective - before),
         unplaced=unplaced,
         widened=widened,
         moved=placed.moved,
@@ -221,6 +232,68 @@ class _Placing:
             return {}
         racks = self.racks[self.table.job[rows]].tolist()
         return {job: rack for job, rack in zip(self.ids(rows), racks, strict=True) if rack >= 0}
+
+    def beside(self, rows: Rows, placed: Placed) -> tuple[Rows, Placed]:
+        """Return rows with those of other jobs that find room beside them, and all that is placed.
+
+        First running jobs go on whose place nobody took; then the row of most value starts on nodes
+        that are awake, again and again.
+        """
+        table, pools = self.table, self.table.pools
+        free = np.array([pool.gpus for pool in pools])
+        free -= np.bincount(table.pool[rows], table.gpus[rows], len(pools)).astype(int)
+        left = (self.values >= 0) & (table.gpus <= free[table.pool])
+        left &= ~np.isin(table.job, table.job[rows])
+        if not left.any():
+            return rows, placed
+        states = {state.job.id: state for state in self.round.jobs}
+        room = Room(self.round, (), until_end=False)
+        for job, there in placed.allocations.items():
+            room.take(states[job], there)
+        short = room.limited or bool(rack_caps(self.round.cluster))
+        for row in self.ranked(np.flatnonzero(left & table.current)).tolist():
+            state = table.jobs[table.job[row]]
+            held = self.round.held[state.job.id]
+            if not room.keep(state, held):
+                continue
+            if (more := self._with(placed, rows, row, held)) is not None:
+                placed, rows = more, np.append(rows, row)
+                left &= table.job != table.job[row]
+        left &= (self.values > 0) & ~table.current
+        starting = np.flatnonzero(left)
+        for row in starting[np.argsort(-self.values[starting], kind="stable")].tolist():
+            if not left[row]:
+                continue
+            state, (option,) = table.jobs[table.job[row]], options(table, np.array([row]))
+            given = room.way(state, option)
+            if (
+                given is not None
+                and given.option == option
+                and (more := self._with(placed, rows, row, given, waking=False)) is not None
+            ):
+                room.take(state, given)
+                placed, rows = more, np.append(rows, row)
+                left &= table.job != table.job[row]
+                continue
+            alike = (table.pool == option.pool) & (table.gpus == option.gpus)
+            alike &= table.span == table.span[row]
+            left &= ~alike | (short & (table.extra_w < table.extra_w[row]))
+        return rows, placed
+
+    def _with(
+        self, placed: Placed, rows: Rows, row: int, given: Allocation, *, waking: bool = True
+    ) -> Placed | None:
+        """Return what is placed with a row more; None if it is not to wake nodes, or limits."""
+        asleep = self.round.asleep if placed.asleep is None else placed.asleep
+        still = tuple(node for node in asleep if node not in dict(given.placement))
+        if len(still) < len(asleep) and not waking:
+            return None
+        job = self.table.jobs[self.table.job[row]].job.id
+        more = placed._replace(
+            allocations=placed.allocations | {job: given},
+            asleep=placed.asleep if len(still) == len(asleep) else still,
+        )
+        return more if self.keeps(more, np.append(rows, row)) else None
 
     def _spread(self, rows: Rows, done: NDArray[np.bool_]) -> Rows:
         """Return rows where those within a rack that found no room have their like over racks."""

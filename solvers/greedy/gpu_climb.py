@@ -6,28 +6,27 @@ climbs rows of an option table, clocks included, is `ronda.solvers.greedy.margin
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
-from ronda.formulations.placement.nodes import FreeList, most_free
 from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.sleeping import rest, spare_of
 from ronda.formulations.watts import (
     awake_for,
     by_pool,
-    capped,
     may_sleep,
     node_classes,
 )
-from ronda.instances.job import Allocation, Option, used_nodes
+from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.counted import Charge, Counted, charge
-from ronda.solvers.greedy.room import Clocks, Room, free_nodes, spread_over, start_in_order
+from ronda.solvers.greedy.room import Clocks, Room, completed, start_in_order
 
 
 class GpuLadderClimb:
@@ -82,44 +81,38 @@ class GpuLadderClimb:
                 heapq.heappush(steps, (known, j))
 
     def plan(self, policy: str, initial: Plan | None) -> Plan:
-        """Place all jobs that have GPUs; nodes that none uses are left to `rest`.
+        """Place all jobs that have GPUs, and fill what is left; idle nodes are left to `rest`.
 
         Jobs that move do so only to make room for larger ones. A job that finds no nodes though
         GPUs are left is spread over those with most of them free; if it has no speed there, on
-        fewer GPUs.
+        fewer GPUs. What stands in other ways than was counted on may need more watts than there
+        are: then the last jobs wait.
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
         chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
         placed = self._placed(chosen)
-        allocations = placed.allocations
-        for job in placed.moved:
-            moved = self._afresh(served[job], allocations[job].option)
-            allocations[job] = msgspec.structs.replace(allocations[job], option=moved)
-        if placed.unplaced and not capped(self.round.cluster):
-            # Nodes that placing wakes may take more; those still asleep are left alone.
-            still = self.round.asleep if placed.asleep is None else placed.asleep
-            woken = msgspec.structs.replace(self.round, asleep=still)
-            free = free_nodes(woken, wakes=self.sleeping)
-            for allocation in allocations.values():
-                free[allocation.option.pool].take(allocation.placement)
-            for job in placed.unplaced:
-                spread = self._spread(served[job], free[self.ladders[served[job]].pool])
-                if spread is not None:
-                    allocations[job] = spread
-        used = used_nodes(allocations.values())
-        asleep = placed.asleep
-        if asleep is not None:
-            asleep = tuple(node for node in asleep if node not in used)
-        plan = Plan(policy=policy, allocations=allocations, asleep=asleep)
-        for job in reversed(served):  # what stands in other ways than was counted on may be more
-            if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
-                break
-            allocations.pop(job, None)
-        if not allocations:  # what is left by count may be on nodes that are too dear
-            room = Room(self.round, (), clocks=self._clocks, until_end=False)
-            started = start_in_order(room, self.round.waiting, blocking=False)
-            plan = Plan(policy=policy, allocations=started)
-        return rest(self.round, plan, initial)
+        pinned = [state for state in self.round.running if state.job.id in self._pinned]
+        room = Room(self.round, pinned, clocks=self._clocks, most_free=True, until_end=False)
+        allocations = {job: placed.allocations[job] for job in self._pinned}
+        for job, j in served.items():
+            given = placed.allocations.get(job)
+            if given is None:
+                continue
+            if job in placed.moved:
+                given = msgspec.structs.replace(given, option=self._afresh(j, given.option))
+            if room.keep(self.ladders[j].state, given):
+                allocations[job] = given
+        for job in placed.unplaced:
+            j = served[job]
+            steps = (self._afresh(j, self._option(j, k)) for k in range(self.step[j], -1, -1))
+            ways = (room.way(self.ladders[j].state, option) for option in steps)
+            if (spread := next(filter(None, ways), None)) is not None:
+                room.take(self.ladders[j].state, spread)
+                allocations[job] = spread
+        order = [ladder.state for ladder in self.ladders]
+        start = partial(start_in_order, room, blocking=False)
+        allocations = completed(room, order, allocations, start)
+        return rest(self.round, Plan(policy=policy, allocations=allocations), initial)
 
     def _placed(self, chosen: dict[str, Option]) -> Placed:
         """Place options, on as few nodes as their GPUs fill if that is needed to keep a limit."""
@@ -134,19 +127,6 @@ class GpuLadderClimb:
         classes = node_classes(self.round)
         awake = by_pool(classes, awake_for(classes, gpus), len(pools))
         return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
-
-    def _spread(self, j: int, free: FreeList) -> Allocation | None:
-        """Put a job on the nodes with most free GPUs, on as many GPUs as it has a speed with."""
-        for step in range(self.step[j], -1, -1):
-            option = self._afresh(j, self._option(j, step))
-            placement = most_free(free, option.gpus)
-            if placement is None:
-                continue
-            spread = spread_over(self.round, self.ladders[j].state, option, placement)
-            if spread is not None:
-                free.take(placement)
-                return Allocation(option=spread, placement=placement)
-        return None
 
     def _afresh(self, j: int, option: Option) -> Option:
         """Return an option with the rate to expect on the fewest nodes, not the measured one."""

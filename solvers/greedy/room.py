@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import msgspec
@@ -253,6 +254,18 @@ class Room:
             for node, watts in self._pieces_w(option, placement):
                 self._racks.add(node, watts)
 
+    def keep(self, state: JobState, held: Allocation) -> bool:
+        """Let a job go on with what it holds if that is free; return whether it is."""
+        free = self._free[held.option.pool]
+        if any(free.free[free.position[node]] < gpus for node, gpus in held.placement):
+            return False
+        if not self._bears(state, held.option, held.placement):
+            return False
+        if self._racks and not self._racks.fits(self._pieces_w(held.option, held.placement)):
+            return False
+        self.take(state, held)
+        return True
+
     @property
     def partitions(self) -> int:
         """The partitions that there are."""
@@ -300,23 +313,33 @@ class Room:
         on: int | None,
     ) -> Allocation | None:
         """Return where and how a job would run as requested; None without room."""
-        for option in self.ways(state):
-            if not self._bears(state, option, ()):
-                continue
-            placement = self._place(option) if on is None else self._place_on(option, on)
-            if placement is None or (self._waking and not self._bears(state, option, placement)):
-                continue
-            spread = spread_over(self.round, state, option, placement)
-            if spread is None:
-                continue
-            if teardown_s:
-                spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
-            if spread is not option and not self._bears(state, spread, placement):
-                continue
-            if bears is not None and not bears(spread, placement):
-                continue
-            return Allocation(option=spread, placement=placement)
-        return None
+        ways = (self.way(state, o, teardown_s, bears, on) for o in self.ways(state))
+        return next(filter(None, ways), None)
+
+    def way(
+        self,
+        state: JobState,
+        option: Option,
+        teardown_s: float = 0.0,
+        bears: Callable[[Option, Placement], bool] | None = None,
+        on: int | None = None,
+    ) -> Allocation | None:
+        """Return where, and how there, a job would run by an option; None without room."""
+        if not self._bears(state, option, ()):
+            return None
+        placement = self._place(option) if on is None else self._place_on(option, on)
+        if placement is None or (self._waking and not self._bears(state, option, placement)):
+            return None
+        spread = spread_over(self.round, state, option, placement)
+        if spread is None:
+            return None
+        if teardown_s:
+            spread = msgspec.structs.replace(spread, teardown_s=teardown_s)
+        if spread is not option and not self._bears(state, spread, placement):
+            return None
+        if bears is not None and not bears(spread, placement):
+            return None
+        return Allocation(option=spread, placement=placement)
 
     def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
         """Tell whether there are watts for a job there."""
@@ -551,21 +574,36 @@ def preempt_in_order(
     teardown_s: float = 0.0,
     nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Allocation]:
-    """Return the allocations of the jobs that `admit` admits; running jobs it does not stop.
+    """Return the allocations of the jobs that `admit` admits, and of those that fit beside them.
 
-    Running jobs that are admitted stay where they are. Others start in order; one that finds no
-    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). If nobody runs
-    then, those that were not admitted are tried on nodes as well. As every round decides again, the
-    energy of the window may be spent.
+    Running jobs that are admitted stay where they are, others start in order; one that finds no
+    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). What that leaves
+    is `completed`. As every round decides again, the energy of the window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]
     allocations = {s.job.id: s.allocation for s in stay if s.allocation is not None}
-    starting = [s for s in admitted if s.allocation is None]
-    for some in (starting, [s for s in order if s.allocation is None and s not in starting]):
-        if some and (some is starting or not allocations):  # as shares of nodes none may fit
-            room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
-            allocations |= start_in_order(
-                room, some, blocking=False, teardown_s=teardown_s, nodes=nodes
-            )
-    return allocations
+    room = Room(round, stay, clocks=clocks, most_free=most_free, until_end=False)
+    start = partial(start_in_order, room, blocking=False, teardown_s=teardown_s, nodes=nodes)
+    allocations |= start([s for s in admitted if s.allocation is None])
+    return completed(room, order, allocations, start)
+
+
+def completed(
+    room: Room,
+    order: Iterable[JobState],
+    allocations: dict[str, Allocation],
+    start: Callable[[Sequence[JobState]], dict[str, Allocation]],
+) -> dict[str, Allocation]:
+    """Return allocations and those of the jobs that still fit beside them, in order.
+
+    First running jobs go on whose place nobody took: nothing is stopped in vain. Then all that got
+    nothing `start` where they can.
+    """
+    left = [state for state in order if state.job.id not in allocations]
+    held, kept = room.round.held, dict[str, Allocation]()
+    for state in left:
+        here = held.get(state.job.id)
+        if here is not None and room.keep(state, here):
+            kept[state.job.id] = here
+    return allocations | kept | start([s for s in left if s.job.id not in kept])

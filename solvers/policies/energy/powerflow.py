@@ -21,7 +21,7 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan
+from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import StepLadder, admit, climb, ladder, priced, relative
@@ -70,33 +70,34 @@ class MarginalGreedy(ABC):
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Decide a round."""
-        table = build(round, prune=False, mind_power=False)
+        question = self.question(round, deadline, seed)
+        table, values = question.table, question.values
         seen = outlook_of(round, table, self.objective, self.parameters)
         energy_j = table.power_w * seen.left_s
-        case = MarginalCase(
-            seen,
-            values_of(seen, self.objective, self.parameters),
-            energy_j,
-            Counted.of(round),
-            uses(round, table),
-            ladder(table, seen.left_s, energy_j),
-        )
-        question = Question(
+        steps = ladder(table, seen.left_s, energy_j)
+        case = MarginalCase(seen, values, energy_j, Counted.of(round), uses(round, table), steps)
+        chosen = _climbed(case, self.worth(case))
+        spent = Spent(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
+        # What nobody can use yet is saved for those that wait.
+        watt_value = worth_of_a_watt(table, values, chosen) or float(len(round.waiting))
+        placing = Placing(watt_value=watt_value)
+        choice = Choice(chosen=chosen, spent=spent, placing=placing)
+        return waiting_alone(to_plan(question, choice, deadline))
+
+    def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
+        """Build all options of a round, dominated ones too, and what they are worth."""
+        table = build(round, prune=False, mind_power=False)
+        seen = outlook_of(round, table, self.objective, self.parameters)
+        return Question(
             round=round,
             objective=self.objective,
             table=table,
-            values=case.values,
+            values=values_of(seen, self.objective, self.parameters),
             policy=self.name,
             packages=("ronda", "numpy"),
             seed=seed,
             options_s=deadline.elapsed(),
         )
-        chosen = _climbed(case, self.worth(case))
-        spent = Spent(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
-        # What nobody can use yet is saved for those that wait.
-        watt_value = worth_of_a_watt(table, case.values, chosen) or float(len(round.waiting))
-        placing = Placing(watt_value=watt_value)
-        return to_plan(question, Choice(chosen=chosen, spent=spent, placing=placing), deadline)
 
     @abstractmethod
     def worth(self, case: MarginalCase) -> Floats:

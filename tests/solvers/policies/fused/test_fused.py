@@ -20,6 +20,7 @@ from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import StopReason
 from ronda.instances.profile import AffineTime, Memory, PowerCurve, Profile, Sharing, Tabular
 from ronda.instances.round import Round
+from ronda.solvers.greedy.in_time import GOOD
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.fused.jointly import Jointly
@@ -463,5 +464,5 @@ def test_a_class_counts_with_its_members_where_time_is_short(looks, monkeypatch)
     made = policy("evolve+fused", generations=3)
     round_ = replace(round_, running=running, waiting=waiting)
     plan = made.plan(round_, deadline=deadline, seed=0)
-    if plan.stop is StopReason.TIME_LIMIT:
+    if plan.stop is StopReason.TIME_LIMIT and (plan.gap is None or plan.gap > GOOD):
         assert len(plan.allocations) >= len(round_.held)
