@@ -354,11 +354,10 @@ def _remembering(plan: Plan, before: Plan) -> Plan:
     if not before.details.unplaced and not before.details.widened:
         return plan
     unplaced = before.details.unplaced | plan.details.unplaced
-    kept = {job: why for job, why in unplaced.items() if job not in plan.allocations}
     regained = (plan.objective or 0.0) - (before.objective or 0.0)
     lost = before.details.placement_loss - regained
-    details = msgspec.structs.replace(plan.details, unplaced=kept, placement_loss=lost)
-    return msgspec.structs.replace(plan, details=details)
+    details = msgspec.structs.replace(plan.details, unplaced=unplaced, placement_loss=lost)
+    return waiting_alone(msgspec.structs.replace(plan, details=details))
 
 
 def _fallback(question: Question, choice: Choice, deadline: Deadline, details: PlanDetails) -> Plan:
