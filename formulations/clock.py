@@ -67,7 +67,7 @@ class Deadline:
         return self if self.limit_s is None else self.sooner((1.0 - part) * self.left())
 
     def over(self) -> bool:
-        """Tell whether the time is used up."""
+        """Return whether the time is used up."""
         return self.left() <= 0
 
 

@@ -60,9 +60,10 @@ class Remembered(Generic[Key, Value]):
         keys: Sequence[Key],
         make: Callable[[Sequence[Key]], Iterable[tuple[Key, Value]]],
     ) -> list[Value]:
-        """Return the values of keys; `make` yields those that are not known, in any order.
+        """Return the value of each key, in their order.
 
-        What it has made is remembered even if it raises.
+        `make` is asked for the keys that are not remembered, and yields pairs (key, value) in any
+        order. Those it has yielded are remembered even if it raises.
         """
         with self._using:
             found = {key: self._known[key] for key in keys if key in self._known}

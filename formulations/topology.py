@@ -104,7 +104,6 @@ def _equal_parts(tree: "nx.DiGraph[Place]", place: Place) -> list[list[Place]]:
 
 
 def _shape(tree: "nx.DiGraph[Place]", place: Place) -> Hashable:
-    """Return what a place and all below it are, apart from names and order."""
     below = Counter(_shape(tree, part) for part in tree.successors(place))
     return place[0], tuple(tree.nodes[place].values()), frozenset(below.items())
 

@@ -17,7 +17,7 @@ L(t) - (base + h) t`` for what draws h watts on for the whole window, ::
     Σ_k w_k share_k <= E / W - base,   share_k = d/W max(1, M(W) / M(d)),   d = min(W, d_k)
 
 is enough, since ``min(t, d) / M(t)`` is greatest at d or W. It is exact for jobs of one length
-beside what draws h, and for all jobs where all of E may be used at once: an option is then charged
+and what draws h, and for all jobs where all of E may be used at once: an option is then charged
 ``w min(W, d)`` joules. As h counts what runs now for longer than the window, and its nodes: should
 a plan stop that, `left_w` shows whether the jobs in its place draw too much too soon. Ours.
 """
@@ -310,7 +310,7 @@ def nodes_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
 
 
 def may_sleep(round: Round) -> bool:
-    """Tell whether sleeping nodes can help in this round.
+    """Return whether sleeping nodes can help in this round.
 
     They can if power is limited (cap, energy or rack) and some node draws less asleep than idle,
     or than it takes to wake it.
@@ -326,7 +326,7 @@ def base_w(round: Round) -> float:
 
 
 def capped(cluster: Cluster) -> bool:
-    """Tell whether any rack has a power cap."""
+    """Return whether any rack has a power cap."""
     return any(rack.power_cap_w is not None for rack in cluster.racks)
 
 
@@ -401,7 +401,7 @@ def left_w(round: Round, base: float, watts: Floats, seconds: Floats) -> float:
 def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tuple[float, bool]:
     """Return the time until which the energy budget leaves least watts, and whether it is kept.
 
-    It is, if by no time more is used than may be, but for rounding. Arguments as of `left_w`.
+    It is, if by no time more is used than may be, up to rounding. Arguments as of `left_w`.
     """
     times, spare_w = spare(round, base, watts, seconds)
     kept = spare_w >= -TOLERANCE * may_use_j(round, times) / times

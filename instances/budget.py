@@ -25,7 +25,7 @@ class StepSeries(Record, frozen=True, kw_only=True):
         return self.values[max(0, bisect_right(self.times_s, time_s) - 1)]
 
     def changes_at(self, time_s: float) -> bool:
-        """Tell whether the value changes at `time_s`."""
+        """Return whether the value changes at `time_s`."""
         k = bisect_right(self.times_s, time_s)
         return k > 0 and self.times_s[k - 1] == time_s
 

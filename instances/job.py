@@ -219,7 +219,7 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     teardown_s: NonNegative = 0.0
 
     def same_way(self, other: "Option") -> bool:
-        """Tell whether a job runs the same way: all but expected rate, power and teardown."""
+        """Return whether a job runs the same way: all but expected rate, power and teardown."""
         return self is other or (
             self.pool == other.pool
             and self.gpus == other.gpus
@@ -254,7 +254,7 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
     array: Name | None = None
 
     def goes_on(self, then: "Allocation") -> bool:
-        """Tell whether a job that has this goes on as it runs: the same way, on the same nodes."""
+        """Return whether a job goes on as it runs: the same way, on the same nodes."""
         return (
             self.option.same_way(then.option)
             and self.array == then.array
@@ -262,7 +262,7 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrows_to(self, then: "Allocation") -> bool:
-        """Tell whether a job goes on in its array while others leave it, which costs no pause."""
+        """Return whether a job goes on in its array while others leave it, which costs no pause."""
         return narrower(self, then)
 
 
@@ -286,7 +286,7 @@ class Held(Protocol):
 
 
 def narrower(held: Held, then: Held) -> bool:
-    """Tell whether an array goes on with fewer members: alone, it is no array any more."""
+    """Return whether an array goes on with fewer members: alone, it is no array any more."""
     one, other = held.option, then.option
     alone = other.width == 1 and other.mode == "exclusive" and then.array is None
     return (
@@ -299,7 +299,7 @@ def narrower(held: Held, then: Held) -> bool:
 
 
 def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
-    """Tell whether two placements have the same number of GPUs on the same nodes, in any order."""
+    """Return whether two placements have as many GPUs on the same nodes, in any order."""
     return one == other or sorted(one) == sorted(other)
 
 

@@ -53,7 +53,7 @@ class FitRemark(Record, frozen=True, kw_only=True):
 
 
 class Residual(Record, frozen=True, kw_only=True):
-    """One measurement beside its predictions: seconds per iteration, watts per GPU, or GiB.
+    """One measurement and its predictions: seconds per iteration, watts per GPU, or GiB.
 
     `row` is the line in the file, `at` the values of ``gpus``, ``nodes``, ``local_batch``,
     ``clock``, ``speed`` or ``models``; `held_out` is what a fit without this row says
@@ -165,7 +165,7 @@ class Predictor(Record, frozen=True, kw_only=True):
     instance, fingerprint
         What it was trained on.
     alpha
-        Weight of the rolling estimate beside the model's.
+        Weight of the rolling estimate against the model's.
     users, partitions, names
         What the model tells apart, by place; of names the most frequent.
     model

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ronda.instances.base import Record
 
 ROUNDING = 1e-9
-"""Two numbers are the same but for rounding if they differ by no more than this share of them, or
+"""Two numbers are the same up to rounding if they differ by no more than this share of them, or
 of what they are sums and differences of: solvers keep 30 bits of a number, one part in 10^9."""
 
 RELATIVE = 1e-6
@@ -50,15 +50,15 @@ class Fault(NamedTuple):
     message: str
 
     def at(self, where: str) -> Violation:
-        """Return the violation."""
+        """Return this as a violation by `where`: a job, node, rack or total."""
         return Violation(self.code, where, self.message)
 
 
 def differs(claimed: float, expected: float) -> bool:
-    """Tell whether two numbers differ by more than `RELATIVE`; anything differs from NaN."""
+    """Return whether two numbers differ by more than `RELATIVE`; anything differs from NaN."""
     return not abs(claimed - expected) <= RELATIVE * max(abs(claimed), abs(expected))
 
 
 def exceeds(value: float, limit: float) -> bool:
-    """Tell whether a value is above a limit by more than `RELATIVE`; NaN always is."""
+    """Return whether a value is above a limit by more than `RELATIVE`; NaN always is."""
     return not value <= limit + RELATIVE * abs(limit)

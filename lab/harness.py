@@ -80,7 +80,7 @@ def study(
         default=Path(f"{name}-out"),
         help="Folder of results; a later call goes on from them.",
     )
-    # Click wraps paragraphs, but for those that begin with a \b: formulas stay as they are.
+    # Click wraps paragraphs, except for those that begin with a \b: formulas stay as they are.
     parts = (part if part[0] != " " else f"\b\n{part}" for part in (about or "").split("\n\n"))
     return click.Command(name, CONTEXT, run, params=[*options, folder], help="\n\n".join(parts))
 

@@ -91,7 +91,6 @@ def made(gpus: int, seed: int, hosts: str = "") -> Round:
 
 
 def _across_racks(profile: Profile) -> Profile:
-    """Return a profile that synchronises four times as long across racks as across nodes."""
     model = profile.throughput[GPU.name]
     assert isinstance(model, Parametric)
     slower = replace(model, alpha_x_s=4.0 * model.alpha_n_s, beta_x_s=model.beta_n_s)

@@ -9,7 +9,7 @@ that other work on the machine counts little; by the clock a run may take eight 
 What counts is when a choice was found that is within 1e-2, 1e-3 and 1e-4 of the least bound
 that any of them proved for the round; choices count as options, before they are placed on nodes.
 
-The table has the median time over rounds, beside it how many were not that near in time, and the
+The table has the median time over rounds, with how many were not that near in time, and the
 geometric mean of the time over that of `prices` on the same round, a time that is missing counted
 as the limit. The performance profile (E. Dolan and J. Moré, 2002) is the share of rounds that a
 solver ends within a factor of the fastest time on each.

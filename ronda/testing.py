@@ -331,7 +331,7 @@ def searching() -> Round:
 
 @lru_cache(maxsize=1)
 def sharing() -> dict[str, Round]:
-    """Return rounds of 3 arrays and a job alone on 2 nodes of 2 GPUs, beside one that sleeps.
+    """Return rounds of 3 arrays and a job alone on 2 nodes of 2 GPUs, with one that sleeps.
 
     Of a0 and a1, at half clock, one may not be stopped; wc and wd are of the classes of others. The
     cluster draws 920 W.

@@ -94,7 +94,6 @@ def _from_file(path: str, class_name: str, _code: str) -> type:
 
 
 def _failed(name: str, error: BaseException) -> InputError:
-    """Return the line for a file or package that cannot be imported."""
     told = " ".join(str(error).split())
     found = f"{type(error).__name__}: {told}" if told else type(error).__name__
     return InputError(f"--policy {name}", found, "code that can be imported")

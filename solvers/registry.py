@@ -234,7 +234,6 @@ def as_policy(given: Policy | str) -> Policy:
 
 
 def _value(text: str) -> Any:
-    """Read a Python literal, or take the word as it stands."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -28,7 +28,7 @@ def solve(
     """Decide one round, which is validated first, with one policy.
 
     The plan is checked. If the policy fails or its plan breaks a rule, what runs keeps running and
-    what fits beside it starts: `Plan.status` is then ``fallback``, or ``none`` if no plan keeps
+    what fits next to it starts: `Plan.status` is then ``fallback``, or ``none`` if no plan keeps
     every limit, and ``record.message`` says why. The same round, seed and initial give the same
     plan, unless the clock cut the search.
 

@@ -110,5 +110,4 @@ def _prose(text: str) -> str:
 
 
 def _single(text: str) -> str:
-    """Turn the double backticks of reStructuredText into single ones."""
     return re.sub(r"(?<!`)``(?!`)", "`", text)

@@ -157,7 +157,6 @@ def hydro(source: Path) -> Iterator[Fit]:
 
 
 def _named(fit: Fit, source: str, application: str, words: dict[str, str]) -> Fit:
-    """Return a fit under its packaged name and with its origin."""
     name = f"{source}-{application}-{fit.gpu_type}{batch_suffix(fit.batch)}"
     return structs.replace(fit, name=name, application=application, **words)
 
@@ -170,7 +169,6 @@ def packed(fits: Iterable[Fit]) -> Fits:
 
 
 def _short(value: Any) -> Any:
-    """Return a tree of plain values with its numbers rounded to six significant digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The figure of quality against time and against evaluations, with its numbers beside."""
+"""The figure of quality against time and against evaluations, with its numbers next to it."""
 
 from collections.abc import Sequence
 from pathlib import Path

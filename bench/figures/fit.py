@@ -1,4 +1,4 @@
-"""The figure of a fit: the model beside the measurements, and what is left over."""
+"""The figure of a fit: the model next to the measurements, and what is left over."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ def draw_fits(fits: Sequence[Fit], path: Path) -> None:
     """Draw every fit: model and measurements at the left, relative residuals at the right.
 
     Filled marks are fitted, hollow ones were left out of a fit and predicted by it. The figure has
-    no suffix in `path`; its numbers go beside it as CSV.
+    no suffix in `path`; its numbers go next to it as CSV.
     """
     worst = sorted(fits, key=lambda fit: -fit.errors.mape)[:SHOWN]
     chosen = [fit for fit in fits if fit in worst]
@@ -51,7 +51,6 @@ def draw_fits(fits: Sequence[Fit], path: Path) -> None:
 
 
 def _at(fit: Fit, axis: str) -> Floats:
-    """Return where on an axis each row was measured."""
     return np.array([row.at[axis] for row in fit.residuals])
 
 

@@ -1,7 +1,7 @@
 """The figures of a run and of a comparison; matplotlib without a display.
 
 A run's figures take schedules of one instance by label, a panel or line for each. Every picture
-has its numbers beside it as CSV.
+has its numbers next to it as CSV.
 """
 
 from collections.abc import Mapping, Sequence

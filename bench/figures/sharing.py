@@ -22,9 +22,9 @@ HEADER = ("fit", "row", "models", "measured", "fitted", "held_out")
 def draw_sharing(fits: Fits, path: Path) -> None:
     """Draw the steps of all models per unit of time, and GiB where measured, by number of models.
 
-    A panel for each application and GPU, with one of memory beside it if any was measured; lines
+    A panel for each application and GPU, with one of memory next to it if any was measured; lines
     are the models, marks the measurements. The figure has no suffix in `path`; its numbers go
-    beside it as CSV.
+    next to it as CSV.
     """
     groups: dict[tuple[str, str], list[Fit]] = {}
     for fit in fits.fits:

@@ -1,4 +1,4 @@
-"""What all figures share: colours, units of the time axis, and saving with the numbers beside."""
+"""What all figures share: colours, units of the time axis, and saving with their numbers."""
 
 import csv
 import io
@@ -95,7 +95,7 @@ def save(
     *,
     svg: bool = False,
 ) -> None:
-    """Write a figure as PNG (and SVG) and its numbers as CSV beside it, each whole or not at all.
+    """Write a figure as PNG (and SVG) and its numbers as CSV next to it, each whole or not at all.
 
     The suffixes are added to the path.
     """

@@ -69,7 +69,6 @@ def _seen(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that ends no cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 

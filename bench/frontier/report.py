@@ -45,8 +45,8 @@ class Ranking:
 class Report:
     """All that a sweep says about an instance, from its runs of all changes and budgets.
 
-    A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance as it
-    is, but for its budget; `worths` by policy and budget factor; `rankings` are empty where nothing
+    A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance
+    without its budget; `worths` by policy and budget factor; `rankings` are empty where nothing
     was varied. Energies are shown in a `unit` of `unit_j` joules.
     """
 

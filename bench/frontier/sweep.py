@@ -56,7 +56,6 @@ def parse_changes(texts: Iterable[str]) -> list[dict[str, float]]:
 
 
 def _number(text: str) -> float:
-    """Return NaN of what is no number."""
     try:
         return float(text)
     except ValueError:

@@ -61,7 +61,7 @@ def run_on_worker(case: RunCase, document: bytes | None, answer: str, limits: Ru
     tasks, key = worker.state.tasks, worker.get_current_task()
 
     def cancelled() -> bool:
-        """Tell whether nobody waits for the task any more."""
+        """Return whether nobody waits for the task any more."""
         task = tasks.get(key)
         return task is None or task.state == "cancelled"
 
@@ -117,7 +117,7 @@ def _await(task: "Future[Sent]", client: Client, stop: Stop) -> Sent | str:
     """Return what comes of a task, or why it is not waited for any longer.
 
     A process that is frozen or cut off keeps its connections, and a client that waits for it
-    waits for ever: only its silence tells.
+    waits forever: only its silence tells.
     """
     heard_s = asked_s = time.monotonic()
     sign = None

@@ -35,7 +35,7 @@ class Status(StrEnum):
 class Result(Spec, frozen=True, kw_only=True):
     """One run's line: what it was of, how and where it ended, and the limits that it ran under.
 
-    `metrics` are the fields of `ronda run`, empty unless the run is `OK`; they are written beside
+    `metrics` are the fields of `ronda run`, empty unless the run is `OK`; they are written next to
     the others on the line, not nested.
     """
 
@@ -57,7 +57,7 @@ class Result(Spec, frozen=True, kw_only=True):
         return self.status is Status.OK
 
     def final(self, timeout_s: float | None, memory_mib: float | None) -> bool:
-        """Tell whether to run again under these limits would only repeat the result."""
+        """Return whether to run again under these limits would only repeat the result."""
         if self.status is Status.TIME:
             return _as_tight(timeout_s, self.timeout_s)
         if self.status is Status.OOM:
@@ -65,7 +65,7 @@ class Result(Spec, frozen=True, kw_only=True):
         return self.ok
 
     def to_line(self) -> dict[str, Any]:
-        """Return the flat line: the fields and the metrics beside each other."""
+        """Return the flat line: the fields and the metrics next to each other."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         metrics = fields.pop("metrics")
         return {**metrics, **msgspec.to_builtins(fields)}

@@ -193,7 +193,6 @@ class _Watch:
             self.answer.message = message["error"]
 
     def _hold_to_memory(self) -> None:
-        """Count a run that broke its memory limit between two looks like one that was caught."""
         answer, limit = self.answer, self.limits.memory_mib
         if answer.status is Status.OK and limit is not None and answer.peak_rss_mib > limit:
             answer.status, answer.metrics = Status.OOM, {}

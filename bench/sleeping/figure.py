@@ -93,7 +93,6 @@ def draw_fan(series: Demand, forecast: DemandForecast, path: Path) -> None:
 
 
 def _fan(axes: Axes, hours: Floats, foretold: Floats, forecast: DemandForecast) -> None:
-    """Shade between neighbouring levels, darkest at the lowest."""
     for k in range(len(foretold) - 1):
         low, high = forecast.levels[k : k + 2]
         strength = 0.65 * (1 - k / len(foretold))

@@ -190,7 +190,7 @@ class Expanded:
         return found
 
     def _policy(self, label: str) -> Policy:
-        """Make a policy; the file of one's own is looked for beside the suite as well."""
+        """Make a policy; the file of one's own is looked for next to the suite as well."""
         name, parameters = parse(label)
         file, colon, _ = name.rpartition(":")
         there = f"{self.beside / name}" if colon and (self.beside / file).exists() else name

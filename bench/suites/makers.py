@@ -1,4 +1,4 @@
-"""Instances that a suite makes: by the package's generators, or by a function in a file beside it.
+"""Instances that a suite makes: by the package's generators, or by a function in a file next to it.
 
 Either takes the parameters of its table by name, and the seed if it has such a parameter.
 """

@@ -216,7 +216,6 @@ class Arranged:
         return axes | {"runs": len(line.pairs), "note": line.note}
 
     def _said(self, line: TableRow) -> str:
-        """Return how many seeds a row has, in a table that has no other axis, and what is wrong."""
         seeds = len(line.pairs) > 1 and self.usual
         return ", ".join(filter(None, (f"{len(line.pairs)} seeds" if seeds else "", line.note)))
 

@@ -24,7 +24,7 @@ def rack_gpus(topology: Topology) -> Rows:
 
 
 def stays(table: OptionTable, rows: Rows) -> Mask:
-    """Tell (n,) which rows are of jobs that stay where they run."""
+    """Return (n,) which rows are of jobs that stay where they run."""
     whole = np.array([pool.gpus_per_node for pool in table.pools])[table.pool[rows]]
     must = table.must_run[table.job[rows]]
     return np.asarray(table.current[rows] & ((table.gpus[rows] > whole) | must))
@@ -78,7 +78,7 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
 
 
 def wider(table: OptionTable, values: Floats, k: int) -> int | None:
-    """Return the row of most value that is row k, of span ``rack``, but for its span, ``cluster``.
+    """Return the row of most value like row k, of span ``rack``, with span ``cluster`` instead.
 
     None without one; `values` (K,) is what rows are worth.
     """

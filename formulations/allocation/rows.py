@@ -296,7 +296,7 @@ FAMILIES = (
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
-    """Return all rows of a round as arrays, but for those that nothing can break.
+    """Return all rows of a round as arrays, except for those that nothing can break.
 
     Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
     if some may sleep, and the kilowatts of pools in racks. Limits on power and energy that others
@@ -333,7 +333,7 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
 
 
 def unbearable(case: Case) -> Mask:
-    """Return (n,) which options break a limit on power or energy beside jobs that must run alone.
+    """Return (n,) which options break a limit on power or energy next to jobs that must run alone.
 
     With no more nodes awake than their GPUs fill. No plan can have them.
     """
@@ -412,7 +412,6 @@ def shortages(case: Case) -> list[Conflict]:
 
 
 def _owners(case: Case, rows: Rows) -> tuple[str, ...]:
-    """Return the constraints that make the jobs of some rows run."""
     return tuple(f"one_option[{case.table.jobs[j].job.id}]" for j in case.table.job[rows].tolist())
 
 
@@ -468,7 +467,6 @@ def _over_rack(must: Case) -> Iterator[Conflict]:
 
 
 def _excess(case: Case, row: Row, gpus: Sequence[int]) -> float:
-    """Return by how much all options, and the nodes that GPUs of each pool need, exceed a row."""
     counts = [c.count for c in case.classes]
     awake = least_awake(case.classes, gpus, row.nodes) if case.sleeps else counts
     return float(row.use.sum() + np.dot(row.nodes, awake)) - row.capacity

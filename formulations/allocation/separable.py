@@ -17,7 +17,7 @@ by rounding. Solvers branch on such bits. So every resource is measured in its s
 the part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
 quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact; where they are
 not, capacities become larger by what the rounding of all uses can take from them: what just fits
-goes on to fit. A use that is nothing beside the largest one is none, and a capacity beyond all that
+goes on to fit. A use far below the largest one is none, and a capacity beyond all that
 could be used is as good as that: no number is out of a solver's range.
 
 **Surplus and regret.** At prices p the surplus of option k is its value less what it uses at these
@@ -149,7 +149,7 @@ SLACK, ULPS = 2.0 ** (1 - BITS), 1e-14
 """By how much a capacity grows where amounts are rounded, and the share of one that is exact."""
 
 MOST, LEAST = 1e6, 1e-12
-"""What a capacity is beside all that could be used, and a use beside the largest one, if both are
+"""A capacity over all that could be used, and a use over the largest one, from which they are
 beyond what matters."""
 
 
@@ -213,7 +213,6 @@ def _in_range(problem: Separable) -> tuple[Uses, Floats, Floats]:
 
 
 def _without(amounts: Floats, least: Floats) -> Floats:
-    """Return amounts, those below the least as none."""
     return np.where(np.abs(amounts) < least, 0.0, amounts)
 
 
@@ -239,13 +238,13 @@ def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
 
 
 def _whole(use: Uses, others: Floats, factor: Floats) -> Mask:
-    """Return (R,) of which resources all amounts, times a factor, are whole but for rounding."""
+    """Return (R,) of which resources all amounts, times a factor, are whole up to rounding."""
     broken = use.reduced(np.maximum, _broken(use.amount * use.scaled(factor)).astype(float), 0.0)
     return np.asarray((broken == 0) & ~_broken(others * factor[:, None]).any(axis=1))
 
 
 def _broken(numbers: Floats) -> Mask:
-    """Return which numbers are not whole but for rounding."""
+    """Return which numbers are not whole up to rounding."""
     return np.asarray(np.abs(numbers - np.rint(numbers)) > 1e-12 * np.abs(numbers))
 
 

@@ -68,8 +68,8 @@ def bounds(
     higher. The priced bound (`priced`) takes most of the time. `need` is `needs` of the instance
     and `may_sleep`, if known already; budgets do not change it.
 
-    InputError if a job has no truth, or nothing in the cluster can run it, or the power left beside
-    the idling cluster never suffices.
+    InputError if a job has no truth, or nothing in the cluster can run it, or the power that
+    the idling cluster leaves never suffices.
     """
     need = needs(instance, may_sleep=may_sleep) if need is None else need
     watts = _watts(instance, need)
@@ -97,7 +97,7 @@ def bounds(
 
 
 def _watts(instance: Instance, need: Needs) -> list[Resource]:
-    """Return the joules that the budget leaves beside the idling cluster; none without a budget.
+    """Return the joules that the idling cluster leaves of the budget; none without a budget.
 
     While less energy accrues than idling uses, jobs keep what they have: more than there can be.
     """

@@ -30,7 +30,7 @@ from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 
 class JobType(NamedTuple):
-    """All that decides how a job can run, but for its amount of work."""
+    """All that decides how a job can run, except for its amount of work."""
 
     profile: str
     partition: str
@@ -182,7 +182,6 @@ def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: JobType)
 def _node_counts(
     model: object, fewest: NDArray[np.int64], most: NDArray[np.int64]
 ) -> Iterable[NDArray[np.int64]]:
-    """Yield the numbers of nodes that can make a difference, clipped to what is possible."""
     if isinstance(model, Tabular):
         spreads: Iterable[int] = sorted(set(model.nodes))
     else:

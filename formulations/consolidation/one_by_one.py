@@ -113,5 +113,4 @@ class _Rest:
             self._power.add(node, gpus * each_w)
 
     def _turn(self, node: int) -> None:
-        """Take a node out of its set, or put it there."""
         self._sets[self._pool[node], self._free[node]] ^= 1 << node

@@ -42,7 +42,6 @@ Flow = defaultdict[tuple[int, int], list[int]]
 
 
 def _flows(model: Any) -> defaultdict[int, Flow]:
-    """Return the flow through the stages of each content."""
     found: defaultdict[int, Flow] = defaultdict(lambda: defaultdict(list))
     for (t, k, used, m), arc in model.keep.items():
         found[t][k, used] += [m] * round(arc.value)
@@ -76,7 +75,6 @@ def _wide_pieces(model: Any, j: int) -> list[tuple[int, int]]:
 
 
 def _racks(model: Any, *kind: Any) -> list[int]:
-    """Return the rack of each block of a kind that moves."""
     racks = model.holdings.racks[kind[0]]
     return [r for r in racks for _ in range(whole_number(model.put, (*kind, r)))]
 

@@ -3,7 +3,7 @@
 Which running jobs must move is decided by packing. Cut every job into whole nodes of M GPUs and at
 most one *block* below (see `ronda.formulations.placement.packing`). If sizes divide each other and
 M, a node with f free GPUs holds floor(f / s) blocks of s whatever larger blocks went there, so all
-new pieces fit beside the jobs that stay exactly if for every size s
+new pieces fit next to the jobs that stay exactly if for every size s
 
     GPUs needed in pieces of at least s  <=  s * sum over nodes of floor(f / s).
 
@@ -32,7 +32,7 @@ class PoolMoves:
     * `job`, `row` (H,): running jobs of the pool and the rows that they hold.
     * `at` (H, N): GPUs that it holds on each node; `loss` (H,): what it costs to move it.
     * `block` (H,): its size if it is one block below a node and may be moved, else 0.
-    * `free` (N,): GPUs of each node beside those of jobs without a choice.
+    * `free` (N,): GPUs of each node next to those of jobs without a choice.
     * `needed` (N,): whether a job without a choice holds GPUs of the node.
     * `awake_w` (R,): what a node awake takes of each limit on power more than asleep; of none if
       it may not sleep. Then `gpus` (K + 1,) and `extra` (R, K + 1) of each row (in this pool; in
@@ -81,7 +81,7 @@ class PoolMoves:
         return sorted(gone)
 
     def _state(self, population: Rows, awake: Floats | None) -> tuple["_State", Floats]:
-        """Return who stays, what is free beside them, what others need; and (P,) the cost.
+        """Return who stays, what is free next to them, what others need; and (P,) the cost.
 
         That is of the jobs that must go from nodes that power does not allow to be awake.
         """
@@ -138,12 +138,12 @@ class _State:
     stays: Floats
     """(P, H) 1 for jobs that keep their option, else 0."""
     free: Floats
-    """(P, N) GPUs beside them."""
+    """(P, N) GPUs next to them."""
     need: Floats
     """(S, P) GPUs that new pieces of at least each size need."""
 
     def short(self, sizes: Rows) -> Mask:
-        """Tell (P,) where some size does not find its room."""
+        """Return (P,) where some size does not find its room."""
         room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
         return np.asarray((self.need > np.array(room)).any(axis=0))
 

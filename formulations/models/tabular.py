@@ -59,7 +59,6 @@ def table_of(model: Tabular) -> Tables:
 
 
 def _key(model: Rows, gpus: NDArray[np.generic], nodes: NDArray[np.generic]) -> Rows:
-    """Return one number for a model, GPUs and nodes."""
     n, spread = (np.minimum(x, WIDE - 1).astype(np.int64) for x in (gpus, nodes))
     return np.asarray((model * WIDE + n) * WIDE + spread)
 
@@ -110,10 +109,10 @@ def fastest_passes(
 
     With L the `load`, samples a GPU, and b = L / m, on a piece where computing is ``p + q b`` and
     synchronising ``r + t b``, an iteration takes ``f p m + f q L + r + t L / m`` (f the clock's
-    slowdown). Its least integer m is beside ``sqrt(t L / (f p))`` if both p and t are above 0; if
+    slowdown). Its least integer m is next to ``sqrt(t L / (f p))`` if both p and t are above 0; if
     not, or if that lies outside the piece, it is at one of its ends.
 
-    Arrays are (X,); `least` and `most` limit the local batch beside the measurements.
+    Arrays are (X,); `least` and `most` limit the local batch, as the measurements do.
     """
     passes = np.zeros(len(cell))
     there = np.flatnonzero(cell >= 0)
@@ -158,6 +157,5 @@ def _fastest(
 
 
 def _snapped(batch: Floats, least: Floats, most: Floats) -> Floats:
-    """Move batches that miss the measured range by rounding back into it."""
     near = np.clip(batch, least, most)
     return np.asarray(np.where(np.abs(near - batch) <= ROUNDING * 4 * near, near, batch))

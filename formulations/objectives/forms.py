@@ -6,7 +6,7 @@ To each form's values comes what is lost by stops (`outlook.loss_of_a_stop`) and
 
 **Reservations**: what jobs that nobody may stop take from a gang that waits for their GPUs. Jobs
 that may be stopped make room for a gang as soon as it is worth more than they are. Those that may
-not keep it waiting until they end, and as long as others like them start beside, it never fits. So
+not keep it waiting until they end, and it never fits as long as others like them start. So
 the gang at the head, the one of most value of those that cannot start, is given the earliest start
 S for which enough of them have ended, by what is believed of them. As long as some of the F GPUs
 that are free now must stay free for that, an option of n of them that is expected to last for L > S
@@ -185,7 +185,7 @@ def less_reserved(o: Outlook, values: Floats) -> Floats:
 
 
 def reservation(o: Outlook, values: Floats) -> Reservation | None:
-    """Return the reservation of the gang of most value that does not fit beside who stays.
+    """Return the reservation of the gang of most value that does not fit next to who stays.
 
     None if every job does, or enough end in time. A gang counts by its narrowest options.
     """
@@ -217,7 +217,7 @@ def _never(o: Outlook, rows: Mask) -> Mask:
 
 
 def minds_power(objective: str) -> bool:
-    """Tell whether an objective looks at watts: build its table with ``mind_power=True`` then."""
+    """Return whether an objective looks at watts: build its table with ``mind_power=True`` then."""
     return _form(objective).minds_power
 
 

@@ -33,7 +33,7 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
 * A rigid job counts with the GPUs that it takes from others, for n above
-  (`ronda.formulations.objectives.width`): its own, those that nobody can use beside it, and of
+  (`ronda.formulations.objectives.width`): its own, those that nobody can use next to it, and of
   those on which others earn less than it does the share that is missing, by the ranks without
   this last part.
 
@@ -195,7 +195,7 @@ def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
 
 
 def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
-    """Return (J,) the GPUs that nobody can use beside each rigid job; elastic ones use them."""
+    """Return (J,) the GPUs that nobody can use next to each rigid job; elastic ones use them."""
     idle, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     start, widths = _widths(o)
     for own in members:
@@ -209,7 +209,7 @@ def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
 
 
 def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -> Floats:
-    """Return (J,) the GPUs on which others earn less beside each rigid job, of (J,) worth a GPU."""
+    """Return (J,) the GPUs on which others earn less next to each rigid job; (J,) `worth` a GPU."""
     found, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     for own in members:
         lost = outdone(int(gpus[own[0]]), o.least_gpus[own], o.most_gpus[own], worth[own])
@@ -283,7 +283,6 @@ def expected_rank(size: Floats, weight: Floats, submit: Floats, spread: Floats) 
 
 
 def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
-    """Return the expected rank of jobs whose sizes are known."""
     order, rank = np.lexsort((-submit, -size)), np.empty(len(size))
     rank[order] = np.add.accumulate(weight[order])
     return rank
@@ -320,5 +319,4 @@ def _logarithms() -> Floats:
 
 
 def _normal(z: Floats) -> Floats:
-    """Return the standard normal distribution function."""
     return np.array([0.5 * math.erfc(-x / math.sqrt(2.0)) for x in z.ravel()]).reshape(z.shape)

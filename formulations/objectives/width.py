@@ -1,4 +1,4 @@
-"""How many GPUs a job takes from others: its own, and those that are worth less beside it.
+"""How many GPUs a job takes from others: its own, and those that are worth less next to it.
 
 **GPUs that nobody can use.** A gang that leaves 6 of 16 GPUs, where all others ask for 8, takes 16.
 Of the live jobs' GPUs, as each asks for one of some numbers, let U be the most that fit on N GPUs
@@ -6,7 +6,7 @@ together, and u of those without the job the most that fit on the N - n that it 
 U - u, which is n where narrow or elastic jobs fill what is left, or where GPUs suffice for all.
 
 **GPUs that others make little of.** Beside a short job of 8 GPUs only one of many hours may fit:
-until it has run, gangs of 16 wait as if it held all 16. So the GPUs that others fill beside a job
+until it has run, gangs of 16 wait as if it held all 16. So the GPUs that others fill next to a job
 count with the share by which they earn less on each than the job itself.
 """
 
@@ -37,7 +37,7 @@ def taken(gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]) -
 
 
 def outdone(gpus: int, least: Floats, most: Floats, worth: Floats) -> dict[int, float]:
-    """Return by width the GPUs on which others earn less beside a rigid job than it does.
+    """Return by width the GPUs on which others earn less next to a rigid job than it does.
 
     Each counts with the share that is missing. Jobs ask for `least` to `most` GPUs and earn `worth`
     on each of `most`, all (J,). Others fill what a job leaves, best first; the middle job of each

@@ -268,7 +268,7 @@ def application_of(round: Round, state: JobState, pool: int) -> Application | No
 
 
 def suits(job: Job, shape: PoolShape) -> bool:
-    """Tell whether a job may use a pool's GPUs, if its profile knows them."""
+    """Return whether a job may use a pool's GPUs, if its profile knows them."""
     pool = shape.pool
     return pool.partition == job.partition and (
         not job.gpu_types or pool.gpu_type.name in job.gpu_types

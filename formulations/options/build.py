@@ -50,12 +50,12 @@ def build(
 
     Elastic jobs may take the GPU counts of `Application.sizes`, every clock of the GPU type, and
     the profile's batches. Where watts matter, a batch that is slower and draws less has a row
-    beside the fastest one; where they do not, the fastest stands for all. A rigid profile has its
+    as well as the fastest one; else the fastest stands for all. A rigid profile has its
     requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
     batch, at full efficiency. Of rates that were handed over each row is an option. Options are
     assumed to use the fewest nodes that hold their GPUs.
     Where the pool has several racks and the profile says what crossing them costs, GPUs of several
-    nodes have rows of span ``rack``, if a rack has enough, beside those of span ``cluster``, which
+    nodes have rows of span ``rack``, if a rack has enough, and those of span ``cluster``, which
     count as crossing.
 
     What a job runs on now always has a row, flagged `current`, at the rate that its real nodes

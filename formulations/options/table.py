@@ -191,7 +191,7 @@ def rivals(
     batch, batches
         (R,) which batch, of how many, each row has.
     level, below
-        (R,) number of what each row takes but for watts, ascending, and (L, L) whether a level
+        (R,) number of what each row takes except for watts, ascending, and (L, L) whether a level
         (second) takes no more of anything than another one.
     """
     dear = below[level[:, None], level] & (power_w <= power_w[:, None])  # [r, i] i costs no more
@@ -212,7 +212,7 @@ PAIRS, BLOCK = 2**18, 256
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
-    """Tell (K,) which options no other option of the same group beats.
+    """Return (K,) which options no other option of the same group beats.
 
     An option is beaten by one of its group that is worth at least as much and costs no more of
     anything; of equal ones the first is kept. In the order of all these, what beats an option comes

@@ -253,7 +253,7 @@ def _columns(of: Application) -> Floats:
 
 
 def _allowed(told: Sequence[RatedJob], which: Rows, rows: Floats) -> Mask:
-    """Tell (K,) which rows a job may have."""
+    """Return (K,) which rows a job may have."""
     limits = [
         (
             job.gpus,

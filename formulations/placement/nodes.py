@@ -1,7 +1,7 @@
 """Free GPUs of the nodes of one pool, blocks there that may still be moved, and what jobs ask.
 
 Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, which is
-quick to cut, to join and to search (`bits` and what stands beside it). What it costs to clear a
+quick to cut, to join and to search (`bits` and what stands next to them). What it costs to clear a
 node depends on its free GPUs and the sizes of its soft blocks alone: at most 177 kinds of nodes of
 8 GPUs, however many the nodes.
 
@@ -348,7 +348,7 @@ class PoolNodes(FreeList):
         return bits_of(node for node, index in enumerate(self.nodes) if cluster >> index & 1)
 
     def can_hold(self, count: int, rest: int) -> bool:
-        """Tell whether the pool has `count` of the largest nodes, and another one for `rest`."""
+        """Return whether the pool has `count` of the largest nodes, and another one for `rest`."""
         sizes = self._largest_first[: count + (rest > 0)]
         if len(sizes) < count + (rest > 0) or sizes[count - 1] < self.whole:
             return False
@@ -463,7 +463,7 @@ class PoolRequest(NamedTuple):
     rack: int = -1
 
     def is_regular(self, whole: int) -> bool:
-        """Tell whether it holds full nodes of `whole` GPUs and at most one smaller block."""
+        """Return whether it holds full nodes of `whole` GPUs and at most one smaller block."""
         if len(self.held) == 1:
             return self.held[0][1] == self.gpus <= whole
         count, rest = divmod(self.gpus, whole)

@@ -11,9 +11,9 @@ and the jobs need no more GPUs than there are, the repack places every job.
 
 *Proof.* Consider the moment when a piece of s GPUs is placed, and count only firm pieces. They
 were placed earlier and are no smaller, so s divides each of their sizes, and s divides M; hence
-the GPUs that a node has left beside its firm pieces are a multiple of s. If no node had s of them
+the GPUs that a node has left next to its firm pieces are a multiple of s. If no node had s of them
 left, all would have 0 left: firm pieces would fill the pool, and the jobs, this piece included,
-would need more GPUs than there are. So some node has room for s beside its firm pieces, and soft
+would need more GPUs than there are. So some node has room for s next to its firm pieces, and soft
 blocks in the way are smaller and not placed for good: they can be pushed out. A pushed block is
 smaller than s, so its turn is still to come, and the argument holds for it too. ∎
 (Coffman, Garey and Johnson 1987 show the same for first-fit decreasing bin packing with divisible
@@ -46,7 +46,7 @@ from ronda.formulations.placement.nodes import (
 from ronda.formulations.placement.rack_power import RackPower
 
 _GPU = 1 << 20
-"""What a GPU that stays counts beside a job that stays: more than any number of jobs."""
+"""What a GPU that stays counts, a job that stays being 1: more than any number of jobs."""
 
 
 class WaitingBlock(NamedTuple):
@@ -152,7 +152,6 @@ class Packing:
         return True
 
     def _push_out(self, node: int, jobs: list[int]) -> None:
-        """Take soft blocks off a node and let them wait for their turn."""
         for job in jobs:
             gpus = self.nodes.push_out(job, node)
             del self._soft[gpus][job]
@@ -161,7 +160,6 @@ class Packing:
             self._wait(self._movable[job], gpus)
 
     def _wait(self, request: PoolRequest, gpus: int) -> None:
-        """Let the block of a job wait for its turn."""
         if self.at[request.order]:
             self._tied[gpus].append(self._block(request, gpus))
         else:
@@ -277,7 +275,7 @@ class Packing:
         return self.nodes.in_pool(self.power.allowed(among, request.extra_w * gpus, count))
 
     def _can_stay(self, request: PoolRequest) -> bool:
-        """Tell whether a running job's GPUs, and the watts for them, are still free."""
+        """Return whether a running job's GPUs, and the watts for them, are still free."""
         nodes = self.nodes
         if any(
             nodes.free[node] < gpus or not nodes.usable >> node & 1 for node, gpus in request.held

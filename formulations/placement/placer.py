@@ -121,7 +121,7 @@ def place(
 ) -> Placed:
     """Put every chosen option on nodes; nodes are given in ascending order.
 
-    A running job whose option has not changed (but for its expected rate) keeps its very
+    A running job whose option has not changed (except for its expected rate) keeps its very
     `Allocation` object, unless a larger job needs the room. Options below a node go to the fullest
     node that fits, larger ones take whole nodes in as few racks as possible and put the remainder
     on one more node; nodes in use are preferred to idle ones, and those to sleeping ones. For GPU

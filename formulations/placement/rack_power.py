@@ -88,7 +88,7 @@ class RackPower:
         return among
 
     def fits(self, pieces: Iterable[tuple[int, float]]) -> bool:
-        """Tell whether all pairs (node, watts) may be added together."""
+        """Return whether all pairs (node, watts) may be added together."""
         trial = self.copy()
         for node, watts in pieces:
             if not trial.allowed(1 << node, watts):
@@ -113,7 +113,7 @@ class RackPower:
 
 
 def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
-    """Tell whether allocations keep to the limits on power of the cluster and of its racks.
+    """Return whether allocations keep to the limits on power of the cluster and of its racks.
 
     Nodes that sleep now wake if they have a job.
     """

@@ -28,7 +28,7 @@ def why_unplaced(
 
 
 def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> str | None:
-    """Return what nodes or racks lack for one more option beside what is placed.
+    """Return what nodes or racks lack for one more option next to what is placed.
 
     None if not even the GPUs of the pool suffice.
     """
@@ -39,7 +39,6 @@ def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> 
 
 
 def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
-    """Return the free GPUs of each node."""
     free: list[int] = round.cluster.topology.node_gpus.tolist()
     for allocation in placed:
         for node, gpus in allocation.placement:
@@ -79,7 +78,6 @@ def _shortage(round: Round, option: Option, free: list[int]) -> str:
 
 
 def _fits(option: Option, pool: Pool, left: list[int]) -> bool:
-    """Tell whether nodes with these free GPUs have the whole nodes and the block of an option."""
     whole, rest = divmod(option.gpus, pool.gpus_per_node)
     empty = left.count(pool.gpus_per_node)
     parts = max((f for f in left if f < pool.gpus_per_node), default=0)
@@ -87,7 +85,6 @@ def _fits(option: Option, pool: Pool, left: list[int]) -> bool:
 
 
 def _shape(option: Option, pool: Pool) -> str:
-    """Return the whole nodes and the block that an option consists of."""
     whole, rest = divmod(option.gpus, pool.gpus_per_node)
     parts = [f"{whole} empty node{'s' * (whole > 1)}"] if whole else []
     if rest:
@@ -97,7 +94,6 @@ def _shape(option: Option, pool: Pool) -> str:
 
 
 def _with_moves(placed: Placed) -> str:
-    """Return what would have to move."""
     if placed.unplaced:
         return "; no moves would make room"
     return (

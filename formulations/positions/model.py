@@ -2,7 +2,7 @@
 
 The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
 of its own choice) or *staying* (`ronda.formulations.positions.choices`), and its nodes. The nodes
-of a group (pool, rack, size) are interchangeable but for who stays on them. So room is a flow
+of a group (pool, rack, size) are interchangeable except for who stays on them. So room is a flow
 (`ronda.formulations.positions.cuts`).
 
 =================  ============================================================================

@@ -118,7 +118,6 @@ class Features:
 
 
 def _spread(sizes: list[float]) -> float:
-    """Return the standard deviation of some sizes."""
     if len(sizes) < 2:
         return nan
     mean = fmean(sizes)

@@ -201,7 +201,6 @@ class Rolling:
         return [work for _, _, work in found]
 
     def _alike(self, name: str | None) -> Sequence[Ended]:
-        """Return the jobs of a name, or of those nearest to it."""
         if name is None:
             return ()
         if name in self._named:

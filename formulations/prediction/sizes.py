@@ -32,8 +32,8 @@ SHRINKAGE = 2.0
 """Complete jobs of a level that weigh as much as all of the next one."""
 
 VARIANCE = 3.0
-"""Variance of log size within an application while no two jobs of one are complete; beside what
-they tell it weighs as much as one degree of freedom. Among jobs of one user on as many GPUs it is
+"""Variance of log size within an application while no two jobs of one are complete. It weighs
+as much as one degree of freedom of what they tell. Among jobs of one user on as many GPUs it is
 2.6 to 4.6 in the traces of Philly and Venus, and 0.7 in that of ITP's cluster 01."""
 
 MOST = 25.0

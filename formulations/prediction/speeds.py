@@ -102,7 +102,7 @@ def correction(
 def carried(measured: Mapping[tuple[str, str], Measured], profile: str, on: str) -> Measured:
     """Return what an application measured on a GPU type, and on others as if it had been there.
 
-    `measured` is by profile and GPU type. Types on which no application was measured beside another
+    `measured` is by profile and GPU type. Types on which no application was measured as on another
     type count as equally fast.
     """
     ways = dict[Way, tuple[float, float, int]]()

@@ -80,14 +80,12 @@ def first_above(
 def _refined(
     times: Floats, power: Floats, series: StepSeries, end_s: float
 ) -> tuple[Floats, Floats]:
-    """Return the times at which power or series change, and the power from each on."""
     changes = np.array(series.times_s)
     moments = np.union1d(times, changes[changes < end_s])
     return moments, power[np.searchsorted(times, moments, side="right") - 1]
 
 
 def _held(series: StepSeries, moments: Floats) -> Floats:
-    """Return the values that hold at some times."""
     k = np.searchsorted(np.array(series.times_s), moments, side="right") - 1
     return np.array(series.values)[np.maximum(k, 0)]
 

@@ -73,7 +73,6 @@ class Histories:
         return faults
 
     def _broken(self, job: Job, segment: Segment) -> bool:
-        """Return whether a segment ends by a fault, of a node or of the job."""
         return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:

@@ -102,7 +102,6 @@ class Ledger:
         self._enter(self._held.pop(job_id), -1)
 
     def _difference(self, plan: Plan) -> tuple[list[str], list[str]]:
-        """Return the jobs whose allocation is another object than before, and those without one."""
         held, given = self._held, plan.allocations
         changed = list(compress(given, map(is_not, given.values(), map(held.get, given))))
         return changed, list(held.keys() - given.keys())

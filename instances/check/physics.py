@@ -166,7 +166,6 @@ class Physics:
 
 
 def _between(x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
-    """Return y at x, linear between entries and constant outside."""
     k = bisect_right(xs, x)
     if k == 0 or k == len(xs):
         return ys[max(0, k - 1)]

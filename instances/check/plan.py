@@ -118,7 +118,7 @@ def continues(held: Allocation | None, given: Allocation) -> bool:
 
 
 def same_option(a: Option, b: Option) -> bool:
-    """Return whether two options are the same but for the expected rate."""
+    """Return whether two options are the same except for the expected rate."""
     return a is b or a == replace(b, rate=a.rate)
 
 
@@ -203,7 +203,6 @@ def capped_racks(cluster: Cluster) -> list[tuple[str, float, NDArray[np.bool_]]]
 
 
 def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -> bool:
-    """Return whether a rack is another one or stands below it."""
     for _ in range(len(parents) + 1):
         if name == ancestor:
             return True

@@ -23,7 +23,6 @@ def encode(obj: msgspec.Struct, order: Literal["sorted"] | None = None) -> bytes
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
-    """Return name and default of every field."""
     made = (
         (f.name, f.default if f.default_factory is msgspec.NODEFAULT else f.default_factory())
         for f in msgspec.structs.fields(kind)

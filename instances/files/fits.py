@@ -28,7 +28,6 @@ def fitted(word: str = "") -> tuple[Fit, ...]:
 
 @lru_cache(maxsize=1)
 def _packaged() -> tuple[Fit, ...]:
-    """Return all packaged fits."""
     return decode(storage.packaged(FILE), FILE).fits
 
 

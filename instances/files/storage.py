@@ -174,7 +174,6 @@ def store(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """See the names in a folder onto the disk, where the file system can do that."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):
@@ -209,7 +208,6 @@ def neither(kind: str, name: str, known: Iterable[str], shown_by: str) -> InputE
 
 
 def _neighbour(path: Path) -> str:
-    """Suggest a file with nearly the same name in the same folder."""
     try:
         near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
     except OSError:

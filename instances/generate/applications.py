@@ -167,7 +167,6 @@ def on_machines(profile: Profile, types: int, *, across_racks: bool) -> Profile:
 
 
 def _slower(model: Throughput, slowness: float) -> Throughput:
-    """Return a model that computes slower and synchronises as before."""
     if not isinstance(model, Parametric):
         return model
     return structs.replace(

@@ -136,7 +136,6 @@ def _outages(instance: Instance, breakage: Breakage, seed: int, until_s: float) 
 def _stragglers(
     instance: Instance, breakage: Breakage, seed: int, until_s: float
 ) -> Iterator[Straggler]:
-    """Yield the times in which each node is slow."""
     gap_s, mean_s = _cycle(breakage, "straggler")
     for node in _nodes(instance):
         rng = np.random.default_rng([seed, 23, node])

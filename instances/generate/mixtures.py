@@ -215,14 +215,12 @@ def _sweeps(draw: _Draw, total_s: float) -> Iterator[Job]:
 
 
 def _several(draw: _Draw, total_s: float) -> Iterator[Job]:
-    """Yield elastic jobs that ask for 2, 4 or 8 GPUs."""
     for k, size_s in enumerate(_sizes(draw, total_s, 9000.0, 1.0)):
         gpus = int(draw.rng.choice((2, 4, 8), p=(0.4, 0.35, 0.25)))
         yield _elastic(draw, f"m{k:03d}", size_s, gpus, least=1, most=2 * gpus)
 
 
 def _isolated(draw: _Draw, total_s: float) -> Iterator[Job]:
-    """Yield jobs of one GPU that are like no other."""
     for k, size_s in enumerate(_sizes(draw, total_s, 3600.0, 0.8)):
         yield _elastic(draw, f"i{k:03d}", size_s, 1, least=1, most=1)
 

@@ -1,4 +1,4 @@
-"""The structure of generated rounds and horizons: what differs beside how hard limits bind.
+"""The structure of generated rounds and horizons: what differs apart from how hard limits bind.
 
 Every parameter has draws of its own, so that one changes nothing that another decides.
 """
@@ -16,7 +16,6 @@ _SLACK = (1.5, 4.0)
 
 
 def _within(name: str, value: float, least: float, most: float) -> None:
-    """Refuse a value out of its range."""
     if not least <= value <= most:
         expected = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
         raise InputError(name, f"{value:g}", expected)

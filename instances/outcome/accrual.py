@@ -40,7 +40,7 @@ class Accrual:
         return max(0.0, least)
 
     def banked_j(self, now_s: float, used_j: float, window_s: float, mean_w: float) -> float:
-        """Return what may be used at once, at most, beside what comes evenly.
+        """Return what may be used at once, at most, besides what comes evenly.
 
         With B of it ``B + (mean_w - B / window) t`` may be used by each t of the window, and
         ``B + bearable t`` by each t, with the watts that can be drawn indefinitely.

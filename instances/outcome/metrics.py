@@ -157,7 +157,6 @@ def _bounded(schedule: Schedule) -> dict[str, float]:
 
 
 def _priced(schedule: Schedule) -> dict[str, float]:
-    """Return what the energy cost, and its carbon, where that is known."""
     found = {"energy_cost": schedule.energy_cost, "carbon_g": schedule.carbon_g}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -232,7 +231,6 @@ def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean, NaN of nothing."""
     return float(values.mean()) if values.size else nan
 
 
@@ -251,7 +249,6 @@ def _preemptions(outcome: JobOutcome, end_s: float) -> int:
 
 
 def _restarts(segments: tuple[Segment, ...]) -> int:
-    """Count the segments that do not just go on where the one before ended."""
     return sum(
         a.end_s != b.start_s
         or (not (a.option.same_way(b.option) and a.array == b.array) and not narrower(a, b))

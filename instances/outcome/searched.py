@@ -87,7 +87,7 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
 
 
 def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
-    """Return (R,) the GPU-seconds by each time, if GPUs are held from (S,) times on for ever."""
+    """Return (R,) the GPU-seconds by each time, if GPUs are held from (S,) times on forever."""
     order = np.argsort(began_s)
     held = np.append(0.0, np.cumsum(gpus[order]))
     offset = np.append(0.0, np.cumsum(gpus[order] * began_s[order]))

@@ -41,7 +41,6 @@ def owners(cluster: Cluster) -> set[str]:
 
 
 def _names(cluster: Cluster) -> Iterator[Problem]:
-    """Check that names are unique, and that there is something to schedule on."""
     for field in ("gpu_types", "node_groups", "racks", "partitions"):
         for name in repeated(x.name for x in getattr(cluster, field)):
             yield Problem(f"cluster.{field}", f"the name {show(name)} twice", "unique names")
@@ -108,7 +107,6 @@ def fault_problems(faults: Faults, cluster: Cluster) -> Iterator[Problem]:
 
 
 def _apart(spans: list[Span], place: str, where: str) -> Iterator[Problem]:
-    """Check that each span begins when the one before it is over, or later."""
     for before, after in pairwise(spans):
         if after[0] < before[1]:
             found = f"one{where} from {after[0]:g} s, while [{before[2]}] lasts"

@@ -166,21 +166,18 @@ def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
 
 
 def _has(value: Any, token: str) -> bool:
-    """Return whether the path goes on in a value."""
     if token.isdigit():
         return isinstance(value, list) and int(token) < len(value)
     return isinstance(value, dict) and (token == "..." or token in value)
 
 
 def _owner(value: Any) -> str:
-    """Return the id of a job, or of the job of a state, in words, or ""."""
     job = value.get("job", value) if isinstance(value, dict) else None
     name = job.get("id") if isinstance(job, dict) else getattr(job, "id", None)
     return f" (id {show(name)})" if isinstance(name, str) else ""
 
 
 def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
-    """Return the first entry of a mapping that is not of the wanted type."""
     for key, value in entries.items():
         try:
             msgspec.convert(value, wanted)
@@ -226,7 +223,6 @@ def _fields(wanted: Any) -> dict[str, Any]:
 
 
 def _element(wanted: Any, k: int) -> Any:
-    """Return the type of entry k of an array."""
     fields = _fields(wanted)
     if fields:
         return list(fields.values())[k]

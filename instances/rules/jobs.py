@@ -106,7 +106,6 @@ def sweep_problems(
 
 
 def _failures(truth: Truth, place: str) -> Iterator[Problem]:
-    """Check that a job fails ever later, and before its end."""
     points = (*truth.failures, truth.work)
     if any(a >= b for a, b in pairwise(points)):
         yield Problem(place, show(truth.failures), f"ascending, below its work {truth.work:g}")
@@ -125,7 +124,6 @@ def at(places: Places, k: int, field: str, job: Job) -> str:
 
 
 def _repeated_ids(ids: Sequence[str], places: Places) -> Iterator[Problem]:
-    """Check that ids are unique, over the lists of a round too."""
     first: dict[str, int] = {}
     for k, name in enumerate(ids):
         earlier = first.setdefault(name, k)
@@ -183,7 +181,6 @@ def _unknown(
 def _batches(
     jobs: Sequence[Job], places: Places, profiles: Mapping[str, Profile]
 ) -> Iterator[Problem]:
-    """Check the batches that users chose, each of a profile once."""
     first: dict[tuple[str, float], int] = {}
     for k, job in enumerate(jobs):
         if job.batch is not None and job.profile in profiles:
@@ -233,7 +230,6 @@ def _room(shape: _Shape, profiles: Mapping[str, Profile], cluster: Cluster | Non
 
 
 def _is_rigid(shape: _Shape, profiles: Mapping[str, Profile]) -> bool:
-    """Return whether the profile is rigid on any GPU type that the job may use."""
     name, _, gpu_types = shape
     models = profiles[name].throughput if name in profiles else {}
     return any(isinstance(m, Rigid) for t, m in models.items() if not gpu_types or t in gpu_types)

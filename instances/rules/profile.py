@@ -92,7 +92,6 @@ def _sharing(sharings: Sequence[Sharing], place: str, *, rigid: bool) -> Iterato
 
 
 def _is_measured(sharing: Sharing) -> bool:
-    """Return whether the columns of measured times are parallel, and ascend from one or two on."""
     time = sharing.time
     if isinstance(time, AffineTime):
         return True
@@ -136,7 +135,6 @@ def _busy_below_idle(profile: Profile, cluster: Cluster, place: str) -> Iterator
 
 
 def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:
-    """Check that synchronisation across racks takes no less time than across nodes."""
     for part in ("alpha", "beta"):
         across, within = getattr(model, f"{part}_x_s"), getattr(model, f"{part}_n_s")
         if across is not None and across < within:

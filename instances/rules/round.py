@@ -94,7 +94,6 @@ def _resting(round: Round, nodes: int) -> Iterator[Problem]:
 
 
 def _claims(examiner: Examiner, state: JobState, place: str, owner: str) -> Iterator[Problem]:
-    """Check what a job that may run as it does claims of its rate and power."""
     for field, fault in claim_faults(examiner, state):
         at = f"{place}.{field}" if field else place
         expected = "that, or none: it is computed" if field else "a way in which the job can run"

@@ -178,7 +178,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
-    """Check a round beside its cluster and profiles; tells which of it these are in order for."""
+    """Check a round with its cluster and profiles; tells which of it these are in order for."""
     yield from cost_problems(round.costs)
     first_waiting = len(round.running)
 

@@ -85,7 +85,7 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     whole
         What `share` says of a whole GPU; without it, what `gpus` says of one.
     unknown
-        Cells that say nothing, as in A/B, beside empty ones.
+        Cells that say nothing, as in A/B, besides empty ones.
     unit
         Of times that are numbers: us, ms, s, min, h or d; others are dates.
     submit_unit, duration_unit, start_unit, end_unit
@@ -160,7 +160,7 @@ class Filters:
     """Which rows of a trace become jobs; the literature's values stand in each reader.
 
     Times are of the trace's own clock; the instance's time 0 is `start_s`, or the first submission
-    where it is None. Limits are inclusive, but for `end_s` and `max_gpu_hours`.
+    where it is None. Limits are inclusive, except for `end_s` and `max_gpu_hours`.
 
     Attributes
     ----------
@@ -279,7 +279,6 @@ _FIELDS = "of " + ", ".join(Columns.__struct_fields__)
 
 
 def _kept(text: str) -> Columns:
-    """Return the mapping in a file."""
     given = load(Path(text))
     try:
         return msgspec.json.decode(given, type=Columns)

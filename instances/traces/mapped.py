@@ -284,7 +284,6 @@ def _fitting(frame: pd.DataFrame, gpus: int, share: float, path: str) -> int:
 
 
 def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -> Reasons:
-    """Return which jobs are larger than their cluster."""
     if isinstance(nodes, int):
         return {f"more than {nodes * gpus:,} GPUs": frame.num_gpus > nodes * gpus}
     return {"more GPUs than its cluster has": frame.num_gpus > frame.vc.map(nodes) * gpus}

@@ -1,6 +1,6 @@
 """Models of speed, convergence and losses for the ONES workload, where nothing is public.
 
-Every number here is ours or borrowed, as said beside it:
+Every number here is ours or borrowed, as said next to it:
 
 * **speed**: throughput models fitted to ElasticFlow's A100 measurements (`_FIT_OF`); models that
   ElasticFlow has not measured take those of a relative, computation scaled by the ratio of

@@ -169,7 +169,6 @@ def _without_gpus(frame: pd.DataFrame) -> dict[str, "pd.Series[bool]"]:
 
 
 def _measurable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in which a run time that is not told passes every filter."""
     return frame.assign(duration_s=frame.duration_s.fillna(SHORTEST_S))
 
 

@@ -43,8 +43,8 @@ class Burst:
     least
         Fewest jobs of a group.
     similar
-        Least similarity of names but for numbers, 0 to 1 (Ratcliff and Obershelp); does not count
-        without names.
+        Least similarity of names without numbers, 0 to 1 (Ratcliff and Obershelp); does not
+        count without names.
     """
 
     gap_s: float = 60.0
@@ -92,7 +92,7 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
 
 
 def alike(name: str, other: str, least: float) -> bool:
-    """Tell whether two names are nearly the same, whatever their numbers; unknown ones are."""
+    """Return whether two names are nearly the same, whatever their numbers; unknown ones are."""
     if not name or not other:
         return True
     name, other = _NUMBER.sub("0", name), _NUMBER.sub("0", other)

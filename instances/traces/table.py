@@ -73,7 +73,7 @@ def read_jobs(
     aliases: Mapping[str, Sequence[str]] | None = None,
     optional: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Read the canonical columns, under their own names but for the aliases, as text."""
+    """Read the canonical columns, under their own names except for the aliases, as text."""
     names: dict[str, Sequence[str]] = {name: (name,) for name in _CANONICAL}
     optional = ("vc", "user", "name", "status", *optional)
     return read_columns(path, names | dict(aliases or {}), optional)

@@ -81,7 +81,6 @@ def arrays_of(case: FusionCase) -> tuple[Array, ...]:
 
 
 def _widths(case: FusionCase, batch: Batch, gpu: str, sharing: Sharing) -> range:
-    """Return the numbers of models that a batch has, memory holds and the curve knows."""
     most = most_models(batch.memory[gpu], sharing.mode, case.gpu_gib[gpu], limit=batch.jobs)
     if isinstance(sharing.time, MeasuredTime):
         known = sharing.time.models

@@ -66,7 +66,6 @@ def _answer(model: Any, outcome: Outcome, objective: Objective) -> FusionAnswer:
 
 
 def _by_type(model: Any) -> list[list[Array]]:
-    """Return arrays on GPUs of their type, the longest first to the one that is free first."""
     gpus: dict[tuple[str, int], list[Array]] = _gpus(model)
     chosen = [a for i, a in enumerate(model.choices) for _ in range(_number(model.n[i]))]
     for array in sorted(chosen, key=lambda a: -a.time_s):
@@ -76,7 +75,6 @@ def _by_type(model: Any) -> list[list[Array]]:
 
 
 def _by_gpu(model: Any) -> list[list[Array]]:
-    """Return the arrays of each GPU."""
     gpus = _gpus(model)
     for (i, u), number in model.m.items():
         array = model.choices[i]
@@ -109,5 +107,4 @@ def _gpus(model: Any) -> dict[tuple[str, int], list[Array]]:
 
 
 def _number(variable: Any) -> int:
-    """Return the value of an integer variable."""
     return round(variable.value or 0.0)

@@ -34,7 +34,7 @@ def full(case: FusionCase, objective: Objective) -> Arrangement:
 def even(case: FusionCase, objective: Objective) -> Arrangement:
     """Return even arrays, as many of each batch as serve the objective best.
 
-    From the fewest on, one batch after another takes the number that is best beside the others,
+    From the fewest on, one batch after another takes the number that is best with the others,
     until none changes.
     """
     ways = _ways(case)
@@ -72,7 +72,6 @@ def _ways(case: FusionCase) -> Ways:
 
 
 def _most(ways: Ways, batch: int) -> int:
-    """Return the most models of a batch in one array."""
     return max(k for c, k in ways if c == batch)
 
 

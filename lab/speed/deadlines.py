@@ -24,7 +24,7 @@ def measure_deadlines(
 ) -> dict[str, Any]:
     """Time one decision of a generated round, in which nobody runs yet, within a limit.
 
-    From the round to the checked plan, the first but for that of `ronda.warm_up`. cpu_s is
+    From the round to the checked plan, the first except for that of `ronda.warm_up`. cpu_s is
     processor time, used the GPUs that jobs get, placed these jobs.
     """
     made = generate.round(jobs, gpus, severity, seed)

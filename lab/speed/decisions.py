@@ -144,7 +144,6 @@ def measure_memory(jobs: int, policy: str = "prices", decisions: int = 100_000) 
 def _after(
     state: JobState, held: Allocation | None, since_s: float, rng: np.random.Generator
 ) -> JobState:
-    """Return a job of the last round with another noise, and what it got."""
     noise = state.noise or NoiseScale(batches=(64.0,), scale=(1000.0,))
     factor = float(rng.uniform(0.5, 2.0))
     state = replace(state, noise=replace(noise, scale=tuple(factor * s for s in noise.scale)))

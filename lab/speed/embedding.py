@@ -72,7 +72,6 @@ def _cluster(jobs: int) -> Cluster:
 
 
 def _rows(jobs: int, rng: np.random.Generator) -> tuple[list[dict[str, Any]], Floats]:
-    """Return jobs with tables, and how well each scales."""
     work, elasticity = rng.lognormal(8.0, 1.0, jobs), rng.uniform(0.4, 0.95, jobs)
     rows = [
         {"id": f"j{j}", "gpus": 1, "work": work[j], "rates": _table(float(elasticity[j]), rng)}

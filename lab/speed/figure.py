@@ -1,4 +1,4 @@
-"""The figures of speed: time against jobs, of the engine beside one model, and of stages."""
+"""The figures of speed: time against jobs, of the engine and of one model, and of stages."""
 
 import json
 from pathlib import Path
@@ -110,7 +110,6 @@ def _logarithmic(lines: Lines) -> tuple[Figure, Axes]:
 def _note(
     axes: Axes, text: str, at: tuple[float, float], away: tuple[int, int], **look: Any
 ) -> None:
-    """Write beside a point, that many typographic points away."""
     axes.annotate(text, at, away, textcoords="offset points", fontsize=8, **look)
 
 

@@ -69,7 +69,6 @@ def drawn_sizes(jobs: int, gpus: int, rng: np.random.Generator) -> Ints:
 
 
 def _running(round_: Round, placed: Placed, stays: Mask) -> Round:
-    """Return the round in which the jobs that stay run where they have been placed."""
     held = [placed.allocations.get(state.job.id) for state in round_.waiting]
     kept = [a if stay else None for a, stay in zip(held, stays.tolist(), strict=True)]
     states = [replace(s, allocation=a) for s, a in zip(round_.waiting, kept, strict=True)]

@@ -1,4 +1,4 @@
-"""Speed and value of the adapter for AdaptDL, beside AdaptDL's own policy on the same inputs.
+"""Speed and value of the adapter for AdaptDL, and of AdaptDL's own policy on the same inputs.
 
 It needs ``pip install adaptdl-sched 'pymoo==0.5.0' 'numpy<2'`` in an environment of its own: that
 policy is of 2022.
@@ -121,7 +121,7 @@ class _Host:
         return -float(out["F"][0, 0])
 
     def valid(self, given: Allocations) -> bool:
-        """Tell whether AdaptDL's repair finds nothing to repair."""
+        """Return whether AdaptDL's repair finds nothing to repair."""
         state = self._state(given)[None]
         one = SimpleNamespace(get=lambda _: state.copy(), new=lambda _, states: states)
         repaired = self._problem({})._repair(one).reshape(state.shape)

@@ -139,7 +139,6 @@ class LazyGroup(Taught, click.Group):
 
 @contextmanager
 def _interrupts() -> Iterator[None]:
-    """Make an error of an interrupt."""
     try:
         yield
     except KeyboardInterrupt:

@@ -89,7 +89,7 @@ def sentences(found: "Explanation") -> list[str]:
         lines.append(f"  On nodes: {found.hindrance}.")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
-    if found.regret is not None and found.reason != "tie":  # which is none, but for rounding
+    if found.regret is not None and found.reason != "tie":  # which is none, up to rounding
         lines.append(f"  {_regret(found.regret)}")
     return lines
 

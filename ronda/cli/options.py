@@ -31,7 +31,7 @@ class Parsed(click.ParamType[T]):
         self.name, self.expected, self.read = name, expected, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        """Read a text; a value that was read already stays."""
+        """Return what a text means; anything else is a default, which click hands over as it is."""
         found: T | None = self.read(value) if isinstance(value, str) else value
         if found is None:
             place = max(param.opts, key=len) if param is not None else "value"

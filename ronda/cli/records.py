@@ -92,8 +92,6 @@ def _type(name: str, hint: Any) -> click.ParamType[Any]:
 
 
 def _help(words: str, names: Collection[str], *, bare: bool) -> str:
-    """Return the words of a docstring with other fields as options."""
-
     def shown(match: re.Match[str]) -> str:
         return f"--{_flag(match[1], bare=bare)}" if match[1] in names else match[1]
 

@@ -283,24 +283,21 @@ class Believing:
         return found
 
     def _widen(self, jobs: Mapping[str, HostJob]) -> None:
-        """Let an application have as many GPUs as the host lets any of its jobs have."""
         for job in jobs.values():
             self._most[job.application] = max(job.high, self._most.get(job.application, 0))
 
     def _may_share(self, job: HostJob) -> bool:
-        """Tell whether a job can have the model of its application, on what it holds, too.
+        """Return whether a job can have the model of its application, on what it holds, too.
 
         One that may not be stopped has its own rates, of just what it runs on.
         """
         return job.preemptible and job.application in self._batches and self._is_known(job)
 
     def _is_known(self, job: HostJob) -> bool:
-        """Tell whether what a job holds is a way to run in the model of its application."""
         way = len(job.nodes), len(set(job.nodes))
         return not job.nodes or self._knows(job.application, self._kind(job), way)
 
     def _knows(self, application: str, kind: str, way: tuple[int, int]) -> bool:
-        """Tell whether a model knows GPUs of a type on a number of nodes."""
         model = self._models[application].throughput.get(kind)
         return isinstance(model, Tabular) and way in zip(model.gpus, model.nodes, strict=True)
 

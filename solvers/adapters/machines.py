@@ -18,7 +18,7 @@ def in_order(nodes: Mapping[Any, Any]) -> list[Any]:
 
 
 def slots_of(node: Any, need: Mapping[str, int], used: Mapping[str, int] | None = None) -> int:
-    """Return how many replicas a node holds, each of which needs `need`, beside what is used."""
+    """Return how many replicas a node holds, each of which needs `need`, besides what is used."""
     free = Counter(node.resources)
     free.subtract(used or {})
     return max(0, min((free[r] // n for r, n in need.items() if n > 0), default=0))

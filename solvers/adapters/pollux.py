@@ -16,7 +16,7 @@ name. Pollux's own objective (Qiao et al., OSDI 2021, as in version 0.2.11), the
 speed-ups less 10 % of those whose replicas change, is the policy
 `ronda.solvers.adapters.speedups.SumOfSpeedups`; it believes nothing.
 
-A node has as many slots as it could hold of the most demanding replica of any job, beside the
+A node has as many slots as it could hold of the most demanding replica of any job, besides the
 replicas there of jobs that may not be stopped. Jobs on several nodes take whole ones, so that no
 two of them share a node, which Pollux forbids. How many nodes there should be follows Pollux's
 rule: the utility nearest to one half, unless it is within 0.35 to 0.65.
@@ -160,9 +160,9 @@ def _slots(
     order: Sequence[Key],
     base: Mapping[Key, Sequence[Key]],
 ) -> dict[Key, int]:
-    """Return how many replicas each node holds: those of jobs that must stay, and what fits beside.
+    """Return how many replicas each node holds: those of jobs that stay, and what fits then.
 
-    What fits beside is counted in replicas of the most demanding other job.
+    What fits then is counted in replicas of the most demanding other job.
     """
     firm = {key for key, job in jobs.items() if not job.preemptible and base.get(key)}
     others = most_needed(job for key, job in jobs.items() if key not in firm)

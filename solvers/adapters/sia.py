@@ -124,7 +124,6 @@ class Sia:
         )
 
     def _costs(self, application: str) -> Costs:
-        """Return what a start or a change of a job costs."""
         if isinstance(self.restart_s, int | float):
             return Costs(start_s=self.restart_s, restart_s=self.restart_s)
         table = RESTARTS_S if self.restart_s is None else self.restart_s
@@ -133,7 +132,6 @@ class Sia:
 
 
 def _each(replicas: Any) -> list[int]:
-    """Return limits of all clusters."""
     return list(replicas.values()) if isinstance(replicas, Mapping) else [replicas]
 
 

@@ -233,7 +233,6 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
 
 
 def _affordable(options: int, search: Search) -> int:
-    """Return how many of the options a MILP may have to be ready in time."""
     left_s = search.deadline.left() - search.reserve_s - _import_s(search)
     linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2 + SOLVERS[search.solver].square_s
     most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)

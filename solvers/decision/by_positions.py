@@ -83,7 +83,7 @@ class _Exact:
         self.ways, self.watt_value = found, watt_value
 
     def has_time(self, ways: int) -> bool:
-        """Tell whether a model of `ways` ways can be built before the deadline."""
+        """Return whether a model of `ways` ways can be built before the deadline."""
         left_s = self.search.deadline.left() - self.search.reserve_s
         if "pyomo.environ" not in sys.modules:
             left_s -= IMPORT_S

@@ -154,7 +154,6 @@ def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -
 
 
 def _in_place_of(names: Sequence[str], prices: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Return the limits that are new, each with the one, priced before, whose place it takes."""
     new = [name for name in names if is_limit(name) and not prices.get(name)]
     gone = [n for n, price in prices.items() if price and is_limit(n) and n not in names]
     return list(zip(new, gone, strict=False))

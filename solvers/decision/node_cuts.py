@@ -81,7 +81,10 @@ def _duals(form: LinearForm, others: set[int]) -> Floats:
 
 
 def _by_pieces(model: Any, every: Ways, dual: dict[int, float]) -> Floats:
-    """Return (n,) what each fresh way takes by its pieces, in the cheapest rack if tied to one."""
+    """Return (n,) the summed duals of the pieces that each fresh way takes.
+
+    A way that must lie within one rack counts in the rack that is cheapest for it.
+    """
     price = {
         key: -dual.get(id(row), 0.0)
         for family in (model.pieces, model.pieces_in_rack)

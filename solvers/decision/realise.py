@@ -227,14 +227,13 @@ class _Placing:
         return packed if self.watt_value * more_w > loss else loose
 
     def _meant(self, rows: Rows) -> dict[str, int]:
-        """Return the rack that rows are meant for, by job."""
         if self.racks is None:
             return {}
         racks = self.racks[self.table.job[rows]].tolist()
         return {job: rack for job, rack in zip(self.ids(rows), racks, strict=True) if rack >= 0}
 
     def beside(self, rows: Rows, placed: Placed) -> tuple[Rows, Placed]:
-        """Return rows with those of other jobs that find room beside them, and all that is placed.
+        """Return rows with those of other jobs that find room next to them, and all that is placed.
 
         First running jobs go on whose place nobody took; then the row of most value starts on nodes
         that are awake, again and again.
@@ -296,7 +295,6 @@ class _Placing:
         return more if self.keeps(more, np.append(rows, row)) else None
 
     def _spread(self, rows: Rows, done: NDArray[np.bool_]) -> Rows:
-        """Return rows where those within a rack that found no room have their like over racks."""
         instead = rows.copy()
         for i in np.flatnonzero(~done & (self.table.span[rows] == RACK)).tolist():
             row = wider(self.table, self.values, int(rows[i]))
@@ -317,7 +315,7 @@ class _Placing:
         )
 
     def keeps(self, placed: Placed, rows: Rows) -> bool:
-        """Tell whether rows where they are placed keep the round's limits, but for rounding."""
+        """Return whether rows where they are placed keep the round's limits, up to rounding."""
         watts = self.round.watts
         if watts is None:
             return True

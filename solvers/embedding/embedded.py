@@ -52,7 +52,7 @@ class Embedded:
     """A scheduler's other half: it holds jobs, beliefs and the last plan between decisions.
 
     It does nothing but decide: it starts no thread, opens no file, prints nothing, sets nothing up.
-    Any thread may call it; calls wait for each other, but for `cancel`.
+    Any thread may call it; calls wait for each other, except for `cancel`.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Embedded:
         """Decide what runs from now on, and take it that the host does so.
 
         Whatever the policy does, within about the deadline there is an answer in which what runs
-        keeps running and what fits beside it starts. The same state gives the same answer, unless
+        keeps running and what fits next to it starts. The same state gives the same answer, unless
         the clock cut the search.
         """
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
@@ -335,7 +335,6 @@ class Embedded:
         return made
 
     def _learn(self, ended: Iterable[Tracked], works: Mapping[str, float]) -> None:
-        """Tell the beliefs which jobs are gone, and how much work those were that are complete."""
         for of in ended:
             work = works.get(of.given.job.id)
             self._beliefs.end(of.state.job, work if work and of.known else None)
@@ -384,7 +383,7 @@ class Embedded:
 
 @contextmanager
 def _turn(deadline: Deadline) -> Iterator[bool]:
-    """Wait until no other decision of this process is being made; tell whether there is time."""
+    """Wait until no other decision of this process is being made; return whether there is time."""
     mine = _SOLVING.acquire(timeout=-1 if deadline.limit_s is None else deadline.left())
     try:
         yield mine
@@ -398,5 +397,4 @@ def _in_array(of: Tracked) -> bool:
 
 
 def _kept(round: Round, stop: StopReason) -> Plan:
-    """Return the plan in which all goes on as it is."""
     return Plan(allocations=round.held, stop=stop, status=SolutionStatus.FALLBACK)

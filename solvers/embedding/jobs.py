@@ -21,7 +21,7 @@ UNTOLD = "speed not known yet"
 """Name of the profile of jobs without rates: the unit of their speed means nothing."""
 
 OWN = ("work", "work_sd", "rates", "application")
-"""What a host may say of a job beside the fields of a `Job`."""
+"""What a host may say of a job besides the fields of a `Job`."""
 
 Record = TypeVar("Record")
 
@@ -87,7 +87,7 @@ def _given(
 
 
 def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
-    """Return the row that describes a job as it was described, but for its rates."""
+    """Return the row that describes a job as it was described, except for its rates."""
     row: dict[str, Any] = msgspec.to_builtins(job) | {"application": application}
     if job.profile == UNTOLD:
         del row["profile"]

@@ -170,7 +170,6 @@ class Reader:
             state.jobs[each.job.id] = self._again(state, each)
 
     def _again(self, state: State, given: Given) -> Tracked:
-        """Return a live job as it is described now."""
         of, settings = state.jobs[given.job.id], self.settings
         shared = settings.profiles
         return again(of, given, settings.cluster, self._untold, shared, state.now_s)
@@ -282,7 +281,6 @@ def _known(state: State, job: object, what: str) -> Tracked:
 
 
 def _steps(measured: object) -> tuple[dict[str, StepTime], object]:
-    """Return the steps among what was measured, and the rest."""
     if not isinstance(measured, Mapping):
         return {}, measured
     steps = {job: each for job, each in measured.items() if isinstance(each, StepTime)}

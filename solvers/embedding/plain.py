@@ -21,7 +21,7 @@ LARGEST = float(np.finfo(float).max)
 
 
 def is_frame(given: object) -> bool:
-    """Tell whether something is a data frame, of pandas, polars or alike."""
+    """Return whether something is a data frame, of pandas, polars or alike."""
     return hasattr(given, "columns") and hasattr(given, "__getitem__")
 
 
@@ -46,7 +46,6 @@ def columns_of(
 
 
 def _columns(given: Any) -> Iterable[tuple[str, Any]]:
-    """Return names and columns of a frame or a mapping."""
     if isinstance(given, Mapping):
         return given.items()
     return ((str(name), given[name]) for name in given.columns)

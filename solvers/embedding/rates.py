@@ -104,7 +104,6 @@ class Host:
 
 
 def _largest(cluster: Cluster) -> dict[str, PoolShape]:
-    """Return the largest pool of each GPU type."""
     found: dict[str, PoolShape] = {}
     for shape in pool_shapes(cluster):
         before = found.setdefault(shape.pool.gpu_type.name, shape)

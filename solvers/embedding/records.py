@@ -46,7 +46,7 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an `Embedded` is made with, but for the policy."""
+    """What an `Embedded` is made with, except for the policy."""
 
     cluster: Cluster
     profiles: dict[str, Profile]

@@ -3,6 +3,6 @@
 Here stand the arrays of a model and what came of it (``form``), the solvers by name and what each
 can do (``catalogue``), solving with a start and a deadline (``highs``, ``cp_sat``) or through
 Pyomo (``by_pyomo``), files of models and solutions (``model_file``), and named conflicts
-(``infeasible``). What the models say is in `ronda.formulations.allocation`. Modules but for
+(``infeasible``). What the models say is in `ronda.formulations.allocation`. Modules except for
 ``catalogue`` load a solver or Pyomo, so import by module path.
 """

@@ -108,7 +108,6 @@ def find(name: str, place: str, known: Collection[str] = tuple(MIP)) -> Solver:
 
 
 def _available(through: str) -> bool:
-    """Return whether Pyomo finds a solver with its licence."""
     import pyomo.environ as pyo
 
     return bool(pyo.SolverFactory(through).available(exception_flag=False))

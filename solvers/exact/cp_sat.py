@@ -51,7 +51,7 @@ GRID = 2**20
 
 
 def _cp_model() -> ModuleType:
-    """Import CP-SAT's module beside HiGHS's.
+    """Import CP-SAT's module after HiGHS's.
 
     Both wheels bring a library ``libhighs.so.1``, of different versions; a process has one of them.
     CP-SAT calls nothing of it: symbols that are looked up when they are called are not missed.

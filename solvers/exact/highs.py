@@ -29,7 +29,7 @@ from ronda.solvers.exact.form import (
 PRECISE = ("mip", "primal", "dual")
 PRECISION = 1e-9
 """HiGHS takes solutions this close for equal, and what is worth less for nothing, whatever the gap:
-by default 1e-6, beside which a bound does not hold where values are of very different size."""
+by default 1e-6, with which a bound does not hold where values are of very different size."""
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:

@@ -94,7 +94,7 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
 
 
 def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> bool | None:
-    """Tell whether some rows can be met together; None if time is up before that is known."""
+    """Return whether some rows can be met together; None if time is up before that is known."""
     rows = np.array(rows, dtype=np.int64)
     entries = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
     at = np.concatenate([np.empty(0, dtype=np.int64), *entries])

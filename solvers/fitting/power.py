@@ -99,7 +99,6 @@ def fit_power(table: Measurements, known: Mapping[str, float]) -> dict[float, Fi
 
 
 def _varies(power_w: pd.Series) -> bool:
-    """Return whether power varies enough for a curve."""
     return bool(power_w.max() > _VARIES * power_w.min())
 
 

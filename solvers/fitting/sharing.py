@@ -52,7 +52,7 @@ MOST_MODELS = 10_000
 """Models that a table may put on one GPU."""
 
 SAME = 1e-6
-"""Relative difference of numbers that are one, but for rounding."""
+"""Relative difference of numbers that are one, up to rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +140,6 @@ def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Serie
 
 
 def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
-    """Return the time of a step from a throughput."""
     return 1.0 / _number(path, frame, column)
 
 
@@ -202,7 +201,6 @@ def fit_shared(table: SharedGpu, *, least: int = 1) -> Iterator[Fit]:
 
 
 def _alone(table: SharedGpu, alone_s: float) -> Fit:
-    """Return the record of a model alone."""
     sharing = Sharing(mode="exclusive", time=MeasuredTime(models=(1,), step_s=(alone_s,)))
     first = table.rows.iloc[:1].assign(models=1, step_s=alone_s)
     return _sharing(table, sharing, first, (), ())

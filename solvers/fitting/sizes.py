@@ -105,7 +105,6 @@ def _end_s(job: Job) -> float:
 
 
 def _words(jobs: tuple[Job, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the users and partitions of jobs, and their most frequent names."""
     users = sorted({job.user for job in jobs if job.user})
     names = Counter(job.name for job in jobs if job.name)
     frequent = tuple(sorted(name for name, _ in names.most_common(FREQUENT)))

@@ -57,7 +57,7 @@ class Scheme:
 
 
 def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
-    """Return what can be fitted to measured iterations beside the known values.
+    """Return what can be fitted to measured iterations besides the known values.
 
     Refused are impossible values, one local batch in all rows, and too few rows.
     """
@@ -214,5 +214,4 @@ def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
 
 
 def _alike(name: str, scheme: Scheme) -> list[str]:
-    """Return a parameter and its copies."""
     return [name, *(copy for copy, source in scheme.copied.items() if source == name)]

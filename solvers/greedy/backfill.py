@@ -39,7 +39,7 @@ MOST_PROMISED = 50
 def beside(
     round: Round, order: Sequence[JobState], backfill: Backfill, clocks: Clocks
 ) -> dict[str, Allocation]:
-    """Return what runs, and the waiting jobs that start beside it, in order."""
+    """Return what runs, and the waiting jobs that start next to it, in order."""
     if not order:
         return round.held
     room = Room(round, round.running, clocks=clocks)
@@ -83,7 +83,7 @@ class Future:
         return kept
 
     def may_fit(self, gpus: int, lasts_s: float) -> bool:
-        """Tell whether a job that starts now may leave free what is promised."""
+        """Return whether a job that starts now may leave free what is promised."""
         k = self._last(0.0, lasts_s)
         if gpus <= self.whole:
             return bool(self._most[k] >= gpus)
@@ -153,7 +153,7 @@ def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[
 
 
 class _Promises:
-    """Starts that jobs are promised while others are started beside them."""
+    """Starts that jobs are promised while others are started next to them."""
 
     def __init__(self, room: Room, most: int) -> None:
         self.room, self.most = room, most
@@ -211,7 +211,7 @@ class _Promises:
             return self.room.fit(state, beside=kept)
 
         def bears(option: Option, placement: Placement) -> bool:
-            """Tell whether the watts that were promised are left."""
+            """Return whether the watts that were promised are left."""
             return supply.bears(first_s, lasts_s - first_s, supply.need(option, placement, 0.0))
 
         return self.room.fit(state, beside=kept, bears=bears)
@@ -295,7 +295,7 @@ def future_of(
     requested: Requested,
     woken: Sequence[int] = (),
 ) -> Future:
-    """Return the future of a pool beside what runs, has been started (`held`), and is woken now."""
+    """Return the future of a pool after what runs, was started (`held`), and is woken now."""
     topology, limited = room.round.cluster.topology, room.limited or capped(room.round.cluster)
     # Where watts are limited, those that other pools leave count as well.
     ends = [

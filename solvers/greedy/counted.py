@@ -69,7 +69,7 @@ class Counted:
         return replace(self, gpus=[*self.gpus], watts=[*self.watts])
 
     def take(self, pool: int, gpus: int, watts: Charge, *, anyhow: bool = False) -> bool:
-        """Take some more GPUs of a pool and watts, if they are there or `anyhow`; tell whether."""
+        """Take some more GPUs of a pool and watts, if they are there or `anyhow`; whether."""
         steps = self.node_w[pool]
         used = len(steps) - 1 - self.gpus[pool]
         enough = gpus <= self.gpus[pool]

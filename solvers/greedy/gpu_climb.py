@@ -51,11 +51,11 @@ class GpuLadderClimb:
                 self.left.take(option.pool, option.gpus, watts, anyhow=True)
 
     def top(self, j: int) -> bool:
-        """Tell whether job j has reached the top of its ladder."""
+        """Return whether job j has reached the top of its ladder."""
         return self.step[j] + 1 >= len(self.ladders[j].gpus)
 
     def move(self, j: int, step: int) -> bool:
-        """Let job j climb to a step if GPUs and watts suffice; tell whether they did."""
+        """Let job j climb to a step if GPUs and watts suffice; return whether they did."""
         checkpoint()
         ladder, now = self.ladders[j], self.step[j]
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
@@ -129,7 +129,6 @@ class GpuLadderClimb:
         return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
 
     def _afresh(self, j: int, option: Option) -> Option:
-        """Return an option with the rate to expect on the fewest nodes, not the measured one."""
         state = self.ladders[j].state
         of = application_of(self.round, state, option.pool)
         if of is None or state.allocation is None or option is not state.allocation.option:

@@ -1,4 +1,4 @@
-"""A deadline is a promise of every policy: what runs keeps running, and what fits beside it starts.
+"""A deadline is a promise of every policy: what runs keeps running, and what fits then starts.
 
 A decision leaves an answer at every stage: keep what runs; then the greedy fill; then what the
 policy itself finds. Building ends at its checkpoints (`ronda.formulations.clock`) early enough for
@@ -76,7 +76,6 @@ def _reserved_s(round: Round, deadline: Deadline) -> float:
 
 
 def _too_little(round: Round, plan: Plan) -> bool:
-    """Return whether a plan that was cut may be worse than to keep what runs."""
     if plan.status in (SolutionStatus.NONE, SolutionStatus.FALLBACK):
         return True
     held = round.held
@@ -88,7 +87,7 @@ def _too_little(round: Round, plan: Plan) -> bool:
 def _earlier(
     round: Round, cut: Plan, *, deadline: Deadline, seed: int, initial: Plan | None
 ) -> Plan:
-    """Return the plan of the stages before: what runs, and what starts beside it in time."""
+    """Return the plan of the stages before: what runs, and what starts next to it in time."""
     started = fill(round, round.held, deadline)
     record = replace(
         cut.record,
@@ -109,7 +108,7 @@ def _earlier(
 
 
 def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> dict[str, Allocation]:
-    """Return what waiting jobs start on beside what is held, as requested, first come first.
+    """Return what waiting jobs start on next to what is held, as requested, first come first.
 
     A job that finds no room does not block those behind it, and wakes nodes if those awake have
     none. It ends soon after the deadline, but not before the first few: a run whose every decision

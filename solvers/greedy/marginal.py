@@ -74,13 +74,11 @@ def _at_an_end(table: OptionTable) -> Mask:
 
 
 def _ranks(column: NDArray[np.generic]) -> tuple[Rows, int]:
-    """Return the rank of each number among the different ones, and how many of these there are."""
     different = np.unique(column)
     return np.searchsorted(different, column), max(1, len(different))
 
 
 def _link(up: Rows, rows: Rows, group: Rows) -> None:
-    """Let each row lead to the next one of the same group."""
     joined = group[1:] == group[:-1]
     up[rows[:-1][joined]] = rows[1:][joined]
 

@@ -103,7 +103,6 @@ class Draw:
         self.spare_w -= sum(max(0.0, watts) for watts, _ in pieces)
 
     def _end(self, seconds: float) -> float:
-        """Return until when a piece is looked at that lasts so long."""
         most_s = math.inf if self._until_end else self._round.window_s
         return seconds if seconds < most_s else self._round.window_s
 
@@ -342,7 +341,7 @@ class Room:
         return Allocation(option=spread, placement=placement)
 
     def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
-        """Tell whether there are watts for a job there."""
+        """Return whether there are watts for a job there."""
         return not self.limited or self._draw.fits(self._pieces(state, option, placement))
 
     def _place(self, option: Option) -> Placement | None:
@@ -453,7 +452,7 @@ def spread_over(
 
 
 def draw_of(round: Round, *, sleeping: bool, until_end: bool) -> Draw:
-    """Return what may be drawn beside a cluster without jobs: awake, or asleep if `sleeping`."""
+    """Return what may be drawn besides a cluster without jobs: awake, or asleep if `sleeping`."""
     asleep = drowsy(round, sleeping=sleeping)
     base = float(node_w(round.cluster.topology, asleep).sum())
     return Draw(round, base, until_end=until_end)
@@ -574,7 +573,7 @@ def preempt_in_order(
     teardown_s: float = 0.0,
     nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Allocation]:
-    """Return the allocations of the jobs that `admit` admits, and of those that fit beside them.
+    """Return the allocations of the jobs that `admit` admits, and of those that fit next to them.
 
     Running jobs that are admitted stay where they are, others start in order; one that finds no
     nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). What that leaves
@@ -595,7 +594,7 @@ def completed(
     allocations: dict[str, Allocation],
     start: Callable[[Sequence[JobState]], dict[str, Allocation]],
 ) -> dict[str, Allocation]:
-    """Return allocations and those of the jobs that still fit beside them, in order.
+    """Return allocations and those of the jobs that still fit next to them, in order.
 
     First running jobs go on whose place nobody took: nothing is stopped in vain. Then all that got
     nothing `start` where they can.

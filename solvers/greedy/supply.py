@@ -53,7 +53,7 @@ class PowerSupply:
         return needed
 
     def bears(self, start_s: float, lasts_s: float, need: Floats) -> bool:
-        """Tell whether (R,) watts are left from a start, one of the times known, for some time."""
+        """Return whether (R,) watts are left from a start, a time known, for some time."""
         return bool((self._least(start_s, lasts_s) >= need - self._rounding[:, 0]).all())
 
     def enough(self, times_s: Floats, watts: float) -> NDArray[np.bool_]:

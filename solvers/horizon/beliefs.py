@@ -14,7 +14,7 @@ and nothing from before the run. The models are those of `ronda.formulations.pre
 * **Noise** of a job that has not run yet is that with which the last one of its application began;
   where none has, it is not known, and the job keeps its batch.
 
-Watts are those of the profiles while GPUs compute: a GPU that synchronises draws less, but for how
+Watts are those of the profiles while GPUs compute: a GPU that synchronises draws less, but how
 long it does is learnt. So no plan draws more than it says.
 """
 
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
     def goes_on(
         self, of: JobState, estimate: Estimate | None, most: int, noise: NoiseScale | None
     ) -> bool:
-        """Tell whether a job can be shown as before."""
+        """Return whether a job can be shown as before."""
         same = self.of is of and self.noise is noise and self.most_gpus == most
         return same and (self.estimate is estimate or self.estimate == estimate)
 
@@ -287,7 +287,6 @@ class Beliefs:
         return found
 
     def _told(self, round: Round) -> dict[str, Estimate]:
-        """Return what the predictor says of the sizes of live jobs."""
         assert self._predicted is not None
         for job, told in self._predicted.submit(round):
             self._first[job] = First.of(round.now_s, 0.0, told)
@@ -329,16 +328,14 @@ class Beliefs:
 
 
 def _within(known: Iterable[tuple[Level, float]]) -> tuple[float, int]:
-    """Return by how much the sizes of complete jobs of an application differ."""
     return within([work for _, work in known])
 
 
 def _is_known(profile: Profile) -> bool:
-    """Tell whether the speed is known as it stands: rigid jobs, and rates handed over."""
+    """Return whether the speed is known as it stands: rigid jobs, and rates handed over."""
     return any(isinstance(each, Rigid | Rated) for each in profile.throughput.values())
 
 
 def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:
-    """Return a curve that never draws less than one does that synchronises now and then."""
     more_w = max(0.0, (curve.sync_w or 0.0) - curve.computing_w(lowest))
     return replace(curve, a_w=curve.a_w + more_w, sync_w=None)

@@ -198,7 +198,7 @@ class Driver:
         if never:
             first = next(iter(waiting))
             raise RondaError(
-                f"{self.policy.name} leaves {len(waiting)} jobs waiting for ever, "
+                f"{self.policy.name} leaves {len(waiting)} jobs waiting forever, "
                 f"{first!r} first, though nothing else ends or will arrive: the job may be too "
                 "large for the power or energy budget at the configuration that the policy uses"
             )
@@ -258,23 +258,20 @@ class Driver:
         return asked
 
     def _ask(self) -> None:
-        """Let the policy think about the round as it is now."""
         delay_s = self.instance.faults.decision_s
         self._asked = self.state.snapshot(self._length_s, delay_s)
         self._answer_s, self._again = self.state.now_s + delay_s, False
 
     @property
     def _length_s(self) -> float:
-        """For how long a decision is expected to stand."""
         return self.cadence.period_s or 60.0
 
     def _is_urgent(self, now_s: float) -> bool:
-        """Tell whether a limit or price changes now, or the energy budget asks for a look."""
         changes = any(series.changes_at(now_s) for series in self.instance.budget.series)
         return changes or now_s >= self._energy_due_s
 
     def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
-        """Tell whether to call the policy now: without live jobs, if limits need sleep."""
+        """Return whether to call the policy now: without live jobs, if limits need sleep."""
         if not (self.state.queue.waiting or self.state.queue.running):
             return self.state.must_rest()
         if self.cadence.on_event and any(happened):
@@ -297,7 +294,7 @@ class Driver:
         """Ask the policy, check its plan, carry it out and record it.
 
         A plan for a round that has passed is checked against that; what can no longer be done by
-        now is left out, and what is left checked against the present but for what it foresaw.
+        now is left out, and what is left checked against the present except for what it foresaw.
         """
         state = self.state
         pinned = tuple(state.pinned)
@@ -375,7 +372,6 @@ class Driver:
         return done
 
     def _remember(self, plan: Plan) -> None:
-        """Keep the plan for the next round, with the allocations as they are held."""
         self.previous = msgspec.structs.replace(plan, allocations=self.state.held())
 
     def _schedule(self) -> Schedule:

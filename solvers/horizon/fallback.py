@@ -107,7 +107,7 @@ def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float
 
 
 class _Shed:
-    """Plans that keep what runs, but for some jobs that are slowed or stopped.
+    """Plans that keep what runs, except for some jobs that are slowed or stopped.
 
     If it is `sleeping`, so are those of the `concerned` nodes that have no job.
     """
@@ -149,7 +149,7 @@ class _Shed:
         return [v for v in found if v.code != "must-run" or v.where not in told]
 
     def fewest_stopped(self, steps: Steps, candidates: Sequence[Jobs]) -> Sequence[Jobs] | None:
-        """Return the fewest first jobs that must be stopped beside all steps; None: too few."""
+        """Return the fewest first jobs that must be stopped besides all steps; None: too few."""
         count = _fewest(len(candidates), lambda n: not self.violations(steps, _ids(candidates[:n])))
         return None if count is None else candidates[:count]
 
@@ -201,7 +201,6 @@ def _ids(groups: Sequence[Jobs]) -> list[str]:
 
 
 def _firm(jobs: Jobs) -> bool:
-    """Return whether one of some jobs may not be stopped."""
     return not all(state.job.preemptible for state in jobs)
 
 
@@ -212,7 +211,6 @@ def _loss(round: Round, jobs: Jobs) -> tuple[bool, float]:
 
 
 def _nodes(jobs: Jobs) -> set[int]:
-    """Return the nodes that some jobs run on."""
     held = (state.allocation for state in jobs)
     return {node for each in held if each is not None for node, _ in each.placement}
 

@@ -53,7 +53,7 @@ class FaultState:
             yield self._events[self._next - 1]
 
     def silent(self, now_s: float) -> bool:
-        """Tell whether nothing is measured now."""
+        """Return whether nothing is measured now."""
         return any(start_s <= now_s < end_s for start_s, end_s in self.faults.silences)
 
     def speed_of(self, allocation: Allocation) -> float:
@@ -64,7 +64,6 @@ class FaultState:
 
 
 def _outage(fault: Outage) -> Iterable[Event]:
-    """Yield what an outage does when."""
     if fault.notice_s is not None:
         yield Event(fault.known_s, ORDER.index("drains"), fault.node, fault)
     yield Event(fault.start_s, ORDER.index("out"), fault.node, fault)
@@ -72,6 +71,5 @@ def _outage(fault: Outage) -> Iterable[Event]:
 
 
 def _straggler(fault: Straggler) -> Iterable[Event]:
-    """Yield what a straggler does when."""
     yield Event(fault.start_s, ORDER.index("slow"), fault.node, fault)
     yield Event(fault.end_s, ORDER.index("at speed"), fault.node, fault)

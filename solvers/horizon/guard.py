@@ -2,7 +2,7 @@
 
 What a policy does wrong, it raises, answers with no plan or one that breaks a rule or that nobody
 can write down, or comes much too late, ends neither a run nor the process that embeds it: what runs
-keeps running, and what fits beside it starts.
+keeps running, and what fits next to it starts.
 """
 
 import math
@@ -69,7 +69,7 @@ def guarded(
     """Ask a policy, and answer in its place if it must be.
 
     A plan for a round that has passed (`now`) is checked against that; what can no longer be done
-    is left out, and what is left checked against the present but for what it foresaw.
+    is left out, and what is left checked against the present except for what it foresaw.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def answer(
 ) -> Plan:
     """Return the guarded plan; one of status "none" that leaves all as it is, if none is valid.
 
-    It comes by the deadline: the policy has until then but for the time to check its plan.
+    It comes by the deadline: the policy has until then except for the time to check its plan.
     """
     check_s = min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * (deadline.limit_s or 0.0))
     checked = deadline.sooner(check_s)
@@ -177,7 +177,6 @@ def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
 
 
 def _words(error: BaseException) -> str:
-    """Return an exception in one line, with the place in the code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300] + where
@@ -226,7 +225,7 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
 
 
 def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) -> Relief:
-    """Return a relief with what starts beside what runs in the time that is left."""
+    """Return a relief with what starts next to what runs in the time that is left."""
     plan = relief.plan
     then = round if plan.asleep is None else replace(round, asleep=plan.asleep)
     started = fill(then, plan.allocations, deadline)

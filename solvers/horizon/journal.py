@@ -166,7 +166,6 @@ class Journal:
         self._write(msgspec.structs.replace(decision, plan=plan, memory=new))
 
     def _whole(self, decision: Decision) -> Decision:
-        """Return a decision that was read, with all that its plan remembers."""
         self._memory = applied(decision.memory, self._memory)
         plan = msgspec.structs.replace(decision.plan, memory=self._memory)
         return msgspec.structs.replace(decision, plan=plan, memory=0)

@@ -111,13 +111,11 @@ class TrueRates:
         return way, compute_s, sync_s
 
     def _way(self, held: Allocation) -> tuple[int, int, float, float, int]:
-        """Return GPUs, nodes, batch, clock and racks of an allocation."""
         option = held.option
         racks = self.topology.racks_of(node for node, _ in held.placement)
         return option.gpus, len(held.placement), option.batch, option.clock, racks
 
     def _kind(self, job: Job, pool: int) -> tuple[Profile, GpuType]:
-        """Return the profile of a job and the GPUs of a pool."""
         return self.profiles[job.profile], self.topology.pools[pool].gpu_type
 
 
@@ -264,7 +262,7 @@ class LiveJob:
         return self.state.job is not self.job
 
     def unpin(self, now_s: float) -> bool:
-        """Let a pinned job be stopped again once it has made progress; tell whether it has."""
+        """Let a pinned job be stopped again once it has made progress; return whether it has."""
         if now_s <= self.resume_s:
             return False
         self.state = msgspec.structs.replace(self.state, job=self.job)
@@ -293,7 +291,6 @@ class LiveJob:
         return self._release(now_s, min(kept, reached)), lost
 
     def _done_by(self, time_s: float) -> float:
-        """Return the true work done by an earlier time of the running allocation."""
         for base in reversed(self.past):
             if base.since_s <= time_s < self.since_s:
                 return min(self.work, base.stages.advance(base.done, time_s - base.since_s))

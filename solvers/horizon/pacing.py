@@ -64,7 +64,7 @@ class Pacer:
         return Allowance(watts * window_s, sustained_w, max(0.0, banked_j))
 
     def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
-        """Return until when the budget bears a constant power, but for rounding."""
+        """Return until when the budget bears a constant power, up to rounding."""
         slack_j = 0.5 * RELATIVE * max(used_j, 0.0)
         return self._accrual.lasts_until_s(now_s, used_j - slack_j, watts)
 

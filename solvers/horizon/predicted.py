@@ -46,7 +46,6 @@ class Tails:
 
 
 def _from_behind(array: Floats) -> Floats:
-    """Return the sums from each element to the last."""
     return np.cumsum(array[::-1])[::-1]
 
 

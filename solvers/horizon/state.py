@@ -186,7 +186,7 @@ class ClusterState:
         self.ends.expect(live)
 
     def _happen(self, event: Event) -> bool:
-        """Carry out what happens to a node; tell whether it changes what can run."""
+        """Carry out what happens to a node; return whether it changes what can run."""
         node, fault, world = event.node, event.fault, self.world
         if isinstance(fault, Straggler):
             world.speed[node] = fault.speed
@@ -216,7 +216,6 @@ class ClusterState:
         return True
 
     def _on(self, node: int) -> list[LiveJob]:
-        """Return the jobs that hold GPUs of a node."""
         held = self.held().items()
         return [self.lives[i] for i, a in held if any(n == node for n, _ in a.placement)]
 
@@ -307,7 +306,6 @@ class ClusterState:
             beliefs.begin(live.job, live.state.noise)
 
     def _bound_j(self) -> float:
-        """Return the energy that is used by now, or bound to be by nodes that still wake."""
         return self.used_j(self.now_s) + self.nodes.owed_j(self.now_s)
 
     def spent_s(self) -> float:
@@ -326,7 +324,7 @@ class ClusterState:
         return [*(change for change in changes if change is not None), *late]
 
     def must_rest(self) -> bool:
-        """Tell whether a limit is, or begins to be, broken now if nodes without jobs stay awake."""
+        """Return whether a limit is broken now, or begins to be, if idle nodes stay awake."""
         if self.spent_s() <= self.now_s + self.instant_s:
             return True
         if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
@@ -339,7 +337,6 @@ class ClusterState:
         return SECOND * max(1.0, self.now_s)
 
     def _live(self) -> float:
-        """Return the summed weights of the live jobs."""
         return sum(live.job.weight for live in self.lives.values())
 
     def used_j(self, time_s: float) -> float:

@@ -119,7 +119,6 @@ def _sorted(placement: Placement) -> Placement:
 
 
 def _batch(of: Application, gpus: int) -> float:
-    """Return the largest batch up to the base batch on each GPU, or the least of all."""
     batches, wanted = of.profile.batches, gpus * of.profile.base_batch
     return max((b for b in batches if b <= wanted * (1 + ROUNDING)), default=min(batches))
 

@@ -62,7 +62,6 @@ def _known(kept: Trained, kind: Kind) -> ProgressPredictor:
 
 
 def _fit(memory: OnesMemory, kind: Kind) -> ProgressPredictor:
-    """Train on the history and all jobs that ended since."""
     rows, progress = history()
     rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
     done = [share for log in memory.past.values() for share in log.done]

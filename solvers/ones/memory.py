@@ -135,7 +135,6 @@ class OnesMemory(PlanMemory, frozen=False):  # type: ignore[misc]  # a tick chan
 
 
 def _done(job: OnesJob, now_s: float) -> float:
-    """Return the work done by now, at the speed on the nodes that the job really has."""
     state = job.state
     if state.allocation is None:
         return state.done

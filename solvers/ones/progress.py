@@ -170,7 +170,6 @@ class ProgressPredictor:
         return BetaProgress(x[:, EPOCHS], 1.0 + np.maximum(_forward(self.weights, standard)[1], 0))
 
     def _seen(self, x: Floats) -> Floats:
-        """Return features as the network reads them when it predicts."""
         return x
 
 

@@ -153,5 +153,4 @@ def generation(
 
 
 def _possible(allocations: Ints, tick: Tick) -> Ints:
-    """Return allocations cut down to sizes that the jobs may have."""
     return np.asarray(tick.sizes[np.arange(allocations.shape[1]), allocations])

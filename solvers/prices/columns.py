@@ -265,7 +265,6 @@ class Master:
         return np.array(taken, dtype=np.int64)
 
     def _with_blocks(self, chosen: Ints) -> tuple[Ints, Floats]:
-        """Return a choice with the blocks that it needs, less what they cannot provide."""
         blocks = needed_blocks(self.problem, self.prices, chosen)
         return without_excess(self.problem, chosen, blocks), blocks
 

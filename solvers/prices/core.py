@@ -269,7 +269,6 @@ class CoreSearch:
             self.chosen, self.blocks, self.objective = chosen, blocks, objective
 
     def _shortfall(self) -> float:
-        """Return by how much the answer so far is below what the prices prove."""
         return self.dual.bound - self.objective
 
     def _least_size(self) -> float:
@@ -383,7 +382,6 @@ def _sweep(
 
 
 def _ahead(stages: list[_Stage], resources: int) -> tuple[list[Floats], list[Floats]]:
-    """Return the least and the most that the stages from each on can use."""
     least, most = [np.zeros(resources)], [np.zeros(resources)]
     for stage in reversed(stages):
         least.append(least[-1] + stage.use.min(axis=1))
@@ -392,7 +390,6 @@ def _ahead(stages: list[_Stage], resources: int) -> tuple[list[Floats], list[Flo
 
 
 def _finest(stages: list[_Stage]) -> int:
-    """Return the resource with the most different uses."""
     if not stages or len(stages[0].use) < 2:
         return 0
     uses = np.concatenate([stage.use for stage in stages], axis=1)
@@ -416,7 +413,6 @@ def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
 
 
 def _back(stages: list[_Stage], steps: list[tuple[Ints, Ints]], at: int) -> list[int]:
-    """Return what each stage takes on the way to a label."""
     taken = []
     for stage, (parent, option) in zip(reversed(stages), reversed(steps), strict=True):
         taken.append(int(stage.what[option[at]]))

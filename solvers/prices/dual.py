@@ -141,7 +141,6 @@ class Jobs:
 
 
 def _added(parts: list[Reply]) -> Reply:
-    """Add the replies of blocks, exactly."""
     if len(parts) == 1:
         return parts[0]
     use = [math.fsum(column) for column in zip(*(p.use.tolist() for p in parts), strict=True)]
@@ -520,14 +519,13 @@ def _lowest(
 def _found(
     ask: DualFunction, known: Sequence[tuple[Floats, Reply]], at: Floats, best: float
 ) -> Dual:
-    """Return what was found at scaled prices."""
     prices = at / ask.scale
     replies = (*known, *ask.replies)
     return Dual(prices, best, len(ask.replies), ask.blocks_at(prices), replies)
 
 
 def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
-    """Tell whether jobs take no more than there is, and all of what has a price.
+    """Return whether jobs take no more than there is, and all of what has a price.
 
     Then what they take is a plan that is worth D(p) itself, so no prices have a lower one.
     """
@@ -535,7 +533,6 @@ def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
 
 
 def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
-    """Tell whether a point is on an edge of the box that is no limit of the prices themselves."""
     slack = 1e-9 * ceiling
     low = (point <= at - radius + slack) & (at - radius > 0.0)
     high = (point >= at + radius - slack) & (at + radius < ceiling)

@@ -241,7 +241,6 @@ the user's units."""
 
 
 def _closing(search: Search, jobs: Jobs) -> Search:
-    """Return a search that ends early enough to close it."""
     return replace(search, deadline=search.deadline.sooner(CLOSE * jobs.reply_s))
 
 
@@ -273,7 +272,7 @@ def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
     """Return an answer in the user's units; the dual's bound is computed again in them.
 
     Prices of capacities rounded down count at the capacities; the bound that all prove stays. Of a
-    bound that is the objective but for the rounding of the dual's, only that is left.
+    bound that is the objective up to the rounding of the dual's, only that is left.
     """
     own, proven = folded(found.dual.prices, ready.rounded, ready.size), found.dual.bound
     if len(ready.rounded):
@@ -408,7 +407,6 @@ class WholeBlocks:
         return float(np.clip(np.floor(asked), 0.0, problem.block_count[block] - 1.0))
 
     def _open(self, part: _Part, problem: Separable, least: Floats) -> None:
-        """Open a part of a part, unless its dual shows that it does not matter."""
         offset = part.offset + float(problem.block_value @ least)
         dual = price(problem, self.jobs, self.search, known=part.dual.replies)
         dual = replace(dual, bound=min(dual.bound, -part.key - offset))

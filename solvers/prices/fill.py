@@ -64,7 +64,7 @@ def fill(
 def is_feasible(
     problem: Separable, chosen: Ints, blocks: Floats, rounding: float = ROUNDING
 ) -> bool:
-    """Tell whether an answer keeps within all capacities and runs all jobs that must run."""
+    """Return whether an answer keeps within all capacities and runs all jobs that must run."""
     excess = problem.excess(chosen, blocks)
     if (excess > rounding * np.maximum(np.abs(problem.capacity), 1.0)).any():
         return False
@@ -165,7 +165,7 @@ class _Spending:
                 taken |= self._take(rows[at : at + together])
 
     def exchange(self) -> bool:
-        """Apply the pair of steps of two jobs that gains most; tell whether there was one.
+        """Apply the pair of steps of two jobs that gains most; return whether there was one.
 
         Only steps that a better answer can contain are tried: a step may lose at most the gap
         between the bound at these prices and the answer (reduced-cost fixing).
@@ -224,7 +224,7 @@ class _Spending:
 
     @property
     def _room(self) -> Floats:
-        """(R,) what a step may use, but for rounding."""
+        """(R,) what a step may use, up to rounding."""
         return np.maximum(self.left, 0.0) + self.slack
 
     def _near_steps(self) -> tuple[Rows, Rows]:

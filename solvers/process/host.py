@@ -126,7 +126,6 @@ class Process:
             raise self._death() from None
 
     def _death(self) -> ProcessDiedError:
-        """Return how it died."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)
         self.kill()

@@ -123,7 +123,6 @@ class App:
         return JSON, await self._plan(scope, headers, receive)
 
     def _admit(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse who does not show the token."""
         if self.limits.token is None:
             return
         shown = headers.get(b"authorization", b"")

@@ -127,7 +127,6 @@ class Lanes:
         self._free.put_nowait(lane)
 
     def _replace(self, lane: Process) -> None:
-        """Start another process in the place of one that is late or dead."""
         self._all.discard(lane)
         lane.kill()
         task = asyncio.create_task(self._start_again())
@@ -138,5 +137,5 @@ class Lanes:
         while True:
             try:
                 return await self._start()
-            except ProcessDiedError:  # for want of memory, perhaps: not for ever
+            except ProcessDiedError:  # for want of memory, perhaps: not forever
                 await asyncio.sleep(AGAIN_S)

@@ -97,7 +97,6 @@ def build(source: Path, out: Path) -> Iterator[str]:
 
 
 def _copy(origin: Path, target: Path) -> None:
-    """Copy a licence text."""
     try:
         shutil.copyfile(origin, target)
     except OSError as error:
@@ -105,7 +104,6 @@ def _copy(origin: Path, target: Path) -> None:
 
 
 def _move(made: Iterable[Path], out: Path) -> None:
-    """Move finished files into the folder."""
     for path in sorted(made):
         try:
             shutil.move(path, out / path.name)

@@ -65,7 +65,6 @@ def philly_batches(source: Path) -> Instance:
 
 
 def _model(profile: Profile) -> str:
-    """Return the model of an application that is called after its model and batch."""
     return profile.name.rpartition("-")[0]
 
 

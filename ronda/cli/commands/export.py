@@ -66,7 +66,6 @@ OPTIONS = "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most o
 
 
 def _head(round: str, policy: str, out: Path) -> list[str]:
-    """Return what a reader of any such file needs to know."""
     sense = "Minimise minus" if out.suffix == ".mps" else "Maximise"
     return [
         f"ronda: round {printable(round)}, policy {printable(policy)}",

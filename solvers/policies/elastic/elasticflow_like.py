@@ -25,7 +25,7 @@ class ElasticFlowLike(Clocked):
     """Meet deadlines with the fewest GPUs, then spend free ones where they cost least GPU time.
 
     After ElasticFlow (Gu et al., ASPLOS 2023) and its public code, in two steps at the jobs' own
-    batches and in the sizes of `Application.sizes`, powers of two but for what a job names:
+    batches and in the sizes of `Application.sizes`, powers of two except for what a job names:
 
     1. minimum satisfactory shares by progressive filling (`FutureGpus`),
        jobs by deadline;

@@ -44,7 +44,7 @@ class PolluxLike(Clocked):
     counts are those of `Application.sizes`.
 
     The jobs' values are climbed along their concave hulls, the steepest step of all jobs first,
-    which is optimal but for the last GPUs; these go to the best steps that still fit.
+    which is optimal except for the last GPUs; these go to the best steps that still fit.
     """
 
     name: ClassVar[str] = "pollux-like"

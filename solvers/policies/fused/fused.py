@@ -21,7 +21,7 @@ from ronda.solvers.registry import FUSED_BASES, composed
 class Fused:
     """The members of each fusion class are one elastic job, which the base policy plans.
 
-    It decides on how many GPUs a class is, at which clock and under which budget, beside all other
+    It decides on how many GPUs a class is, at which clock and under which budget, with all other
     jobs; the members are cut into arrays of even widths, in the fastest mode of each. Arrays go on
     narrower as members end, and new members join them.
 

@@ -1,4 +1,4 @@
-"""HFHT's rule beside other jobs: full arrays in order of submission, which run to their end.
+"""HFHT's rule with other jobs: full arrays in order of submission, which run to their end.
 
 HFTA's tuner (Wang et al., MLSys 2021, ``hfta/hfht``) cuts the trials of a class into arrays of as
 many as fit a GPU and one with the rest, and runs them one after another.

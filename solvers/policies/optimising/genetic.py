@@ -320,6 +320,5 @@ def _placed_worth(task: Task, rows: Rows, yielding: tuple[str, ...]) -> float:
 
 
 def _moved_loss(question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
-    """Return what the moves of jobs that keep their option cost."""
     round_, table, values = question.round, question.table, question.values
     return loss_of_moves(round_, table, values, rows[rows >= 0], moved)

@@ -152,5 +152,4 @@ def leaking(series: Demand) -> Floats:
 
 
 def _soft(needed: "pd.Series[float]", back: int) -> "pd.Series[float]":
-    """Return the weighted mean around a step so far back."""
     return 0.5 * needed.shift(back) + 0.25 * needed.shift(back - 1) + 0.25 * needed.shift(back + 1)

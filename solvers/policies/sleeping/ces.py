@@ -172,8 +172,6 @@ class Ces:
 
 
 def _medians(needed: Ints, rise: Floats) -> Forecast:
-    """Return a forecast that knows what is needed now, and the median of what comes."""
-
     def of(t: int, steps: int) -> Floats:
         return np.asarray(needed[t] + np.concatenate([[0.0], np.floor(rise[t, : steps - 1])]))
 

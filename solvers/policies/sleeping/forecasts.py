@@ -29,7 +29,7 @@ HOURS = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
 
 
 STEP_S = 600.0
-"""Length of a step of controllers beside a queue, as in Helios."""
+"""Length of a step of controllers with a queue, as in Helios."""
 
 
 HOURS_AHEAD = 18

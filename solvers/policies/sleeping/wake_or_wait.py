@@ -168,7 +168,7 @@ class WakeOrWait:
 
 
 class Waiting:
-    """The waiting of jobs that found no room, beside what runs and what has been `started`."""
+    """The waiting of jobs that found no room, next to what runs and what has been `started`."""
 
     def __init__(self, room: Room, started: Sequence[tuple[JobState, Allocation]]) -> None:
         self._room, self._started = room, started
@@ -221,7 +221,6 @@ def widening(most: int) -> Iterator[int]:
 
 
 def _asleep(round: Round) -> list[int]:
-    """Return the nodes that sleep and are in service."""
     return [node for node in round.asleep if round.cluster.topology.node_gpus[node] > 0]
 
 

@@ -35,7 +35,7 @@ def in_order(
 ) -> Plan:
     """Return the plan in which jobs of no sweep, then trials in order, run as far as they can.
 
-    Trials that are not in the order wait, but for those that may not be stopped. Those that `nodes`
+    Trials that are not in the order wait unless they may not be stopped. Those that `nodes`
     names start on that node alone; those that `sizes` names run on as many GPUs as it says. Where
     these find no room together, trials keep the GPUs that they have.
     """

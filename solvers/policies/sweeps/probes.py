@@ -130,7 +130,6 @@ def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tu
 
 
 def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]:
-    """Return what trials of an array hold without the others."""
     held = {s.job.id: s.allocation for s in states if s.allocation is not None}
     jobs = {s.job.id: s.job for s in states}
     return held | narrowed(held, jobs, round.profiles, round.cluster)

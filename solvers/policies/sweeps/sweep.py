@@ -273,7 +273,6 @@ def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
 
 
 def _not_of_trials(members: Members) -> bool:
-    """Return whether an array holds other jobs than trials."""
     return any(state.job.sweep is None for state in members)
 
 
@@ -299,5 +298,4 @@ def _used(round: Round, search: LiveSweep) -> float:
 
 
 def _rank_of(pair: tuple[tuple[bool, float], Trial]) -> tuple[bool, float]:
-    """Return the rank of a trial."""
     return pair[0]

@@ -15,7 +15,7 @@ from ronda.solvers.policies.systems.leases import Book, Leasing
 from ronda.solvers.policies.systems.time_shares import TimeShares, least
 
 SPEED = 1e-3
-"""What the mean of all jobs counts beside the least: GPUs that the least cannot use are used."""
+"""What the mean of all jobs counts against the least: GPUs that the least cannot use are used."""
 
 HALVINGS = 10
 """Of the range in which the least finish-time fairness is looked for."""

@@ -84,7 +84,6 @@ class Leasing(Clocked, ABC):
 
 
 def _beside(of: TimeShares) -> list[tuple[JobState, int]]:
-    """Return what runs, and what waits in order of submission on the fastest pool first."""
     held = [(s, s.allocation.option.pool) for s in of.round.running if s.allocation is not None]
     pairs = [(j, -of.rate[j, p], p) for j, p in np.argwhere(of.rate > 0).tolist()]
     return held + [(of.jobs[j], p) for j, _, p in sorted(pairs) if of.jobs[j].allocation is None]

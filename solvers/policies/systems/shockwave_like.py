@@ -20,7 +20,7 @@ LEAST = 0.01
 """Progress at which the logarithm begins: that of 0 has none."""
 
 UNFAIR = 10.0
-"""What a time alone costs by which a job is late for a fair finish, beside one unit of the log."""
+"""What a time alone costs by which a job is late for a fair finish, against one unit of the log."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,6 @@ _name_option = click.option("--name", help="Name of the instance; otherwise that
 
 
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
-    """Return the usual filters with those that were given, which are taken out."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
     return replace(usual, **asked)
 
@@ -358,7 +357,6 @@ def table(
 
 
 def _show(dropped: Dropped) -> None:
-    """Print how many rows are no jobs, and why."""
     made = shown("rows dropped", "because of")
     for why, count in dropped.items():
         made.add_row(f"{count:,}", why)
@@ -367,7 +365,6 @@ def _show(dropped: Dropped) -> None:
 
 
 def _tell(done: "Converted") -> None:
-    """Say on stderr what a summary of rows does not."""
     note(f"rows: {done.rows:,}, of which {len(done.instance.jobs):,} are jobs")
     if done.runs:
         note(f"further runs of a job under its id: {done.runs:,}; the second is ID#2")

@@ -93,7 +93,7 @@ def command(
 
 
 def _table(found: Mapping[tuple[str, str], float]) -> Any:
-    """Return the shares of GPU-hours beside those of HFTA's study."""
+    """Return the shares of GPU-hours with those of HFTA's study."""
     from ronda.cli.output import table
     from ronda.instances.traces.sweeps import VECTOR
 

@@ -104,12 +104,11 @@ _CAUSES = {
 
 
 def _refuse_idle(given: Mapping[str, Any]) -> None:
-    """Refuse a parameter of faults that do not happen."""
     usual = generate.Breakage()
     for name, causes in _CAUSES.items():
         if given[name] != getattr(usual, name) and not any(given[cause] for cause in causes):
             words = " or ".join(f"--{cause.replace('_', '-')}" for cause in causes)
-            raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} beside it")
+            raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} with it")
 
 
 @_generator(

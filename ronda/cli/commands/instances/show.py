@@ -56,7 +56,7 @@ def command(source: str, topology: bool, out: Path | None, as_json: bool) -> Non
     from ronda.instances.instance import Instance
 
     if out is not None and not topology:
-        raise InputError("--out", str(out), "--topology beside it")
+        raise InputError("--out", str(out), "--topology with it")
     if out is not None and out.suffix.lower() not in PICTURES:
         raise InputError("--out", str(out), "a name that ends in .png or .svg")
     if out is not None:

@@ -31,10 +31,10 @@ MEANINGS = {
     type=click.FloatRange(0, 1),
     default=0.1,
     show_default=True,
-    help="Weight of the rolling estimate beside the trees.",
+    help="Weight of the rolling estimate against the trees.",
 )
 @seed_option
-@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the calibration; CSV beside it.")
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the calibration; CSV next to it.")
 @write_options
 def command(
     source: str,

@@ -75,7 +75,7 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     "--own-shapes", is_flag=True, help="Power: fit every batch size alone, without a shared shape."
 )
 @seed_option
-@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the residuals; CSV beside it.")
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw the residuals; CSV next to it.")
 @write_options
 def command(
     source: Path,

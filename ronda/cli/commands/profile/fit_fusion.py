@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Fit lines to times of K models and more: fewer may not follow one.",
 )
-@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw curves; CSV beside it.")
+@click.option("--figure", type=FIGURE, metavar="PNG", help="Draw curves; CSV next to it.")
 @write_options
 def command(
     source: Path,

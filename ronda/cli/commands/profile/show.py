@@ -79,7 +79,6 @@ def _tables(fit: "Fit") -> tuple[Any, Any]:
 
 
 def _held_out(fit: "Fit") -> str:
-    """Say how rows that were left out are predicted."""
     from ronda.cli.commands.profile.list import in_percent
 
     e = fit.errors
