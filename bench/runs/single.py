@@ -13,6 +13,7 @@ import msgspec
 from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.specs import RunCase
 from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
@@ -110,7 +111,8 @@ def charged(instance: Instance, schedule: Schedule) -> float:
                 if job.sweep == name and job.truth is not None:
                     profile = instance.profiles[job.profile]
                     batch = job.batch or profile.base_batch
-                    rate = float(samples_per_s(profile, gpu_type, job.gpus, 1, batch))
+                    at = Configuration(job.gpus, 1, batch)
+                    rate = float(samples_per_s(profile, gpu_type, at))
                     best_gpu_s += job.gpus * job.truth.work / rate
         found.append(best_gpu_s)
     return fmean(found)

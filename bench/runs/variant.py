@@ -8,6 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from ronda.formulations.bounds.needs import needs
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import job_power_w
 from ronda.instances import generate
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
@@ -258,7 +259,7 @@ def reference_w(instance: Instance) -> float:
             key = (job.profile, pool.gpu_type.name, job.gpus, batch)
             if key not in known:
                 nodes = -(-job.gpus // pool.gpus_per_node)
-                draw = job_power_w(profile, pool.gpu_type, job.gpus, nodes, batch)
+                draw = job_power_w(profile, pool.gpu_type, Configuration(job.gpus, nodes, batch))
                 known[key] = draw / job.gpus
             if np.isfinite(known[key]):
                 watts.append(known[key])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.fusion.sharing import fastest_mode, widths
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import efficiency, scale_at, stages
 from ronda.formulations.models.power import mixed_power_w
 from ronda.formulations.models.throughput import (
@@ -134,8 +135,9 @@ def _in_pool(
     fewest = -(-n // pool.gpus_per_node)
     speed = np.zeros((len(counts), len(batches), clocks.shape[2]))
     for nodes in _node_counts(model, fewest, np.minimum(n, pool.nodes)):
-        speed = np.maximum(speed, samples_per_s(profile, name, n, nodes, b, clocks))
-    _, share = speed_and_share(profile, pool.gpu_type, n, fewest, b, clocks)
+        at = Configuration(n, nodes, b, clocks)
+        speed = np.maximum(speed, samples_per_s(profile, name, at))
+    _, share = speed_and_share(profile, pool.gpu_type, Configuration(n, fewest, b, clocks))
     watts = n * (mixed_power_w(power, idle_w, clocks, share) - idle_w)
     rate = np.zeros((len(ends), *speed.shape[::2]))
     for k, worth in enumerate(_worth(profile, curve, batches).T):
@@ -155,7 +157,7 @@ def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: JobType)
     one = np.flatnonzero(alone.gpus == 1)
     batches = np.array([kind.batch or profile.base_batch, *profile.batches])
     clocks = np.asarray(gpu_type.clocks)[:, None]
-    passes = fastest_step(profile, gpu_type, 1, 1, batches, clocks).passes
+    passes = fastest_step(profile, gpu_type, Configuration(1, 1, batches, clocks)).passes
     least = float((batches / np.where(passes > 0, passes, np.inf)).min())
     paces = {
         k: way[1]

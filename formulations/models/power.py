@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.rated import rates_and_watts
 from ronda.formulations.models.throughput import measured_steps, model_of, speed_and_share
 from ronda.instances.arrays import Floats
@@ -42,40 +43,30 @@ def mixed_power_w(
 
 
 def speed_and_watts(
-    profile: Profile,
-    gpu_type: GpuType,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike = 1.0,
-    racks: ArrayLike = 1,
+    profile: Profile, gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
     """Return samples per second, as `speed_and_share`, and watts of a job's GPUs without hosts."""
     model = model_of(profile, gpu_type)
     if isinstance(model, Rated):
-        return rates_and_watts(model, gpu_type.idle_w, gpus, nodes, batch, clock)
-    speed, share = speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)
-    each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, share)
-    return speed, np.broadcast_to(np.asarray(gpus) * each_w, speed.shape)
+        return rates_and_watts(model, gpu_type.idle_w, at)
+    speed, share = speed_and_share(profile, gpu_type, at)
+    each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, at.clock, share)
+    return speed, np.broadcast_to(np.asarray(at.gpus) * each_w, speed.shape)
 
 
 def measured_speeds_and_watts(
-    profiles: Sequence[Profile],
-    gpu_type: GpuType,
-    gpus: Floats,
-    nodes: Floats,
-    batch: Floats,
-    clock: Floats,
+    profiles: Sequence[Profile], gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
     """Return (X, R) what `speed_and_watts` says of profiles with measured steps, in one pass.
 
-    Configurations are (R,).
+    There are R configurations.
     """
+    gpus, _, _, clock, _ = columns = at.columns()
     shape = len(profiles), len(gpus)
     which = np.repeat(np.arange(len(profiles)), len(gpus))
-    many = [np.tile(column, len(profiles)) for column in (gpus, nodes, batch, clock)]
-    step = measured_steps(profiles, gpu_type, which, *many)
-    speed, share = (x.reshape(shape) for x in step.speed_and_share(many[2]))
+    many = Configuration(*(np.tile(column, len(profiles)) for column in columns))
+    step = measured_steps(profiles, gpu_type, which, many)
+    speed, share = (x.reshape(shape) for x in step.speed_and_share(many.batch))
     each_w = [
         mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, own)
         for profile, own in zip(profiles, share, strict=True)
@@ -83,14 +74,6 @@ def measured_speeds_and_watts(
     return speed, np.asarray(gpus * np.array(each_w))
 
 
-def job_power_w(
-    profile: Profile,
-    gpu_type: GpuType,
-    gpus: int,
-    nodes: int,
-    batch: float,
-    clock: float = 1.0,
-    racks: int = 1,
-) -> float:
+def job_power_w(profile: Profile, gpu_type: GpuType, at: Configuration) -> float:
     """Return the watts of `speed_and_watts` of one configuration."""
-    return float(speed_and_watts(profile, gpu_type, gpus, nodes, batch, clock, racks)[1])
+    return float(speed_and_watts(profile, gpu_type, at)[1])

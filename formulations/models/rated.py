@@ -1,8 +1,8 @@
 """Rates that were handed over: look-up by GPUs, nodes, batch and clock; no row, no speed."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.per_record import per_record
 from ronda.instances.arrays import Floats
 from ronda.instances.profile import Rated
@@ -32,20 +32,13 @@ def _by_way(
     return {(n, nodes, b, s): (rate, watts) for n, nodes, b, s, rate, watts in rows}
 
 
-def rates_and_watts(
-    model: Rated,
-    idle_w: float,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike,
-) -> tuple[Floats, Floats]:
-    """Return work per second, 0 where no rate was handed over, and watts of all GPUs; broadcasts.
+def rates_and_watts(model: Rated, idle_w: float, at: Configuration) -> tuple[Floats, Floats]:
+    """Return work per second, 0 where no rate was handed over, and watts of all GPUs.
 
     A GPU draws `idle_w` where no watts were handed over.
     """
     known = _by_way(model, idle_w)
-    ways = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock)))
+    ways = at.columns()[:4]
     flat = zip(*(way.ravel().tolist() for way in ways), strict=True)
     found = [known.get(way, (0.0, way[0] * idle_w)) for way in flat]
     rate, watts = np.array(found, dtype=float).reshape(-1, 2).T

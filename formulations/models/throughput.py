@@ -15,7 +15,7 @@ Pollux (Qiao et al., OSDI 2021, section 3.2, and goodput.py of its artifact). Th
 ours; that synchronisation does not feel the clock is an assumption. Of all m that respect the
 limits on the local batch the fastest is taken.
 
-All functions broadcast over their numeric arguments.
+All functions broadcast over their numeric arguments, and over the fields of a `Configuration`.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.rated import rates_and_watts
 from ronda.formulations.models.tabular import (
     cells,
@@ -102,54 +103,37 @@ def phases(
     return np.asarray(compute), np.asarray(np.maximum(whole - compute, 0.0))
 
 
-def fastest_step(
-    profile: Profile,
-    gpu_type: GpuType | str,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike = 1.0,
-    racks: ArrayLike = 1,
-) -> Step:
-    """Return the fastest iteration with a global batch, over the number of gradient passes.
+def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -> Step:
+    """Return the fastest iteration of each configuration, over the number of gradient passes.
 
     The profile's limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory;
-    the GPU's memory counts only if it is given as a `GpuType`, not as a name. `clock` is a
-    fraction. Only `Parametric` models can tell `racks`, those that the nodes are spread over.
-    InputError if the profile has no throughput model of that GPU type, or one without steps.
+    the GPU's memory counts only if it is given as a `GpuType`, not as a name. Only `Parametric`
+    models can tell racks. InputError if the profile has no throughput model of that GPU type, or
+    one without steps.
     """
     model = model_of(profile, gpu_type)
     if isinstance(model, Rigid | Rated):
         kind = type(model).__name__.lower()
         raise InputError(f"profile {profile.name!r}", f"a {kind} profile", "one with iterations")
-    n, spread, whole, s, across = np.broadcast_arrays(
-        *(np.asarray(x, dtype=float) for x in (gpus, nodes, batch, clock, racks))
-    )
+    n, nodes, batch, clock, racks = columns = at.columns()
     if isinstance(model, Tabular):
-        ways = (x.ravel() for x in (n, spread, whole, s))
-        only = np.zeros(n.size, dtype=np.int64)
-        step = measured_steps([profile], gpu_type, only, *ways)
+        only, each = np.zeros(n.size, dtype=np.int64), Configuration(*map(np.ravel, columns))
+        step = measured_steps([profile], gpu_type, only, each)
         return Step(*(x.reshape(n.shape) for x in (step.seconds, step.sync_share, step.passes)))
     least, most = profile.min_local_batch, _most(profile, gpu_type)
     # T(m) does not fall with m for gamma >= 1 (Minkowski's inequality): fewest passes win.
     with np.errstate(divide="ignore"):
-        passes = np.maximum(np.ceil(whole / (n * most) * (1 - ROUNDING)), 1.0)
-    fits = np.isfinite(passes) & (whole / (n * passes) >= least * (1 - ROUNDING))
+        passes = np.maximum(np.ceil(batch / (n * most) * (1 - ROUNDING)), 1.0)
+    fits = np.isfinite(passes) & (batch / (n * passes) >= least * (1 - ROUNDING))
     passes = np.where(fits, passes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _step(passes, *phases(model, n, spread, whole / (n * passes), s, across))
+        return _step(passes, *phases(model, n, nodes, batch / (n * passes), clock, racks))
 
 
 def measured_steps(
-    profiles: Sequence[Profile],
-    gpu_type: GpuType | str,
-    which: Rows,
-    gpus: Floats,
-    nodes: Floats,
-    batch: Floats,
-    clock: Floats,
+    profiles: Sequence[Profile], gpu_type: GpuType | str, which: Rows, at: Configuration
 ) -> Step:
-    """Return the fastest iterations of ways (X,) to run, each of one `which` of some profiles.
+    """Return the fastest iterations of configurations (X,), each of one `which` of some profiles.
 
     All have a `Tabular` of the GPU type; the rest is as in `fastest_step`.
     """
@@ -161,6 +145,7 @@ def measured_steps(
         for m, p in zip(measured, profiles, strict=True)
     ]
     phi, least, most = np.array(limits).T[:, which]
+    gpus, nodes, batch, clock, _ = at.columns()
     cell, slow = cells(tables, which, gpus, nodes), slowdown(phi, clock)
     passes = fastest_passes(tables, cell, batch / gpus, slow, least, most)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -201,13 +186,7 @@ def model_of(profile: Profile, gpu_type: GpuType | str) -> Throughput:
 
 
 def speed_and_share(
-    profile: Profile,
-    gpu_type: GpuType | str,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike = 1.0,
-    racks: ArrayLike = 1,
+    profile: Profile, gpu_type: GpuType | str, at: Configuration
 ) -> tuple[Floats, Floats]:
     """Return samples per second ``B / T`` of the fastest step, and the share ``X / T`` of syncing.
 
@@ -216,22 +195,14 @@ def speed_and_share(
     """
     model = model_of(profile, gpu_type)
     if isinstance(model, Rated):
-        rate, _ = rates_and_watts(model, 0.0, gpus, nodes, batch, clock)
+        rate, _ = rates_and_watts(model, 0.0, at)
         return rate, np.zeros_like(rate)
     if isinstance(model, Rigid):
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (gpus, nodes, batch, clock, racks)))
+        shape = np.broadcast_shapes(*map(np.shape, at))
         return np.ones(shape), np.zeros(shape)
-    return fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks).speed_and_share(batch)
+    return fastest_step(profile, gpu_type, at).speed_and_share(at.batch)
 
 
-def samples_per_s(
-    profile: Profile,
-    gpu_type: GpuType | str,
-    gpus: ArrayLike,
-    nodes: ArrayLike,
-    batch: ArrayLike,
-    clock: ArrayLike = 1.0,
-    racks: ArrayLike = 1,
-) -> Floats:
+def samples_per_s(profile: Profile, gpu_type: GpuType | str, at: Configuration) -> Floats:
     """Return the samples per second of `speed_and_share`."""
-    return speed_and_share(profile, gpu_type, gpus, nodes, batch, clock, racks)[0]
+    return speed_and_share(profile, gpu_type, at)[0]

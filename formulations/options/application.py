@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import worth
 from ronda.formulations.models.power import speed_and_watts
 from ronda.formulations.models.throughput import model_of
@@ -154,7 +155,8 @@ class Application:
         self, gpus: int, nodes: int, batch: float, clock: float = 1.0, racks: int = 1
     ) -> tuple[float, float]:
         """Return samples per second (rigid: 1; 0: not feasible) and watts of all GPUs."""
-        return _measured(self, gpus, nodes, batch, clock, racks if self.minds_racks else 1)
+        racks = racks if self.minds_racks else 1
+        return _measured(self, Configuration(gpus, nodes, batch, clock, racks))
 
     def has_nodes(self, gpus: int, batch: float, clock: float = 1.0) -> bool:
         """Return whether a way to run can be put on nodes of the pool, and has a speed there."""
@@ -246,11 +248,8 @@ class Application:
 
 
 @lru_cache(maxsize=2048)
-def _measured(
-    of: Application, gpus: int, nodes: int, batch: float, clock: float, racks: int
-) -> tuple[float, float]:
-    gpu_type = of.shape.pool.gpu_type
-    speed, power_w = speed_and_watts(of.profile, gpu_type, gpus, nodes, batch, clock, racks)
+def _measured(of: Application, at: Configuration) -> tuple[float, float]:
+    speed, power_w = speed_and_watts(of.profile, of.shape.pool.gpu_type, at)
     return float(speed), float(power_w)
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from ronda.formulations.clock import checkpoint
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.formulations.options.application import LEAST_SPEED, Application, applications
 from ronda.instances.arrays import Floats
@@ -89,10 +90,11 @@ def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[
     """Return the sizes with a speed, and samples per second (rigid: 1) at each of them."""
     shape, counts = of.shape, np.array(sizes, dtype=np.int64)
     nodes = -(-counts // shape.pool.gpus_per_node)
-    way = (shape.pool.gpu_type, counts, nodes, batch, 1.0)
-    speed = samples_per_s(of.profile, *way, shape.pool.racks)
+    gpu_type, far = shape.pool.gpu_type, Configuration(counts, nodes, batch, racks=shape.pool.racks)
+    speed = samples_per_s(of.profile, gpu_type, far)
     if of.minds_racks:  # what is not worth to start in several racks starts in one
-        near = np.where(counts <= shape.rack_gpus, samples_per_s(of.profile, *way, 1), 0.0)
+        near = samples_per_s(of.profile, gpu_type, far._replace(racks=1))
+        near = np.where(counts <= shape.rack_gpus, near, 0.0)
         speed = np.where(speed < LEAST_SPEED * near, near, speed)
     some = (speed > 0) & np.array([of.has_nodes(n, batch) for n in counts.tolist()], dtype=bool)
     return tuple(counts[some].tolist()), speed[some]

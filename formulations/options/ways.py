@@ -13,6 +13,7 @@ import numpy as np
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models import rated
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import measured_speeds_and_watts, speed_and_watts
 from ronda.formulations.options.application import LEAST_SPEED, Application, PoolShape
 from ronda.formulations.options.table import (
@@ -148,14 +149,14 @@ def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats
     """Return (X, R) samples per second and watts; in one pass if steps are measured."""
     shape = members[0].shape
     gpu_type = shape.pool.gpu_type
-    own = ways.gpus, ways.nodes, ways.batch, ways.clock
+    at = Configuration(ways.gpus, ways.nodes, ways.batch, ways.clock, ways.racks)
     if members[0].tabular:
-        speed, watts = measured_speeds_and_watts([of.profile for of in members], gpu_type, *own)
+        speed, watts = measured_speeds_and_watts([of.profile for of in members], gpu_type, at)
     else:
         speed, watts = np.empty((2, len(members), len(ways.gpus)))
         for x, of in enumerate(members):
             checkpoint()
-            speed[x], watts[x] = speed_and_watts(of.profile, gpu_type, *own, ways.racks)
+            speed[x], watts[x] = speed_and_watts(of.profile, gpu_type, at)
         near = np.flatnonzero(ways.span == RACK)  # each is followed by its like in several racks
         far = near + np.searchsorted(ways.level, 1)
         speed[:, far] *= speed[:, far] >= LEAST_SPEED * speed[:, near]

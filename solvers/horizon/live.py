@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ronda.formulations.fusion.sharing import pace
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import noise_at, stages, worth
 from ronda.formulations.models.learning import epochs_over, logged, next_end
 from ronda.formulations.models.measured import Way, way_of
@@ -82,7 +83,7 @@ class TrueRates:
         key = (job.profile, curve, option.pool, *way, *array, factor)
         if key not in self._known:
             profile, gpu_type = self._kind(job, option.pool)
-            speed = float(samples_per_s(profile, gpu_type, *way)) * factor
+            speed = float(samples_per_s(profile, gpu_type, Configuration(*way))) * factor
             speed *= pace(profile, gpu_type.name, *array)
             until: tuple[float, ...] = (INFINITY,)
             rates: tuple[float, ...] = (speed,)
@@ -102,13 +103,13 @@ class TrueRates:
         model = profile.throughput[gpu_type.name]
         if isinstance(model, Rigid | Rated):
             return None
-        gpus, nodes, batch, clock, racks = self._way(held)
-        step = fastest_step(profile, gpu_type, gpus, nodes, batch, clock, racks)
+        gpus, nodes, batch, clock, racks = way = self._way(held)
+        step = fastest_step(profile, gpu_type, Configuration(*way))
         seconds, passes = float(step.seconds) / factor, float(step.passes)
         sync_s = seconds * float(step.sync_share)
         compute_s = (seconds - sync_s) / (passes * float(slowdown(model.phi, clock)))
-        way = way_of(model, gpus, nodes, batch / (gpus * passes), racks)
-        return way, compute_s, sync_s
+        measured = way_of(model, gpus, nodes, batch / (gpus * passes), racks)
+        return measured, compute_s, sync_s
 
     def _way(self, held: Allocation) -> tuple[int, int, float, float, int]:
         option = held.option

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import narrowed
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import InputError, RondaError
@@ -421,8 +422,8 @@ class ClusterState:
         option = allocation.option
         pool = self.topology.pools[option.pool]
         nodes = -(-option.gpus // pool.gpus_per_node)
-        way = option.gpus, nodes, option.batch, option.clock
-        power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, *way)
+        at = Configuration(option.gpus, nodes, option.batch, option.clock)
+        power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, at)
         option = msgspec.structs.replace(option, power_w=power_w / option.width)
         return msgspec.structs.replace(allocation, option=option)
 

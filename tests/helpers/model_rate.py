@@ -1,5 +1,6 @@
 """The rate that the performance models of formulations/ give a job: for tests of other layers."""
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import worth
 from ronda.formulations.models.throughput import model_of, samples_per_s
 from ronda.instances.profile import Rigid
@@ -7,7 +8,8 @@ from ronda.instances.profile import Rigid
 
 def work_rate(profile, gpu_type, gpus, nodes, batch, clock=1.0, noise=None, racks=1):
     """Return work per second: samples per second (rigid: 1) times statistical efficiency."""
-    speed = float(samples_per_s(profile, gpu_type, gpus, nodes, batch, clock, racks))
+    at = Configuration(gpus, nodes, batch, clock, racks)
+    speed = float(samples_per_s(profile, gpu_type, at))
     if noise is None or isinstance(model_of(profile, gpu_type), Rigid):
         return speed
     return speed * worth(noise, batch, profile.base_batch)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import fastest_mode, member, pace, widths
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.throughput import fastest_step
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.job import Allocation, Estimate, JobState, Option
@@ -31,7 +32,8 @@ class Home:
     def local_batch(self) -> float:
         """The samples of a job's pass on its GPU."""
         gpu_type = self.of.shape.pool.gpu_type
-        step = fastest_step(self.of.profile, gpu_type, 1, 1, self.batch, self.clock)
+        at = Configuration(1, 1, self.batch, self.clock)
+        step = fastest_step(self.of.profile, gpu_type, at)
         return self.batch / max(float(step.passes), 1.0)
 
     def at(self, clock: float) -> "Home":

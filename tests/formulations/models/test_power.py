@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import gpu_power_w, job_power_w, mixed_power_w
 from ronda.instances.cluster import GpuType
 from ronda.instances.profile import Parametric, PowerCurve, Profile, rigid_profile
@@ -38,7 +39,7 @@ def test_synchronisation_has_its_own_power():
 def test_no_curve_draws_idle_power():
     """Without a power model a busy GPU counts as idle, in any shape."""
     np.testing.assert_array_equal(mixed_power_w(None, 30.0, 0.5, np.zeros((2, 3))), 30.0)
-    assert job_power_w(rigid_profile("V100"), V100, 4, 1, 1.0) == 120.0
+    assert job_power_w(rigid_profile("V100"), V100, Configuration(4, 1, 1.0)) == 120.0
 
 
 def test_job_power_mixes_by_its_own_sync_share():
@@ -46,7 +47,9 @@ def test_job_power_mixes_by_its_own_sync_share():
     model = Parametric(alpha_c_s=0.2, beta_c_s=0.0, alpha_r_s=0.2)
     curve = PowerCurve(a_w=26, b_w=140, c_w=222, s0=0.88, sync_w=100)
     own = Profile(name="app", throughput={"V100": model}, power={"V100": curve})
-    assert job_power_w(own, V100, 4, 1, 8.0) == pytest.approx(4 * (100 + 219.913216) / 2)
+    assert job_power_w(own, V100, Configuration(4, 1, 8.0)) == pytest.approx(
+        4 * (100 + 219.913216) / 2
+    )
 
 
 @given(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_rate import work_rate
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.throughput import (
     fastest_step,
     measured_steps,
@@ -101,26 +102,28 @@ def test_clock_slows_its_share_of_computing():
 
 def test_accumulation_adds_passes():
     """Batch 40 on 2 GPUs with at most 10 samples each needs 2 passes: 2 * 0.2 + 0.1 s."""
-    step = fastest_step(profile(PARAMETRIC, max_local_batch=10.0), V100, 2, 1, 40.0)
+    step = fastest_step(profile(PARAMETRIC, max_local_batch=10.0), V100, Configuration(2, 1, 40.0))
     assert step.passes == 2
     assert step.seconds == pytest.approx(0.5)
     assert step.sync_share == pytest.approx(0.1 / 0.5)
-    speed = samples_per_s(profile(PARAMETRIC, max_local_batch=10.0), V100, 2, 1, 40.0)
+    speed = samples_per_s(
+        profile(PARAMETRIC, max_local_batch=10.0), V100, Configuration(2, 1, 40.0)
+    )
     assert speed == pytest.approx(80.0)
 
 
 def test_memory_limits_the_local_batch():
     """16 GiB hold 4 + 2 + 0.5 b: at most 20 samples; the GPU's name alone sets no limit."""
     own = profile(PARAMETRIC, memory=Memory(base_gib=4, model_gib=2, sample_gib=0.5))
-    assert fastest_step(own, V100, 1, 1, 40.0).passes == 2
-    assert fastest_step(own, "V100", 1, 1, 40.0).passes == 1
+    assert fastest_step(own, V100, Configuration(1, 1, 40.0)).passes == 2
+    assert fastest_step(own, "V100", Configuration(1, 1, 40.0)).passes == 1
 
 
 def test_model_that_does_not_fit_is_infeasible():
     """A model larger than the GPU has no rate."""
     own = profile(PARAMETRIC, memory=Memory(base_gib=4, model_gib=20))
     assert work_rate(own, V100, 1, 1, 40.0) == 0.0
-    step = fastest_step(own, V100, 1, 1, 40.0)
+    step = fastest_step(own, V100, Configuration(1, 1, 40.0))
     assert step.passes == 0
     assert np.isnan(step.seconds)
 
@@ -128,13 +131,15 @@ def test_model_that_does_not_fit_is_infeasible():
 def test_too_small_local_batch_is_infeasible():
     """8 samples on 4 GPUs are 2 each, below a minimum of 3; on 2 GPUs they are 4."""
     own = profile(PARAMETRIC, min_local_batch=3.0)
-    np.testing.assert_array_equal(samples_per_s(own, V100, [4, 2], 1, 8.0) > 0, [False, True])
+    np.testing.assert_array_equal(
+        samples_per_s(own, V100, Configuration([4, 2], 1, 8.0)) > 0, [False, True]
+    )
 
 
 def test_tabular_interpolates_linearly():
     """Half way between 2 and 4 samples: step 0.8 s, sync 0.15 s."""
     assert iteration_s(TABULAR, 1, 1, 3.0) == pytest.approx(0.8)
-    step = fastest_step(profile(TABULAR), V100, 1, 1, 3.0)
+    step = fastest_step(profile(TABULAR), V100, Configuration(1, 1, 3.0))
     assert step.sync_share == pytest.approx(0.15 / 0.8)
 
 
@@ -151,7 +156,7 @@ def test_tabular_accumulation():
 
     step + k (step - sync): 1 + 2 * 0.8 = 2.6; 0.8 + 3 * 0.65 = 2.75; and so on.
     """
-    step = fastest_step(profile(TABULAR), V100, 1, 1, 12.0)
+    step = fastest_step(profile(TABULAR), V100, Configuration(1, 1, 12.0))
     assert step.passes == 3
     assert step.seconds == pytest.approx(2.6)
 
@@ -161,19 +166,21 @@ def test_tabular_passes_between_the_ends():
     model = Tabular(
         gpus=(1, 1), nodes=(1, 1), local_batch=(1.0, 64.0), step_s=(0.2, 6.5), sync_s=(0.1, 6.4)
     )
-    step = fastest_step(profile(model), V100, 1, 1, 64.0)
+    step = fastest_step(profile(model), V100, Configuration(1, 1, 64.0))
     assert step.passes == 8
     assert step.seconds == pytest.approx(1.6)
 
 
 def test_tabular_clock_slows_computing_only():
     """At half clock with phi = 0.5: (1.0 - 0.2) * 1.5 + 0.2 = 1.4 s."""
-    assert fastest_step(profile(TABULAR), V100, 1, 1, 4.0, 0.5).seconds == pytest.approx(1.4)
+    assert fastest_step(
+        profile(TABULAR), V100, Configuration(1, 1, 4.0, 0.5)
+    ).seconds == pytest.approx(1.4)
 
 
 def test_single_measured_batch_serves_its_multiples():
     """Four GPUs were measured with 2 samples: batches 8 and 16 work, 12 does not."""
-    speed = samples_per_s(profile(TABULAR), V100, 4, 1, [8.0, 16.0, 12.0])
+    speed = samples_per_s(profile(TABULAR), V100, Configuration(4, 1, [8.0, 16.0, 12.0]))
     # 8 / 0.8; 16 / (0.8 + 0.5)
     np.testing.assert_allclose(speed, [10.0, 16 / 1.3, 0.0])
 
@@ -182,7 +189,7 @@ def test_rigid_does_one_second_per_second():
     """A rigid profile has rate 1 and synchronises nothing."""
     own = rigid_profile("V100")
     assert work_rate(own, "V100", 3, 1, 1.0, 0.5, NoiseScale(batches=(1.0,), scale=(1.0,))) == 1.0
-    assert speed_and_share(own, "V100", 3, 1, 1.0)[1] == 0.0
+    assert speed_and_share(own, "V100", Configuration(3, 1, 1.0))[1] == 0.0
 
 
 def test_work_rate_counts_efficiency():
@@ -202,7 +209,7 @@ def test_unknown_gpu_type_is_an_input_error():
 def test_rigid_has_no_step():
     """Asking for the iteration time of a rigid profile is refused."""
     with pytest.raises(InputError, match="rigid"):
-        fastest_step(rigid_profile("V100"), V100, 1, 1, 1.0)
+        fastest_step(rigid_profile("V100"), V100, Configuration(1, 1, 1.0))
 
 
 positive = st.floats(1e-3, 10.0)
@@ -221,7 +228,9 @@ positive = st.floats(1e-3, 10.0)
 def test_fewest_passes_are_fastest(alpha, beta, sync, gamma, phi, clock, batch, most):
     """For gamma >= 1 no larger number of passes beats the smallest feasible one."""
     model = Parametric(alpha_c_s=alpha, beta_c_s=beta, alpha_r_s=sync, gamma=gamma, phi=phi)
-    step = fastest_step(profile(model, max_local_batch=most), V100, 2, 1, batch, clock)
+    step = fastest_step(
+        profile(model, max_local_batch=most), V100, Configuration(2, 1, batch, clock)
+    )
     fewest = max(1, math.ceil(batch / 2 / most * (1 - 1e-9)))
     assert step.passes == fewest
     passes = np.arange(fewest, fewest + 50)
@@ -249,7 +258,7 @@ def test_tabular_passes_against_brute_force(known, data, gpus, batch, clock):
         sync_s=tuple(sync),
         phi=0.7,
     )
-    step = fastest_step(profile(model), V100, gpus, 1, float(batch), clock)
+    step = fastest_step(profile(model), V100, Configuration(gpus, 1, float(batch), clock))
     passes = np.arange(1, batch + 2)
     trial = iteration_s(model, gpus, 1, batch / (gpus * passes), passes=passes, clock=clock)
     if np.isnan(trial).all():
@@ -279,8 +288,8 @@ def test_tables_that_are_stacked_give_what_each_gives_alone():
     clock = np.repeat([1.0, 0.5], 6)
     which = np.repeat(np.arange(len(profiles)), len(clock))
     many = [np.tile(column, len(profiles)) for column in (*ways, clock)]
-    together = measured_steps(profiles, V100, which, *many)
-    alone = [fastest_step(own, V100, *ways, clock) for own in profiles]
+    together = measured_steps(profiles, V100, which, Configuration(*many))
+    alone = [fastest_step(own, V100, Configuration(*ways, clock)) for own in profiles]
     for name in ("seconds", "sync_share", "passes"):
         expected = np.concatenate([getattr(step, name) for step in alone])
         np.testing.assert_array_equal(getattr(together, name), expected)
@@ -297,7 +306,7 @@ def test_a_long_row_of_batches_makes_no_other_longer():
         gpus=gpus, nodes=(1,) * len(gpus), local_batch=local, step_s=ones, sync_s=(0.5,) * len(gpus)
     )
     tracemalloc.start()
-    step = fastest_step(profile(model), V100, [1, 3, 2003], 1, [1500.0, 3.0, 2003.0])
+    step = fastest_step(profile(model), V100, Configuration([1, 3, 2003], 1, [1500.0, 3.0, 2003.0]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert step.passes.tolist() == [1, 1, 0]
@@ -308,10 +317,10 @@ def test_arrays_broadcast():
     """All arguments broadcast together, and agree with the scalar calls."""
     own = profile(PARAMETRIC, max_local_batch=16.0)
     n, b = np.array([[1], [2], [4]]), np.array([8.0, 64.0])
-    speed = samples_per_s(own, V100, n, 1, b)
+    speed = samples_per_s(own, V100, Configuration(n, 1, b))
     assert speed.shape == (3, 2)
     for i, j in np.ndindex(speed.shape):
-        assert speed[i, j] == samples_per_s(own, V100, int(n[i, 0]), 1, float(b[j]))
+        assert speed[i, j] == samples_per_s(own, V100, Configuration(int(n[i, 0]), 1, float(b[j])))
 
 
 # alpha_c, beta_c, alpha_r, beta_r, alpha_n, beta_n (ms), gamma; mean and largest error (%).

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model_rate import work_rate
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
 from ronda.formulations.options.application import pool_shapes
@@ -213,7 +214,9 @@ def test_rate_and_power_are_those_of_the_models():
         nodes = -(-o.gpus // 4)
         rate = work_rate(PROFILES["elastic"], V100, o.gpus, nodes, o.batch, o.clock, NOISE)
         assert o.rate == pytest.approx(rate)
-        power = job_power_w(PROFILES["elastic"], V100, o.gpus, nodes, o.batch, o.clock)
+        power = job_power_w(
+            PROFILES["elastic"], V100, Configuration(o.gpus, nodes, o.batch, o.clock)
+        )
         assert o.power_w == pytest.approx(power)
 
 

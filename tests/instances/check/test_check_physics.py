@@ -8,6 +8,7 @@ from hypothesis import event, given, settings
 from msgspec.structs import replace
 
 from model_rate import work_rate
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.cluster import GpuType
@@ -217,8 +218,7 @@ def test_agrees_with_the_models_of_the_solvers(profile, gpus, nodes, racks, batc
     nodes = min(gpus, nodes)
     racks = min(nodes, racks)
     pace = own.pace(gpus, nodes, batch, clock, racks)
-    place = (profile, GPU, gpus, nodes, batch, clock)
-    rate = work_rate(*place, noise, racks)
+    rate = work_rate(profile, GPU, gpus, nodes, batch, clock, noise, racks)
     event(type(pace).__name__ if isinstance(pace, Pace) else pace.code)
     if isinstance(pace, Fault):
         assert rate == 0
@@ -226,4 +226,6 @@ def test_agrees_with_the_models_of_the_solvers(profile, gpus, nodes, racks, batc
     expected = pace.samples_per_s * own.efficiency(batch, noise.batches, noise.scale)
     assert rate == pytest.approx(expected, rel=1e-9)
     watts = own.busy_w(gpus, clock, pace.sync_share)
-    assert job_power_w(*place, racks) == pytest.approx(watts, rel=1e-7)
+    assert job_power_w(
+        profile, GPU, Configuration(gpus, nodes, batch, clock, racks)
+    ) == pytest.approx(watts, rel=1e-7)

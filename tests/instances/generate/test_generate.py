@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from model_rate import work_rate
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.efficiency import efficiency, scale_at
 from ronda.formulations.models.power import job_power_w
 from ronda.instances import generate
@@ -309,7 +310,7 @@ def test_rates_and_power_of_running_jobs_are_those_of_the_models(seed):
             racks = len({int(node_rack[node]) for node, _ in state.allocation.placement})
             rate = work_rate(profile, gpu_type, *place, state.noise, racks)
             assert option.rate == pytest.approx(rate, rel=1e-12)
-            power_w = job_power_w(profile, gpu_type, *place)
+            power_w = job_power_w(profile, gpu_type, Configuration(*place))
             assert option.power_w == pytest.approx(power_w, rel=1e-12)
 
 
@@ -323,7 +324,7 @@ def test_applications_are_worth_scheduling(application):
     assert many < 32 * one
     assert application.samples_per_gpu_s() == pytest.approx(one)
     joules = [
-        job_power_w(profile, applications.GPU, 1, 1, base, clock)
+        job_power_w(profile, applications.GPU, Configuration(1, 1, base, clock))
         / work_rate(profile, "A100", 1, 1, base, clock)
         for clock in applications.GPU.clocks
     ]

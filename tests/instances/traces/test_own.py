@@ -2,6 +2,7 @@
 
 import pytest
 
+from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.errors import InputError
@@ -61,8 +62,8 @@ def test_rates_become_tabular_profiles(tmp_path):
     mapping = "id=id,submit=t,gpus=n,profile=m,work=w"
     found = own(tmp_path, text, mapping, RATES, sized=False).instance
     profile = found.profiles["net"]
-    assert float(samples_per_s(profile, "red", 2, 1, 1.0)) == pytest.approx(18.0)
-    assert float(samples_per_s(profile, "blue", 4, 1, 1.0)) == pytest.approx(50.0)
+    assert float(samples_per_s(profile, "red", Configuration(2, 1, 1.0))) == pytest.approx(18.0)
+    assert float(samples_per_s(profile, "blue", Configuration(4, 1, 1.0))) == pytest.approx(50.0)
     a, b = found.jobs
     assert (a.min_gpus, a.gpus, a.max_gpus) == (1, 2, 4)
     assert (a.estimate.work, b.estimate) == (600.0, None)
@@ -80,7 +81,10 @@ def test_rates_may_be_a_jobs_own(tmp_path):
     rates = "job,gpu_type,gpus,nodes,rate\na,red,8,,10\na,red,8,2,8\n"
     found = own(tmp_path, "id,t,n,d\na,0,8,60\n", MAP, rates).instance
     assert found.jobs[0].profile == "a"
-    speeds = [float(samples_per_s(found.profiles["a"], "red", 8, nodes, 1.0)) for nodes in (1, 2)]
+    speeds = [
+        float(samples_per_s(found.profiles["a"], "red", Configuration(8, nodes, 1.0)))
+        for nodes in (1, 2)
+    ]
     assert speeds == pytest.approx([10.0, 8.0])
 
 

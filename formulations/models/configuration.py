@@ -1,0 +1,28 @@
+"""How a job runs, as far as its speed and its watts depend on it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.instances.arrays import Floats
+
+
+class Configuration(NamedTuple):
+    """GPUs, nodes, global batch, clock as a fraction, and the racks that the nodes are spread over.
+
+    Numbers, or arrays that broadcast together: many configurations.
+    """
+
+    gpus: ArrayLike
+    nodes: ArrayLike
+    batch: ArrayLike
+    clock: ArrayLike = 1.0
+    racks: ArrayLike = 1
+
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return the fields as arrays of one shape."""
+        gpus, nodes, batch, clock, racks = np.broadcast_arrays(
+            *(np.asarray(field, dtype=float) for field in self)
+        )
+        return gpus, nodes, batch, clock, racks
