@@ -81,6 +81,20 @@ def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
     return list(found.values())
 
 
+def ready_together(
+    begin: Mapping[str, Allocation], own_s: Mapping[str, float]
+) -> dict[str | None, float]:
+    """Return when all jobs of each array that begins are ready: no one goes on before.
+
+    `own_s` is when each of the jobs in arrays would be ready by itself.
+    """
+    found: dict[str | None, float] = {}
+    for job_id, held in begin.items():
+        if held.array is not None:
+            found[held.array] = max(own_s[job_id], found.get(held.array, 0.0))
+    return found
+
+
 def whole(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
     """Return the allocations with each array as one job, its first: one GPU with all its watts."""
     found, seen = dict[str, Allocation](), set[object]()

@@ -22,9 +22,10 @@ from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import show
 from ronda.solvers.contract import Policy
+from ronda.solvers.embedding.carried import carried_out
 from ronda.solvers.embedding.changes import Changes, changes
 from ronda.solvers.embedding.jobs import UNTOLD
-from ronda.solvers.embedding.live import Tracked, stopped
+from ronda.solvers.embedding.live import Tracked
 from ronda.solvers.embedding.moved import moved
 from ronda.solvers.embedding.news import Reader
 from ronda.solvers.embedding.plain import by_job
@@ -41,7 +42,6 @@ from ronda.solvers.embedding.records import (
 from ronda.solvers.embedding.round import round_of
 from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.guard import answer
-from ronda.solvers.horizon.journal import change_of
 from ronda.solvers.registry import as_policy
 
 _SOLVING = Lock()
@@ -245,7 +245,7 @@ class Embedded:
                 return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
             names = self._settings.node_names
             found = changes(round.cluster, names, round.held, plan)
-            self._state = self._carried_out(round.held, plan)
+            self._state = carried_out(before, self._settings, round.held, plan)
             self._ledger = None
             if plan.status is not SolutionStatus.NONE:  # or else it may break a rule
                 ledger.accept(plan)
@@ -359,26 +359,6 @@ class Embedded:
         last = self._profiles
         same = found.keys() == last.keys() and all(found[n] is last[n] for n in found)
         return last if same else found
-
-    def _carried_out(self, held: Mapping[str, Allocation], plan: Plan) -> State:
-        """Return the state once a plan is carried out."""
-        state, usual, jobs = self._state, self._settings.costs, dict(self._state.jobs)
-        now_s, wake_s = state.now_s, self._settings.cluster.topology.wake_s
-        change = change_of(held, plan, state.asleep)
-        for job in change.stopped:
-            jobs[job] = stopped(jobs[job], now_s)
-        for job, given in plan.allocations.items():
-            of, before = jobs[job], held.get(job)
-            now = replace(of.state, allocation=given)
-            if job in change.held and before is not None and before.narrows_to(given):
-                now = of.state.narrowed(given, now_s, of.state.done_at(now_s))
-            elif job in change.held:
-                waking = [node for node, _ in given.placement if node in state.asleep]
-                ready_s = now_s + max((float(wake_s[node]) for node in waking), default=0.0)
-                pause_s = of.state.pause_at(now_s, given.option.gpus, usual)
-                now = stopped(of, now_s).state.holding(given, now_s, pause_s, ready_s)
-            jobs[job] = replace(of, state=now)
-        return replace(state, jobs=jobs, plan=plan, asleep=change.asleep)
 
 
 @contextmanager

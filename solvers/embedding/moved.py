@@ -30,6 +30,7 @@ def moved(state: State, before: Settings, after: Settings) -> None:
             )
         state.jobs[job] = kept
     state.asleep = tuple(sorted(place[node] for node in state.asleep if node in place))
+    state.ready_s = {place[node]: at for node, at in state.ready_s.items() if node in place}
     state.plan = None  # it speaks of the nodes of before
 
 

@@ -61,7 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, kw_only=True):
     """What an `Embedded` remembers: replaced as a whole, so that an update is done or not.
 
-    `alike` are the rates that jobs of an application had, for new ones of it.
+    `alike` are the rates that jobs of an application had, for new ones of it; `ready_s` is when
+    nodes that wake up are awake.
     """
 
     now_s: float = 0.0
@@ -70,6 +71,12 @@ class State(msgspec.Struct, kw_only=True):
     alike: dict[str, Tables] = {}
     plan: Plan | None = None
     asleep: tuple[int, ...] = ()
+    ready_s: dict[int, float] = {}
+
+    @property
+    def waking(self) -> tuple[int, ...]:
+        """Nodes that are still waking up."""
+        return tuple(sorted(node for node, at in self.ready_s.items() if at > self.now_s))
 
 
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,6 +80,8 @@ def make_round(
 
 def round_of(settings: Settings, state: State, profiles: dict[str, Profile]) -> Round:
     """Return the round of what is known, without beliefs."""
+    waking = tuple(node for node in state.waking if settings.cluster.topology.waking_w[node])
+    cap_w, waking_w = state.power_cap_w, settings.cluster.topology.waking_w[list(waking)].sum()
     states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
     return Round(
         now_s=state.now_s,
@@ -89,8 +91,9 @@ def round_of(settings: Settings, state: State, profiles: dict[str, Profile]) -> 
         waiting=tuple(each for each in states if each.allocation is None),
         running=tuple(each for each in states if each.allocation is not None),
         costs=settings.costs,
-        power_cap_w=state.power_cap_w,
+        power_cap_w=None if cap_w is None else max(0.0, cap_w - float(waking_w)),
         asleep=state.asleep,
+        waking=waking,
     )
 
 

@@ -1,13 +1,13 @@
 """The cluster as the driver sees it: who holds what, which nodes sleep, what it draws."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from ronda.formulations.fusion.sharing import narrowed
+from ronda.formulations.fusion.sharing import narrowed, ready_together
 from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.answer import Ledger
@@ -374,7 +374,8 @@ class ClusterState:
             self._close(live, live.release(self.now_s, complete=False))
         if change.asleep or self.nodes.asleep:
             self.nodes.sleep(set(change.asleep), self.now_s)
-        together_s = self._together_s(held)
+        own_s = {i: self._own_s(i, a) for i, a in held.items() if a.array is not None}
+        together_s = ready_together(held, own_s)
         for job_id, allocation in held.items():
             self._hold(job_id, allocation, together_s.get(allocation.array, 0.0))
         self._left.clear()
@@ -387,18 +388,12 @@ class ClusterState:
         self._close(live, live.release(self.now_s, complete=False))
         self.queue.wait(live.job.id, live.state)
 
-    def _together_s(self, held: Mapping[str, Allocation]) -> dict[str | None, float]:
-        """Return when all jobs of each array that begins are ready; no one goes on before."""
-        found: dict[str | None, float] = {}
-        for job_id, allocation in held.items():
-            if allocation.array is not None:
-                live = self.lives[job_id]
-                costs = live.job.costs or self.instance.costs
-                own_s = self.nodes.hold_from_s(allocation, self.now_s) + live.pause_s(
-                    self.now_s, allocation, costs
-                )
-                found[allocation.array] = max(own_s, found.get(allocation.array, 0.0))
-        return found
+    def _own_s(self, job_id: str, allocation: Allocation) -> float:
+        """Return when a job that begins would be ready by itself."""
+        live = self.lives[job_id]
+        costs = live.job.costs or self.instance.costs
+        from_s = self.nodes.hold_from_s(allocation, self.now_s)
+        return from_s + live.pause_s(self.now_s, allocation, costs)
 
     def _hold(self, job_id: str, allocation: Allocation, together_s: float) -> None:
         live = self.lives[job_id]

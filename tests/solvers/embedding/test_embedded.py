@@ -384,6 +384,60 @@ def test_a_job_waits_for_nodes_that_wake():
     assert (state.since_s, state.pause_s) == (145.0, 5.0)
 
 
+class Scripted(Fifo):
+    """Lets all nodes sleep, then none; from then on FIFO."""
+
+    name, capabilities = "scripted", Capability.SLEEPS
+
+    def __init__(self):
+        self.asleep = [(0,), ()]
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Follow the script, then decide."""
+        if self.asleep:
+            return Plan(policy=self.name, asleep=self.asleep.pop(0))
+        return super().plan(round, deadline=deadline, seed=seed, initial=initial)
+
+
+def test_a_node_that_still_wakes_is_not_awake():
+    """Ordered to wake at 10 s, in 120 s: a job of 20 s waits until 130 s, and 900 W are not free.
+
+    8 x 50 W idle; of a cap of 2,000 W its waking leaves 1,100 to jobs and all nodes.
+    """
+    cluster = uniform_cluster(
+        GpuType(name="A100", memory_gib=40, idle_w=50),
+        1,
+        8,
+        sleep_w=1.0,
+        wake_s=120.0,
+        wake_w=900.0,
+    )
+    found = ronda.Embedded(Scripted(), cluster)
+    found.update(power_cap_w=2000.0)
+    assert found.decide().asleep == ("nodes-0",)
+    found.update(now_s=10.0)
+    assert found.decide().asleep == ()
+    found.update(now_s=20.0, added=[{"id": "a", "gpus": 8, "rates": ways({8: 1.0})}])
+    assert (found.round().waking, found.round().power_cap_w) == ((0,), 1100.0)
+    assert list(found.decide().start) == ["a"]
+    assert found.round().running[0].since_s == 130.0
+    found.update(now_s=130.0)
+    assert (found.round().waking, found.round().power_cap_w) == ((), 2000.0)
+
+
+def test_an_array_begins_when_all_its_jobs_are_ready():
+    """Their starts take 0, 10 and 20 s: as in a run, nobody progresses before 20 s."""
+    time = AffineTime(alpha_s=1.0, beta_s=0.1)
+    sharing = tuple(Sharing(mode=mode, time=time) for mode in ("exclusive", "fused"))
+    net = msgspec.structs.replace(NET, sharing={"A100": sharing})
+    cluster = uniform_cluster(GpuType(name="A100", memory_gib=40), 1, 1)
+    found = ronda.Embedded("prices+fused", cluster, profiles={"net": net})
+    job = {"profile": "net", "fusible": "class", "work": 1e4}
+    found.update(added=[{"id": f"j{k}", "costs": {"start_s": 10.0 * k}} | job for k in range(3)])
+    assert len({place.array for place in found.decide().start.values()}) == 1
+    assert [state.since_s for state in found.round().running] == [20.0, 20.0, 20.0]
+
+
 def test_a_change_of_batch_alone_is_told_apart():
     """Noise says that a larger batch is worth more: same GPUs, no requeue."""
     rates = {"gpus": [8, 8], "batch": [32, 64], "rate": [1.0, 0.9]}
