@@ -1,6 +1,7 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
 from collections.abc import Iterable
+from math import floor
 from sys import float_info
 from typing import Protocol
 
@@ -107,6 +108,11 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
         if not started:
             return self.start_s
         return self.scale_s if running and self.scale_s is not None else self.restart(gpus)
+
+    def kept_s(self, seconds: float) -> float:
+        """Return the seconds of progress at the last checkpoint, of so many on an allocation."""
+        every = self.checkpoint_s
+        return floor(seconds / every) * every if every else seconds
 
 
 class Job(Record, frozen=True, kw_only=True, gc=False):

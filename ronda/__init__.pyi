@@ -14,9 +14,11 @@ from .instances.schedule import Schedule
 from .solvers.consolidate import consolidate
 from .solvers.contract import Policy
 from .solvers.embedding.changes import Changes, Place
+from .solvers.embedding.decided import DecisionRecord
 from .solvers.embedding.embedded import Embedded
 from .solvers.embedding.rates import rates_from
 from .solvers.embedding.records import StepTime
+from .solvers.embedding.refusals import Refusal
 from .solvers.embedding.round import make_round
 from .solvers.embedding.unmeasured import unmeasured_profile
 from .solvers.horizon.driver import run
@@ -31,6 +33,7 @@ __all__ = [
     "Cluster",
     "Costs",
     "Deadline",
+    "DecisionRecord",
     "Embedded",
     "GpuType",
     "InputError",
@@ -44,6 +47,7 @@ __all__ = [
     "PlanMemory",
     "Policy",
     "Profile",
+    "Refusal",
     "Round",
     "Schedule",
     "StepTime",

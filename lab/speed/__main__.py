@@ -17,7 +17,7 @@ from ronda.bench.runs.specs import parse_seeds
 from ronda.bench.runs.worker import ONE_THREAD
 from ronda.instances.errors import InputError
 
-MODULES = "engine pools decisions deadlines placement imports embedding pollux serve"
+MODULES = "engine pools decisions deadlines placement imports embedding living pollux serve"
 
 for module in MODULES.split():
     importlib.import_module(f"lab.speed.{module}")

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from ronda.formulations.fusion.sharing import ready_together
-from ronda.instances.job import Allocation
+from ronda.instances.job import Allocation, Costs
 from ronda.instances.plan import Plan
-from ronda.solvers.embedding.live import stopped
+from ronda.solvers.embedding.live import Tracked, begun, stopped
 from ronda.solvers.embedding.records import Settings, State
 from ronda.solvers.horizon.journal import change_of
 
@@ -30,15 +30,27 @@ def carried_out(
             jobs[job] = replace(of, state=replace(of.state, allocation=given))
         elif before is not None and before.narrows_to(given):
             narrow = of.state.narrowed(given, now_s, of.state.done_at(now_s))
-            jobs[job] = replace(of, state=narrow)
+            jobs[job] = begun(of, narrow)
         else:
             begin[job] = given
-    usual = settings.costs
-    pause_s = {i: jobs[i].state.pause_at(now_s, a.option.gpus, usual) for i, a in begin.items()}
+    pause_s = {i: _pause_s(jobs[i], a, settings.costs, now_s) for i, a in begin.items()}
     awake_s = {i: max(ready.get(n, now_s) for n, _ in a.placement) for i, a in begin.items()}
     together_s = ready_together(begin, {i: awake_s[i] + pause_s[i] for i in begin})
     for job, given in begin.items():
         then_s = awake_s[job], together_s.get(given.array, 0.0)
         of = stopped(jobs[job], now_s)
-        jobs[job] = replace(of, state=of.state.holding(given, now_s, pause_s[job], *then_s))
+        jobs[job] = begun(of, of.state.holding(given, now_s, pause_s[job], *then_s))
+    for job, of in jobs.items():
+        if of.leaves is not None:
+            jobs[job] = replace(of, leaves=None)
     return replace(state, jobs=jobs, plan=plan, asleep=change.asleep, ready_s=ready)
+
+
+def _pause_s(of: Tracked, given: Allocation, usual: Costs, now_s: float) -> float:
+    """Return the pause of a job that begins; one that leaves what it runs on changes it."""
+    state, costs = of.state, of.state.job.costs or usual
+    if of.leaves is not None and of.leaves.goes_on(given):
+        return state.owed_at(now_s)
+    running = state.allocation is not None or of.leaves is not None
+    pause_s = costs.pause(given.option.gpus, started=state.started, running=running)
+    return pause_s + state.owed_at(now_s)

@@ -5,42 +5,29 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Allocation, same_nodes
+from ronda.instances.job import Allocation, Option, same_nodes
 from ronda.instances.plan import Plan
-from ronda.instances.profile import Mode
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job runs on from now on.
+    """What a job runs on from now on: an `Allocation` whose nodes have their names.
 
     Attributes
     ----------
-    gpus
-        GPUs in all.
-    nodes
+    option
+        How it runs: GPUs, clock, batch, rate.
+    placement
         GPUs on each node, by its name.
     gpu_type
         Name of the GPU type.
-    clock
-        Clock as a fraction of the maximum.
-    batch
-        Global batch size.
-    rate
-        Work per second that is expected.
     array
         Name of the array of jobs of one fusion class that share these GPUs; None: it is alone.
-    mode
-        How these share them; "exclusive" for a job alone.
     """
 
-    gpus: int
-    nodes: dict[str, int]
+    option: Option
+    placement: dict[str, int]
     gpu_type: str
-    clock: float
-    batch: float
-    rate: float
     array: str | None = None
-    mode: Mode = "exclusive"
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,16 +76,11 @@ def changes(
     """Return what a plan changes about what is held."""
 
     def place(given: Allocation) -> Place:
-        option = given.option
         return Place(
-            gpus=option.gpus,
-            nodes={names[node]: gpus for node, gpus in given.placement},
-            gpu_type=cluster.topology.pools[option.pool].gpu_type.name,
-            clock=option.clock,
-            batch=option.batch,
-            rate=option.rate,
+            option=given.option,
+            placement={names[node]: gpus for node, gpus in given.placement},
+            gpu_type=cluster.topology.pools[given.option.pool].gpu_type.name,
             array=given.array,
-            mode=option.mode,
         )
 
     start, resize, retune = dict[str, Place](), dict[str, Place](), dict[str, Place]()

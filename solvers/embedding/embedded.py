@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, RLock
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -20,15 +21,16 @@ from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
-from ronda.instances.rules.problem import show
-from ronda.solvers.contract import Policy
+from ronda.instances.rules.problem import one_of, show
+from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.embedding.carried import carried_out
 from ronda.solvers.embedding.changes import Changes, changes
+from ronda.solvers.embedding.decided import LOG, Hook, tell
 from ronda.solvers.embedding.jobs import UNTOLD
 from ronda.solvers.embedding.live import Tracked
-from ronda.solvers.embedding.moved import moved
 from ronda.solvers.embedding.news import Reader
-from ronda.solvers.embedding.plain import by_job
+from ronda.solvers.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
+from ronda.solvers.embedding.plain import by_name
 from ronda.solvers.embedding.records import (
     FORMAT,
     SavedState,
@@ -39,10 +41,14 @@ from ronda.solvers.embedding.records import (
     names_of,
     settings_of,
 )
+from ronda.solvers.embedding.refusals import Refusal, items
 from ronda.solvers.embedding.round import round_of
 from ronda.solvers.horizon.beliefs import Beliefs
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
+
+AS_A_WHOLE = ("now_s", "profiles", "cluster", "node_names", "power_cap_w")
+"""What an update tells of neither jobs nor nodes."""
 
 _SOLVING = Lock()
 """Solvers of one process take turns: two in two threads may block each other."""
@@ -52,6 +58,7 @@ class Embedded:
     """A scheduler's other half: it holds jobs, beliefs and the last plan between decisions.
 
     It does nothing but decide: it starts no thread, opens no file, prints nothing, sets nothing up.
+    It logs as ``ronda.embedding``: each decision (INFO), refusals and fallbacks (WARNING).
     Any thread may call it; calls wait for each other, except for `cancel`.
 
     Parameters
@@ -75,6 +82,8 @@ class Embedded:
         Names of the nodes, in their order; None: that of the group and a number.
     seed
         Of everything random.
+    on_decision
+        Called with the `DecisionRecord` of each decision, for metrics.
 
     Examples
     --------
@@ -83,7 +92,8 @@ class Embedded:
     >>> host = ronda.Embedded("prices", cluster)
     >>> rates = {"gpus": [8, 16, 24], "rate": [1.0, 1.8, 2.5]}
     >>> host.update(added=[{"id": "a", "work": 900.0, "rates": rates}])
-    >>> host.decide(deadline_s=5.0).start["a"].nodes
+    ()
+    >>> host.decide(deadline_s=5.0).start["a"].placement
     {'nodes-0': 8, 'nodes-1': 8, 'nodes-2': 8}
     """
 
@@ -100,16 +110,20 @@ class Embedded:
         speeds: Speeds = "given",
         node_names: Sequence[str] | None = None,
         seed: Index = 0,
+        on_decision: Hook | None = None,
     ) -> None:
         rest = {"length_s": length_s, "history": history, "speeds": speeds, "seed": seed}
         settings = settings_of(cluster, profiles, costs, node_names, **rest)
-        self._set_up(policy, settings)
+        self._set_up(policy, settings, on_decision)
 
-    def _set_up(self, policy: Policy | str, settings: Settings) -> None:
+    def _set_up(self, policy: Policy | str, settings: Settings, on_decision: Hook | None) -> None:
         """Make what follows from the settings."""
         self._spec = policy if isinstance(policy, str) else None
         self._policy, self._settings = as_policy(policy), settings
-        self._reader = Reader(settings)
+        self._on_decision = on_decision
+        self._elastic = Capability.ELASTIC in self._policy.capabilities
+        self._reader = Reader(settings, elastic=self._elastic)
+        self._cluster = settings.cluster  # without the GPUs that are out of service now
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
         self._state = State()
@@ -140,8 +154,13 @@ class Embedded:
         cluster: Cluster | None = None,
         node_names: Sequence[str] | None = None,
         power_cap_w: float | None = None,
-    ) -> None:
+        nodes: Mapping[str, NodeNews] | None = None,
+        nodes_added: Mapping[str, str] | None = None,
+        errors: Literal["raise", "return"] = "raise",
+    ) -> tuple[Refusal, ...]:
         """Tell what has happened since the last decision; all of it counts, or nothing.
+
+        With `errors` "return" each item counts or not, and those that do not are returned.
 
         Parameters
         ----------
@@ -165,53 +184,113 @@ class Embedded:
             Gradient noise scale of jobs now, in samples (of all batches alike), or by batch. A job
             of a profile with batches keeps its own one until its noise is known.
         changed
-            Rows of live jobs: ``id`` and the fields that are others from now on, ``work`` and
-            limits among them.
+            Rows of live jobs: ``id`` and the fields that are others from now on, ``work``,
+            ``weight``, ``deadline_s`` and limits among them. A job keeps what it has done and what
+            is believed of it. One that runs on what it may not have any more leaves that with the
+            next decision, unless it may not be stopped.
         profiles
             More models that jobs share, or other ones under the same names; what was learnt stays.
         cluster, node_names
             Other machines from now on; jobs go on on nodes of the names that they are on.
         power_cap_w
             Power that the cluster may draw from now on; None: as before (infinite: no limit).
+        nodes
+            What has happened to nodes, by name. ``"lost"``: jobs on it go back to their last
+            checkpoint (`Costs.checkpoint_s`; what `progress` says takes its place) and wait.
+            ``"drained"``: what runs there goes on where it is, and nothing new starts. ``"back"``:
+            it is in service again.
+        nodes_added
+            Names of new nodes, each with that of the node group whose nodes it is like.
+        errors
+            "return": of jobs and nodes each item counts for itself; time, power, models and other
+            machines still count together or raise.
 
         Raises
         ------
         InputError
             Names the job and the field or column that is wrong.
         """
+        told: dict[str, Any] = {
+            "now_s": now_s,
+            "profiles": profiles,
+            "cluster": cluster,
+            "node_names": node_names,
+            "power_cap_w": power_cap_w,
+            "nodes_added": nodes_added,
+            "completed": completed,
+            "removed": removed,
+            "nodes": nodes,
+            "added": added,
+            "changed": changed,
+            "measured": measured,
+            "progress": progress,
+            "running": running,
+            "noise": noise,
+        }
+        told = {name: list(v) if isinstance(v, Iterator) else v for name, v in told.items()}
+        if errors not in ("raise", "return"):
+            raise InputError("errors", show(errors), one_of(("raise", "return")))
         with self._lock:
-            before = self._state
-            state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
-            settings = self._settings_with(profiles, cluster, node_names)
-            read = self._reader if settings is self._settings else Reader(settings)
-            machines = cluster is not None or node_names is not None
-            if machines:
-                moved(state, self._settings, settings)
-            read.clock(state, now_s, power_cap_w)
-            others = read.remodel(state) if read is not self._reader else set()
-            ended, works = read.complete(state, completed)
-            ended += read.gone(state, removed, "removed")
-            read.add(state, added)
-            read.change(state, changed)
-            steps = read.measure(state, measured)
-            read.progress(state, {} if progress is None else progress)
-            read.run(state, {} if running is None else running)
-            read.narrow(state)
-            began = read.noise(state, {} if noise is None else noise)
-            self._learn(ended, works)
-            for name in others:
-                self._beliefs.remodel(name)
-            for job, scale in began:
-                self._beliefs.begin(job, scale)
-            for where, way, step in steps:
-                self._beliefs.measure(where, way, step.compute_s, step.sync_s)
-            if running or machines or any(_in_array(of) for of in ended):
-                self._ledger = None
-            for of in ended:
-                if self._ledger is not None and of.state.allocation is not None:
-                    self._ledger.release(of.state.job.id)
-            self._state, self._profiles = state, self._profiles_of(state)
-            self._settings, self._reader = settings, read
+            try:
+                self._take(told)
+                return ()
+            except InputError:
+                if errors == "raise":
+                    raise
+            self._take({name: told.pop(name) for name in AS_A_WHOLE})
+            refused = []
+            for argument, item, part in items(told):
+                try:
+                    self._take({argument: part})
+                except InputError as error:
+                    refused.append(Refusal(argument=argument, item=item, message=str(error)))
+        for each in refused:
+            LOG.warning("refused: %s", each.message)
+        return tuple(refused)
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        """Take all that is told, in the order in which a run lets it happen; or nothing, and raise.
+
+        What is complete has not lost its node; what is reported counts after what was lost.
+        """
+        before = self._state
+        state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
+        settings, read = self._settings_with(told), self._reader
+        if settings is not self._settings:
+            read = Reader(settings, elastic=self._elastic)
+        read.clock(state, told.get("now_s"), told.get("power_cap_w"))
+        ended, works = read.complete(state, told.get("completed", ()))
+        ended += read.gone(state, told.get("removed", ()), "removed")
+        machines = settings.cluster is not self._settings.cluster
+        machines |= settings.node_names is not self._settings.node_names
+        if machines:
+            moved(state, self._settings, settings)
+        tell_nodes(state, settings, told.get("nodes"))
+        others = read.remodel(state) if read is not self._reader else set()
+        read.add(state, told.get("added", ()))
+        read.change(state, told.get("changed", ()))
+        steps = read.measure(state, told.get("measured"))
+        read.progress(state, told.get("progress"))
+        read.run(state, told.get("running"))
+        read.narrow(state)
+        began = read.noise(state, told.get("noise"))
+        shown = self._in_service(state, settings)
+        self._learn(ended, works)
+        for name in others:
+            self._beliefs.remodel(name)
+        for job, scale in began:
+            self._beliefs.begin(job, scale)
+        for where, way, step in steps:
+            self._beliefs.measure(where, way, step.compute_s, step.sync_s)
+        left = any(of.leaves is not None for of in state.jobs.values())
+        strange = shown is not self._cluster or left or told.get("running")
+        if strange or any(_in_array(of) for of in ended):
+            self._ledger = None
+        for of in ended:
+            if self._ledger is not None and of.state.allocation is not None:
+                self._ledger.release(of.state.job.id)
+        self._state, self._profiles = state, self._profiles_of(state)
+        self._settings, self._reader, self._cluster = settings, read, shown
 
     @checked
     def decide(self, deadline_s: Positive | None = None) -> Changes:
@@ -224,33 +303,46 @@ class Embedded:
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
         self._mind_noise()
         with self._lock, _turn(deadline) as mine:
-            round, before = round_of(self._settings, self._state, self._profiles), self._state
-            ledger = self._ledger or Ledger(round.cluster)
-            if not mine:
-                return Changes(plan=_kept(round, StopReason.TIME_LIMIT))
-            try:
-                with cancellable(self._cancelled):
-                    plan = answer(
-                        self._policy,
-                        self._beliefs.believe(round),
-                        ledger,
-                        deadline=deadline,
-                        seed=self._settings.seed,
-                        initial=before.plan,
-                    )
-            except OutOfTimeError:
-                plan = _kept(round, StopReason.TIME_LIMIT)
-            if self._cancelled.is_set():
-                self._cancelled.clear()
-                return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
-            names = self._settings.node_names
-            found = changes(round.cluster, names, round.held, plan)
-            self._state = carried_out(before, self._settings, round.held, plan)
-            self._ledger = None
-            if plan.status is not SolutionStatus.NONE:  # or else it may break a rule
-                ledger.accept(plan)
-                self._ledger = ledger
-            return found
+            at_s, round = [deadline.elapsed()], self._round()
+            if mine:
+                found = self._decided(round, deadline, at_s)
+            else:
+                found = Changes(plan=_kept(round, StopReason.TIME_LIMIT))
+            at_s.append(deadline.elapsed())
+        tell(round, found, at_s, self._on_decision)
+        return found
+
+    def _decided(self, round: Round, deadline: Deadline, at_s: list[float]) -> Changes:
+        """Decide a round and carry it out; note when it was made, and when the plan was there."""
+        before, ledger = self._state, self._ledger or Ledger(round.cluster)
+        try:
+            with cancellable(self._cancelled):
+                believed = self._beliefs.believe(round)
+                at_s.append(deadline.elapsed())
+                plan = answer(
+                    self._policy,
+                    believed,
+                    ledger,
+                    deadline=deadline,
+                    seed=self._settings.seed,
+                    initial=before.plan,
+                )
+        except OutOfTimeError:
+            plan = _kept(round, StopReason.TIME_LIMIT)
+        at_s.append(deadline.elapsed())
+        if self._cancelled.is_set():
+            self._cancelled.clear()
+            return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
+        left = {job: of.leaves for job, of in before.jobs.items() if of.leaves is not None}
+        found = changes(round.cluster, self._settings.node_names, round.held | left, plan)
+        self._state = carried_out(before, self._settings, round.held, plan)
+        self._cluster = self._in_service(self._state, self._settings)
+        self._ledger = None
+        sound = plan.status is not SolutionStatus.NONE  # or else it may break a rule
+        if sound and self._cluster is round.cluster:
+            ledger.accept(plan)
+            self._ledger = ledger
+        return found
 
     def _mind_noise(self) -> None:
         """Warn once of jobs that keep their batch as nobody tells their noise."""
@@ -289,7 +381,11 @@ class Embedded:
     def round(self) -> Round:
         """Return the round as policies see it now, beliefs included."""
         with self._lock:
-            return self._beliefs.believe(round_of(self._settings, self._state, self._profiles))
+            return self._beliefs.believe(self._round())
+
+    def _round(self) -> Round:
+        """Return the round without beliefs."""
+        return round_of(self._settings, self._state, self._profiles, self._cluster)
 
     @checked
     def save(self, path: str | Path | None = None) -> bytes:
@@ -309,13 +405,20 @@ class Embedded:
 
     @classmethod
     @checked
-    def restore(cls, saved: bytes | str | Path, policy: Policy | str | None = None) -> "Embedded":
+    def restore(
+        cls,
+        saved: bytes | str | Path,
+        policy: Policy | str | None = None,
+        on_decision: Hook | None = None,
+    ) -> "Embedded":
         """Return one that goes on where another one was saved, from bytes or a file.
 
         Parameters
         ----------
         policy
             Another one; it must be given if the first one was no name.
+        on_decision
+            As of a new one.
         """
         data = saved if isinstance(saved, bytes) else load(Path(saved))
         try:
@@ -328,8 +431,9 @@ class Embedded:
         if chosen is None:
             raise InputError("policy", "none: it was saved with one that has no name", "one")
         made = cls.__new__(cls)
-        made._set_up(chosen, checked_settings(found.settings))
+        made._set_up(chosen, checked_settings(found.settings), on_decision)
         made._state = found.state
+        made._cluster = made._in_service(found.state, found.settings)
         made._profiles = made._profiles_of(found.state)
         made._beliefs.restore(found.believed)
         return made
@@ -339,19 +443,28 @@ class Embedded:
             work = works.get(of.given.job.id)
             self._beliefs.end(of.state.job, work if work and of.known else None)
 
-    def _settings_with(
-        self, profiles: object, cluster: Cluster | None, node_names: Sequence[str] | None
-    ) -> Settings:
+    def _settings_with(self, told: Mapping[str, Any]) -> Settings:
         """Return the settings with more profiles and other machines; the same object without."""
         settings = self._settings
-        if profiles is not None:
+        if told.get("profiles") is not None:
             known = settings.profiles
-            settings = replace(settings, profiles=known | by_job(profiles, "profiles"))
-        if cluster is not None or node_names is not None:
-            machines = settings.cluster if cluster is None else cluster
-            names = names_of(machines, node_names)
-            settings = replace(settings, cluster=machines, node_names=names)
+            settings = replace(settings, profiles=known | by_name(told["profiles"], "profiles"))
+        cluster, names = told.get("cluster"), told.get("node_names")
+        if cluster is not None or names is not None:
+            cluster = settings.cluster if cluster is None else cluster
+            settings = replace(settings, cluster=cluster, node_names=names_of(cluster, names))
+        if told.get("nodes_added"):
+            cluster, names = with_nodes(settings.cluster, settings.node_names, told["nodes_added"])
+            settings = replace(settings, cluster=cluster, node_names=names)
         return settings if settings is self._settings else checked_settings(settings)
+
+    def _in_service(self, state: State, settings: Settings) -> Cluster:
+        """Return the cluster without what is out of service; the same object while it is that."""
+        out, whole = settle(state, settings), settings.cluster
+        if out == whole.out:
+            return whole
+        same = settings is self._settings and self._cluster.out == out
+        return self._cluster if same else replace(whole, out=out)
 
     def _profiles_of(self, state: State) -> dict[str, Profile]:
         """Return the profiles of live jobs; the same object as long as they are the same."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import pool_shapes, suits
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.job import Job, JobState
+from ronda.instances.job import Allocation, Costs, Job, JobState
 from ronda.instances.profile import Profile
 from ronda.solvers.embedding.held import Placement, held, with_way
 from ronda.solvers.embedding.jobs import UNTOLD, Given, shown
@@ -17,12 +17,16 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
 
     `given` is what its host said of it, `done` the work that the host has reported. `state` and
     `profile` are what is shown: of a job whose speed is not known, its work counts in GPU-seconds.
+    `began` is when its allocation began to progress, and the work that it had done then; `leaves`
+    what it runs on until the next decision though it may not any more.
     """
 
     given: Given
     done: float
     state: JobState
     profile: Profile
+    began: tuple[float, float] = (0.0, 0.0)
+    leaves: Allocation | None = None
 
     @property
     def known(self) -> bool:
@@ -80,8 +84,10 @@ def again(
             low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
             job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
         state = replace(state, allocation=replace(before, option=kept))
-    state = replace(state, job=job, done=done, since_s=since_s)
-    return Tracked(given=given, done=done, state=state, profile=profile)
+    gpu_s = profile.name == UNTOLD and not of.known  # what it has done still counts in these
+    had = state.done_at(now_s) if gpu_s else done
+    state = replace(state, job=job, done=had, since_s=since_s)
+    return replace(of, given=given, done=done, state=state, profile=profile)
 
 
 def _model(job: Job) -> tuple[str, float | None]:
@@ -105,7 +111,50 @@ def progressed(of: Tracked, done: float, now_s: float) -> Tracked:
 
 def stopped(of: Tracked, now_s: float) -> Tracked:
     """Return a job that gives up what it holds."""
-    return replace(of, state=of.state.stopped(now_s, of.state.done_at(now_s)))
+    return replace(of, state=of.state.stopped(now_s, of.state.done_at(now_s)), leaves=None)
+
+
+def begun(of: Tracked, state: JobState) -> Tracked:
+    """Return a job that begins to run so."""
+    return replace(of, state=state, began=(state.since_s, state.done), leaves=None)
+
+
+def failed(of: Tracked, now_s: float, usual: Costs) -> Tracked:
+    """Return a job that has lost its node: it waits, with the work of its last checkpoint.
+
+    One at its believed rate; a report of what is saved takes its place.
+    """
+    after = stopped(of, now_s)
+    if of.state.allocation is None:
+        return after
+    since_s, least = of.began
+    seconds, costs = max(0.0, now_s - since_s), of.state.job.costs or usual
+    done, lost_s = after.state.done, seconds - costs.kept_s(seconds)
+    kept = max(min(least, done), done - of.state.allocation.option.rate * lost_s)
+    return replace(after, state=replace(after.state, done=kept))
+
+
+def resized(of: Tracked, job: Job, cluster: Cluster, now_s: float, *, elastic: bool) -> Tracked:
+    """Return a job whose user has asked for other GPUs; `job` is it as it is shown now.
+
+    Where it runs on what it may not have any more (or, if policies are not `elastic`, on another
+    number than was asked for) it leaves that with the next decision, its work and its debts kept.
+    """
+    held = of.state.allocation
+    if held is None:
+        return of
+    low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+    shape, gpus = pool_shapes(cluster)[held.option.pool], held.option.gpus
+    may_stay = suits(job, shape)
+    if not job.preemptible and not may_stay:
+        place, found = f"changed: job {job.id!r}", f"no {shape.pool.name} any more, where it runs"
+        raise InputError(place, found, "what it has: it may not be stopped")
+    sized = gpus == job.gpus or (elastic and low <= gpus <= high)
+    if not job.preemptible or (may_stay and sized):
+        return of
+    limits = {"gpus": job.gpus, "min_gpus": job.min_gpus, "max_gpus": job.max_gpus}
+    state = stopped(of, now_s).state
+    return replace(of, state=replace(state, job=replace(state.job, **limits)), leaves=held)
 
 
 def runs_on(
@@ -138,4 +187,4 @@ def runs_on(
         how = f"{found.option.gpus} GPUs"
         raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
     state = stopped(of, now_s).state.holding(found, now_s, None)
-    return replace(of, state=replace(state, job=job))
+    return begun(of, replace(state, job=job))

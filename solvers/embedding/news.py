@@ -30,17 +30,22 @@ from ronda.solvers.embedding.live import (
     Tracked,
     again,
     progressed,
+    resized,
     runs_on,
     state_done,
     stopped,
     tracked,
 )
-from ronda.solvers.embedding.plain import amount, by_job, ids_of, plain, rows_of
+from ronda.solvers.embedding.plain import amount, by_name, ids_of, plain, rows_of
 from ronda.solvers.embedding.rates import Host, Tables, told_tables
 from ronda.solvers.embedding.records import Settings, State, StepTime
 
 REMEMBERED = 1000
 """Applications whose rates are kept for new jobs."""
+
+ELSEWHERE = ("partition", "gpu_types")
+LIMITS = ("gpus", "min_gpus", "max_gpus", *ELSEWHERE)
+"""Fields of a job that say on which GPUs it may run."""
 
 Seen = tuple[tuple[str, str], Way, StepTime]
 """A measured step: of which profile and GPU type, and how the job ran."""
@@ -49,8 +54,8 @@ Seen = tuple[tuple[str, str], Way, StepTime]
 class Reader:
     """Reads news into a `State`, which it changes."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, *, elastic: bool = True) -> None:
+        self.settings, self._elastic = settings, elastic
         self._host = Host(settings.cluster)
         self._untold = unknown_profile(settings.cluster)
         self._number = {name: k for k, name in enumerate(settings.node_names)}
@@ -166,8 +171,13 @@ class Reader:
         pairs = [shown(each, self._untold, settings.profiles) for each in given]
         profiles = {profile.name: profile for _, profile in pairs}
         refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
-        for each in given:
-            state.jobs[each.job.id] = self._again(state, each)
+        fields = LIMITS if self._elastic else ("gpus", *ELSEWHERE)
+        for each, (job, _) in zip(given, pairs, strict=True):
+            before = state.jobs[job.id].given.job
+            of = state.jobs[job.id] = self._again(state, each)
+            if any(getattr(before, field) != getattr(each.job, field) for field in fields):
+                elastic, cluster = self._elastic, settings.cluster
+                state.jobs[job.id] = resized(of, job, cluster, state.now_s, elastic=elastic)
 
     def _again(self, state: State, given: Given) -> Tracked:
         of, settings = state.jobs[given.job.id], self.settings
@@ -182,10 +192,10 @@ class Reader:
         if len(state.alike) > REMEMBERED:
             del state.alike[next(iter(state.alike))]
 
-    def noise(self, state: State, noise: Mapping[str, object]) -> list[tuple[Job, NoiseScale]]:
+    def noise(self, state: State, noise: object) -> list[tuple[Job, NoiseScale]]:
         """Read the gradient noise of jobs; return that of those of which it was not known."""
         first = []
-        for job, told in by_job(noise, "noise").items():
+        for job, told in by_name(noise, "noise").items():
             of, place = _known(state, job, "noise"), f"noise: job {job!r}"
             if isinstance(told, NoiseScale):
                 scale = converted(msgspec.to_builtins(told), NoiseScale, place)
@@ -199,9 +209,9 @@ class Reader:
             state.jobs[job] = replace(of, state=replace(of.state, noise=scale))
         return first
 
-    def progress(self, state: State, progress: Mapping[str, float]) -> None:
+    def progress(self, state: State, progress: object) -> None:
         """Read what jobs have done."""
-        for job, done in by_job(progress, "progress").items():
+        for job, done in by_name(progress, "progress").items():
             of = _known(state, job, "progress")
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
             state.jobs[job] = progressed(of, told, state.now_s)
@@ -222,15 +232,18 @@ class Reader:
         state.jobs[job] = of
         self._fit(state)
 
-    def run(self, state: State, running: Mapping[str, object]) -> None:
+    def run(self, state: State, running: object) -> None:
         """Read what jobs really run on; all that run must fit their nodes together."""
         cluster = self.settings.cluster
-        for job, nodes in by_job(running, "running").items():
+        for job, nodes in by_name(running, "running").items():
             of, place = _known(state, job, "running"), f"running: job {job!r}"
             if nodes is None:
                 state.jobs[job] = stopped(of, state.now_s)
                 continue
             placement = placement_of(nodes, cluster, self._number, place)
+            for node in (self.settings.node_names[k] for k, _ in placement):
+                if state.service.get(node) == "lost":
+                    raise InputError(place, f"node {show(node)}, which is lost", "it to be back")
             now = of.state.allocation
             clock = 1.0 if now is None else now.option.clock
             batch = None if now is None else now.option.batch

@@ -124,10 +124,12 @@ def amount(value: object, place: str, expected: str = "a number, 0 or more") -> 
     return float(found)
 
 
-def by_job(given: object, place: str) -> dict[str, Any]:
-    """Return what is told of jobs by their ids; InputError if it is no mapping."""
+def by_name(given: object, place: str) -> dict[Any, Any]:
+    """Return what is told by names of jobs, nodes or models; InputError if it is no mapping."""
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
-        raise InputError(place, type(given).__name__, "a dict by the ids of jobs")
+        raise InputError(place, type(given).__name__, "a dict by name")
     return dict(given)
 
 

@@ -19,7 +19,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Rated
 from ronda.instances.rules.problem import one_of, show
-from ronda.solvers.embedding.plain import Columns, by_job, columns_of, is_frame, numbers, plain
+from ronda.solvers.embedding.plain import Columns, by_name, columns_of, is_frame, numbers, plain
 
 COLUMNS = ("gpus", "nodes", "rate", "watts", "clock", "batch", "gpu_type")
 """Of a table of rates; all but `gpus` and `rate` may be left out."""
@@ -120,7 +120,7 @@ def told_tables(host: Host, rates: object, place: str) -> dict[str, Tables]:
         columns = columns_of(rates, place, ("job", "gpus", "rate"), COLUMNS)
         names, job = np.unique(columns.pop("job").astype(str), return_inverse=True)
         return _tables(host, names.tolist(), _ways(host, job, columns, place))
-    return tables(host, by_job(rates, place))
+    return tables(host, by_name(rates, place))
 
 
 def tables(host: Host, rates: Mapping[str, object]) -> dict[str, Tables]:

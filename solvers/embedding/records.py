@@ -62,7 +62,7 @@ class State(msgspec.Struct, kw_only=True):
     """What an `Embedded` remembers: replaced as a whole, so that an update is done or not.
 
     `alike` are the rates that jobs of an application had, for new ones of it; `ready_s` is when
-    nodes that wake up are awake.
+    nodes that wake up are awake; `service` are the nodes that give nothing away, by name.
     """
 
     now_s: float = 0.0
@@ -72,6 +72,7 @@ class State(msgspec.Struct, kw_only=True):
     plan: Plan | None = None
     asleep: tuple[int, ...] = ()
     ready_s: dict[int, float] = {}
+    service: dict[str, Literal["lost", "drained"]] = {}
 
     @property
     def waking(self) -> tuple[int, ...]:

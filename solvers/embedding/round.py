@@ -75,18 +75,20 @@ def make_round(
         told = {key: row[key] for key in STATE if row.get(key) is not None}
         reader.show(state, str(row["id"]), told)
     known = {of.profile.name: of.profile for of in state.jobs.values()}
-    return round_of(settings, state, known)
+    return round_of(settings, state, known, cluster)
 
 
-def round_of(settings: Settings, state: State, profiles: dict[str, Profile]) -> Round:
-    """Return the round of what is known, without beliefs."""
-    waking = tuple(node for node in state.waking if settings.cluster.topology.waking_w[node])
-    cap_w, waking_w = state.power_cap_w, settings.cluster.topology.waking_w[list(waking)].sum()
+def round_of(
+    settings: Settings, state: State, profiles: dict[str, Profile], cluster: Cluster
+) -> Round:
+    """Return the round of what is known, without beliefs, on what is in service of a cluster."""
+    waking = tuple(node for node in state.waking if cluster.topology.waking_w[node])
+    cap_w, waking_w = state.power_cap_w, cluster.topology.waking_w[list(waking)].sum()
     states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
     return Round(
         now_s=state.now_s,
         length_s=settings.length_s,
-        cluster=settings.cluster,
+        cluster=cluster,
         profiles=profiles,
         waiting=tuple(each for each in states if each.allocation is None),
         running=tuple(each for each in states if each.allocation is not None),

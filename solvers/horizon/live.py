@@ -5,7 +5,6 @@ Only this module and the driver read a job's ``truth``.
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from math import floor
 from typing import Any, NamedTuple
 
 import msgspec
@@ -279,8 +278,8 @@ class LiveJob:
         """
         reached = self.done_at(now_s) if node is not None else self.truth.failures[self.failed]
         self.failed += node is None
-        seconds, every = max(0.0, now_s - self.resume_s), costs.checkpoint_s
-        kept_s = floor(seconds / every) * every if every else seconds
+        seconds = max(0.0, now_s - self.resume_s)
+        kept_s = costs.kept_s(seconds)
         kept = self._done_by(self.resume_s + kept_s) if kept_s < seconds else reached
         lost = Failure(
             time_s=now_s,

@@ -1,6 +1,6 @@
 """The nodes as the driver sees them: which sleep, wake up or are off, and what they draw."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ronda.formulations.fusion.sharing import whole
 from ronda.instances.cluster import Topology
@@ -99,13 +99,7 @@ class NodeStates:
 
     def out(self, held: Mapping[str, Allocation]) -> tuple[tuple[int, int], ...]:
         """Return the GPUs out of service by node: all if it is off, if drained those not held."""
-        left = dict.fromkeys(self.draining - self.off.keys(), 0)
-        for allocation in whole(held).values() if left else ():
-            for node, gpus in allocation.placement:
-                if node in left:
-                    left[node] += gpus
-        gone = {node: self._gpus[node] - left.get(node, 0) for node in {*self.off, *left}}
-        return tuple(sorted((node, gpus) for node, gpus in gone.items() if gpus))
+        return out_of_service(self._gpus, self.off, self.draining, held)
 
     def waking_w(self) -> float:
         """Return what nodes that wake up draw on top of their idle power."""
@@ -122,3 +116,19 @@ class NodeStates:
         """Return the energy used by a time; `running` as in `Meter.used_j`."""
         waking = [(node, *times) for node, times in self.waking.items()]
         return self.meter.used_j(time_s, running, self.asleep.items(), waking, self.off.items())
+
+
+def out_of_service(
+    gpus: Sequence[int],
+    off: Collection[int],
+    draining: Collection[int],
+    held: Mapping[str, Allocation],
+) -> tuple[tuple[int, int], ...]:
+    """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+    left = {node: 0 for node in draining if node not in off}
+    for allocation in whole(held).values() if left else ():
+        for node, n in allocation.placement:
+            if node in left:
+                left[node] += n
+    gone = {node: gpus[node] - left.get(node, 0) for node in {*off, *left}}
+    return tuple(sorted((node, n) for node, n in gone.items() if n))

@@ -42,14 +42,14 @@ def test_jobs_start_change_and_stop():
     found = host()
     found.update(added=[{"id": "a", "work": 1e5, "rates": ways(LINEAR)}])
     first = found.decide()
-    assert first.start["a"].gpus == 24
-    assert first.start["a"].nodes == {"nodes-0": 8, "nodes-1": 8, "nodes-2": 8}
+    assert first.start["a"].option.gpus == 24
+    assert first.start["a"].placement == {"nodes-0": 8, "nodes-1": 8, "nodes-2": 8}
     found.update(now_s=60.0, added=[{"id": "b", "work": 10.0, "rates": ways(FLAT)}])
     second = found.decide()
-    assert second.resize["a"].gpus == 16
+    assert second.resize["a"].option.gpus == 16
     assert set(second.start) == {"b"}
     found.update(now_s=120.0, completed=["b"])
-    assert found.decide().resize["a"].gpus == 24
+    assert found.decide().resize["a"].option.gpus == 24
     found.update(now_s=180.0, removed=["a"])
     assert found.jobs == ()
     last = found.decide()
@@ -104,7 +104,7 @@ def test_a_job_that_lost_its_row_goes_on_or_is_resized(policy, speeds, firm):
     found = host(policy, speeds=speeds)
     job = {"id": "a", "gpus": 4, "work": 1e5, "rates": ways({1: 1.0, 4: 3.0, 8: 5.0})}
     found.update(added=[job | {"preemptible": not firm}])
-    before = found.decide().start["a"].gpus
+    before = found.decide().start["a"].option.gpus
     for second, rates in ((60.0, {1: 1.0, 2: 1.9}), (120.0, {2: 1.9}), (180.0, {1: 0.1, 8: 5.0})):
         found.update(now_s=second, measured={"a": ways(rates)})
         changes = found.decide()
@@ -127,7 +127,7 @@ def test_a_speed_that_is_not_known_becomes_known():
     """Until then the job has what its user asked for, and the work it reports is only noted."""
     found = host()
     found.update(added=[{"id": "a", "gpus": 4, "work": 1e5}])
-    assert found.decide().start["a"].gpus == 4
+    assert found.decide().start["a"].option.gpus == 4
     found.update(now_s=60.0, progress={"a": 30.0})
     state = found.round().running[0]  # 4 GPUs for 60 s are all that is known of it
     likely = Sizes(np.array([480.0]), np.ones(1), np.sqrt(VARIANCE))
@@ -139,7 +139,7 @@ def test_a_speed_that_is_not_known_becomes_known():
     state = found.round().running[0]
     assert state.done_at(61.0) == 30.0
     assert state.job.estimate.work == 1e5
-    assert found.decide().resize["a"].gpus == 24
+    assert found.decide().resize["a"].option.gpus == 24
 
 
 def test_sizes_are_learnt_from_jobs_alike():
@@ -185,10 +185,10 @@ def test_models_that_jobs_share_are_given_or_learnt():
     job = {"id": "a", "profile": "net", "gpus": 2, "max_gpus": 8, "work": 1e6}
     given = host(profiles={"net": model})
     given.update(added=[job])
-    assert given.decide().start["a"].gpus == 8
+    assert given.decide().start["a"].option.gpus == 8
     learnt = host(profiles={"net": model}, speeds="learnt")
     learnt.update(added=[job])
-    assert learnt.decide().start["a"].gpus == 2
+    assert learnt.decide().start["a"].option.gpus == 2
     learnt.update(now_s=9.0, measured={"a": ronda.StepTime(compute_s=0.52, sync_s=0.02)})
     shown = learnt.round().profiles["net"].throughput["A100"]
     assert shown.alpha_c_s + 16 * shown.beta_c_s == pytest.approx(0.52)
@@ -205,7 +205,7 @@ def test_the_host_says_what_runs():
     assert found.running["a"].placement == ((2, 4),)
     found.update(now_s=7.0, running={"a": None})
     assert found.running == {}
-    assert found.decide().start["a"].nodes == {"x": 8, "y": 8, "z": 8}
+    assert found.decide().start["a"].placement == {"x": 8, "y": 8, "z": 8}
 
 
 def test_a_power_cap_holds_as_soon_as_it_is_told():
@@ -214,14 +214,14 @@ def test_a_power_cap_holds_as_soon_as_it_is_told():
     found = ronda.Embedded("prices", cluster)
     rates = {n: (rate, 100.0 * n) for n, rate in LINEAR.items()}
     found.update(added=[{"id": "a", "work": 1e5, "rates": ways(rates)}], power_cap_w=2000.0)
-    assert found.decide().start["a"].gpus == 16
+    assert found.decide().start["a"].option.gpus == 16
     found.update(now_s=60.0, power_cap_w=1600.0)
     asleep = found.decide()
     assert (asleep.resize, len(asleep.asleep)) == ({}, 1)
     found.update(now_s=90.0, power_cap_w=1100.0)
-    assert found.decide().resize["a"].gpus == 8
+    assert found.decide().resize["a"].option.gpus == 8
     found.update(now_s=120.0, power_cap_w=float("inf"))
-    assert found.decide().resize["a"].gpus == 24
+    assert found.decide().resize["a"].option.gpus == 24
 
 
 def test_an_update_counts_as_a_whole_or_not_at_all():
@@ -241,7 +241,7 @@ def test_an_update_counts_as_a_whole_or_not_at_all():
         with pytest.raises(InputError):
             found.update(**bad)
         assert found.save() == before
-    assert found.decide().start["a"].gpus == 24
+    assert found.decide().start["a"].option.gpus == 24
 
 
 class Odd:
@@ -325,12 +325,12 @@ def test_jobs_that_share_a_gpu_are_told_their_array():
     start = found.decide().start
     members = Counter(place.array for place in start.values())
     assert sorted(members.values()) == [3, 3, 3, 3]
-    assert {place.mode for place in start.values()} == {"fused"}
+    assert {place.option.mode for place in start.values()} == {"fused"}
     mates = [j for j, place in start.items() if place.array == start["j0"].array and j != "j0"]
     found.update(now_s=60.0, completed=["j0"])
     held = [found.running[job] for job in mates]
     assert {a.option.width for a in held} == {2}
-    assert held[0].option.rate == pytest.approx(start["j0"].rate * 1.3 / 1.2)
+    assert held[0].option.rate == pytest.approx(start["j0"].option.rate * 1.3 / 1.2)
     changes = found.decide()
     assert not set(mates) & (set(changes.resize) | set(changes.stop))
     assert changes.plan.status is not SolutionStatus.FALLBACK
@@ -443,10 +443,10 @@ def test_a_change_of_batch_alone_is_told_apart():
     rates = {"gpus": [8, 8], "batch": [32, 64], "rate": [1.0, 0.9]}
     found = host()
     found.update(added=[{"id": "a", "gpus": 8, "batch": 32, "work": 1e5, "rates": rates}])
-    assert found.decide().start["a"].batch == 32.0
+    assert found.decide().start["a"].option.batch == 32.0
     found.update(now_s=60.0, measured={"a": rates | {"rate": [1.0, 9.0]}})
     changes = found.decide()
-    assert (changes.resize, changes.retune["a"].batch) == ({}, 64.0)
+    assert (changes.resize, changes.retune["a"].option.batch) == ({}, 64.0)
 
 
 def history(found):
@@ -528,11 +528,11 @@ def test_only_plans_that_can_be_carried_out_are():
     """No second job on GPUs in use, and no move of a job that may not."""
     found = host(Stubborn())
     found.update(added=[{"id": "a", "gpus": 8, "rates": ways(LINEAR), "preemptible": False}])
-    assert found.decide().start["a"].nodes == {"nodes-0": 8}
+    assert found.decide().start["a"].placement == {"nodes-0": 8}
     found.update(now_s=60.0, added=[{"id": "b", "gpus": 8, "rates": ways(LINEAR)}])
     second = found.decide()
     assert "capacity" in second.plan.record.message
-    assert second.start["b"].nodes == {"nodes-1": 8}
+    assert second.start["b"].placement == {"nodes-1": 8}
     found.update(now_s=120.0, removed=["b"], running={"a": {2: 8}})
     third = found.decide()
     assert "must-run" in third.plan.record.message
@@ -640,7 +640,7 @@ def test_gradient_noise_says_what_a_batch_is_worth():
     assert (kept.retune, found.running["a"].option.batch) == ({}, 32.0)
     found.update(now_s=45.0, noise={"a": 1e6})
     changes = found.decide()
-    assert (changes.resize | changes.retune)["a"].batch > 256.0
+    assert (changes.resize | changes.retune)["a"].option.batch > 256.0
     found.update(now_s=50.0, added=[{"id": "b", "profile": "net", "application": "net"}])
     b = next(s for s in found.round().waiting if s.job.id == "b")
     assert b.noise.scale == (0.0,)  # that with which the last one of its application began
@@ -676,12 +676,12 @@ def test_fields_of_a_live_job_are_told_again():
     found.update(
         added=[{"id": "a", "work": 1e3, "weight": 2.0, "rates": ways(LINEAR), "max_gpus": 8}]
     )
-    assert found.decide().start["a"].gpus == 8
+    assert found.decide().start["a"].option.gpus == 8
     found.update(now_s=60.0, changed=[{"id": "a", "work": 5e4, "max_gpus": 24}])
     job = found.round().running[0].job
     assert (job.estimate.work, job.weight, job.max_gpus) == (5e4, 2.0, 24)
     assert found.round().running[0].done_at(60.0) == 480.0
-    assert found.decide().resize["a"].gpus == 24
+    assert found.decide().resize["a"].option.gpus == 24
     found.update(now_s=90.0, changed=[{"id": "a", "max_gpus": 8, "preemptible": False}])
     assert found.decide().resize == {}
     for row, said in (
@@ -703,13 +703,13 @@ def test_jobs_of_an_application_share_rates():
     """The second one starts on what the first one was measured on last, instead of one GPU."""
     found = host()
     found.update(added=[{"id": "a", "application": "net", "work": 1e4}])
-    assert found.decide().start["a"].gpus == 1
+    assert found.decide().start["a"].option.gpus == 1
     found.update(now_s=60.0, measured={"a": ways({1: 1.0, 2: 1.9, 4: 3.5, 8: 6.0})})
     found.update(now_s=61.0, measured={"a": ways({1: 1.0, 2: 1.9})})  # no less is known for that
     found.update(completed={"a": 100.0}, added=[{"id": "b", "application": "net"}])
     found.update(added=[{"id": "c", "application": "other"}])
     start = found.decide().start
-    assert (start["b"].gpus, start["b"].rate, start["c"].gpus) == (8, 6.0, 1)
+    assert (start["b"].option.gpus, start["b"].option.rate, start["c"].option.gpus) == (8, 6.0, 1)
 
 
 def test_machines_come_and_go():
@@ -717,7 +717,7 @@ def test_machines_come_and_go():
     found = host(node_names=["x", "y", "z"], costs=Costs(restart_s=30.0))
     rates = {(8, 1): 1.0}
     found.update(added=[{"id": name, "work": 1e5, "rates": ways(rates)} for name in "abc"])
-    on = {job: next(iter(place.nodes)) for job, place in found.decide().start.items()}
+    on = {job: next(iter(place.placement)) for job, place in found.decide().start.items()}
     wide = uniform_cluster(GpuType(name="A100", memory_gib=40), 2, 8)
     found.update(now_s=60.0, cluster=wide, node_names=["z", "y"])
     stays = {job for job, node in on.items() if node in "zy"}
@@ -729,10 +729,10 @@ def test_machines_come_and_go():
     found.update(now_s=90.0, cluster=small, node_names=["y"])
     assert found.running == {}
     found.update(now_s=99.0, added=[{"id": "d", "gpus": 2}])
-    assert found.decide().start["d"].nodes == {"y": 2}
+    assert found.decide().start["d"].placement == {"y": 2}
     found.update(cluster=wide, node_names=["y", "z"], removed=["a", "b", "c", "d"])
     found.update(added=[{"id": "w", "work": 1e5, "rates": ways({16: 2.0})}])
-    assert found.decide().start["w"].nodes == {"y": 8, "z": 8}
+    assert found.decide().start["w"].placement == {"y": 8, "z": 8}
     found.update(cluster=wide, node_names=["z", "x"])
     assert found.running == {}  # one of its two nodes is gone
     before = found.save()
@@ -776,7 +776,7 @@ def test_models_come_later_and_know_more():
     found.update(changed=[{"id": "a", "profile": "net", "min_gpus": 1, "max_gpus": 8}])
     found.update(progress={"a": 640.0}, measured={"a": ronda.StepTime(compute_s=0.1)})
     assert found.round().running[0].done == 640.0
-    assert found.decide().resize["a"].gpus == 4  # twice as many as were measured
+    assert found.decide().resize["a"].option.gpus == 4  # twice as many as were measured
     other = ronda.unmeasured_profile("net", CLUSTER, base_batch=32, max_gpus=1)
     with pytest.raises(InputError, match="what job 'a' runs on"):
         found.update(profiles={"net": other})
