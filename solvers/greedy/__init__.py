@@ -4,15 +4,6 @@ Here stand PowerFlow's marginal steps, climbs over GPU counts, and the list of j
 policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 """
 
-from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
-from ronda.solvers.greedy.marginal import StepLadder, climb
 from ronda.solvers.greedy.room import Clocked, Room, start_in_order
 
-__all__ = [
-    "Clocked",
-    "GpuLadderClimb",
-    "Room",
-    "StepLadder",
-    "climb",
-    "start_in_order",
-]
+__all__ = ["Clocked", "Room", "start_in_order"]

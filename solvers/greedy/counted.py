@@ -1,17 +1,21 @@
-"""GPUs and watts by their numbers, while jobs climb: which nodes these are, placement tells.
+"""Climbing by numbers: GPUs and watts are counted; which nodes these are, placement tells.
+
+The best step of all jobs is taken first, whatever a step is: more GPUs, or a higher clock.
 
 Watts are limited at once, by the power cap or those of racks that hold all nodes, and throughout
 the energy window, in which each job is charged its share (`ronda.formulations.watts`). Nodes that
 no job needs sleep, if that helps; the GPUs of a pool fill its nodes one after the other.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ronda.formulations.allocation.case import charged_w
+from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
     base_w,
@@ -91,6 +95,36 @@ def charge(round: Round, state: JobState, option: Option) -> Charge:
         return watts, watts
     seconds = np.array(seconds_left(round, state, option))
     return watts, watts * float(share(round, seconds))
+
+
+Step = tuple[float, int]
+"""What a step costs, for each gain that it brings, and where it leads."""
+
+
+def climb(
+    jobs: Iterable[int],
+    best: Callable[[int], Step | None],
+    take: Callable[[int, int], Iterable[int]],
+) -> None:
+    """Let jobs take their `best` steps, that of least cost first, until none of them has one.
+
+    `take` lets a job take a step if there is room, or else none; it returns the jobs whose best
+    step is another one by that, this one too if it is to go on.
+    """
+    queue: list[tuple[float, int, int]] = []
+
+    def offer(job: int) -> None:
+        if (step := best(job)) is not None:
+            heapq.heappush(queue, (step[0], job, step[1]))
+
+    for job in watched(jobs):
+        offer(job)
+    while queue:
+        checkpoint()
+        cost, job, to = heapq.heappop(queue)
+        if best(job) == (cost, to):  # else it has another one by now, which was offered
+            for again in take(job, to):
+                offer(again)
 
 
 class RowUses(NamedTuple):

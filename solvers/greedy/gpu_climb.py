@@ -4,28 +4,19 @@ Jobs climb their `ladders`, in whatever order the policy takes them, while there
 climbs rows of an option table, clocks included, is `ronda.solvers.greedy.marginal`.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-
-import msgspec
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
-from ronda.formulations.placement.placer import Placed, place
-from ronda.formulations.sleeping import rest, spare_of
-from ronda.formulations.watts import (
-    awake_for,
-    by_pool,
-    may_sleep,
-    node_classes,
-)
+from ronda.formulations.placement.placer import place
+from ronda.formulations.sleeping import rest
+from ronda.formulations.watts import may_sleep, node_classes, nodes_for, rack_caps
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.violation import ROUNDING
-from ronda.solvers.greedy.counted import Charge, Counted, charge
+from ronda.solvers.greedy.counted import Charge, Counted, Step, charge, climb
 from ronda.solvers.greedy.room import Clocks, Room, completed, start_in_order
 
 
@@ -39,10 +30,9 @@ class GpuLadderClimb:
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
         self.round, self.ladders, self._clocks = round, ladders, clocks
-        self.left, self.sleeping = Counted.of(round), may_sleep(round)
+        self.left = Counted.of(round)
         self.step = [-1] * len(ladders)
         self._now: list[Charge] = [(0.0, 0.0)] * len(ladders)
-        self._known: dict[tuple[str, int, int, float], Option] = {}
         self._pinned: dict[str, Option] = {}
         for state in round.running:
             if state.allocation is not None and not state.job.preemptible:
@@ -61,7 +51,9 @@ class GpuLadderClimb:
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
         if more > self.left.gpus[ladder.pool]:
             return False
-        then = self._charge_of(j, step) if self.left.limited else self._now[j]
+        then = self._now[j]
+        if self.left.limited:
+            then = charge(self.round, ladder.state, self._option(j, step))
         watts = [b - a for a, b in zip(self._now[j], then, strict=True)]
         if not self.left.take(ladder.pool, more, watts):
             return False
@@ -69,71 +61,57 @@ class GpuLadderClimb:
         return True
 
     def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
-        """Let jobs climb single steps while GPUs last, the next step of least `cost` first.
+        """Let jobs climb single steps, the next step of least `cost` first.
 
         A job whose step finds no room, or whose cost is None, climbs no more.
         """
-        steps = [(known, j) for j in jobs if (known := cost(j)) is not None]
-        heapq.heapify(steps)
-        while steps and any(self.left.gpus):
-            _, j = heapq.heappop(steps)
-            if self.move(j, self.step[j] + 1) and (known := cost(j)) is not None:
-                heapq.heappush(steps, (known, j))
+
+        def best(j: int) -> Step | None:
+            known = cost(j)
+            return None if known is None else (known, self.step[j] + 1)
+
+        climb(jobs, best, lambda j, step: [j] if self.move(j, step) else [])
 
     def plan(self, policy: str, initial: Plan | None) -> Plan:
         """Place all jobs that have GPUs, and fill what is left; idle nodes are left to `rest`.
 
-        Jobs that move do so only to make room for larger ones. A job that finds no nodes though
-        GPUs are left is spread over those with most of them free; if it has no speed there, on
-        fewer GPUs. What stands in other ways than was counted on may need more watts than there
-        are: then the last jobs wait.
+        Jobs that move do so only to make room for larger ones, or for nodes to sleep where that
+        helps to keep a limit. A job that finds no nodes though GPUs are left is spread over those
+        with most of them free; if it has no speed there, on fewer GPUs. What stands in other ways
+        than was counted on may need more watts than there are: then the last jobs wait.
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
         chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
-        placed = self._placed(chosen)
+        placed = place(self.round, chosen, may_sleep=may_sleep(self.round), awake=self._awake())
         pinned = [state for state in self.round.running if state.job.id in self._pinned]
         room = Room(self.round, pinned, clocks=self._clocks, most_free=True, until_end=False)
         allocations = {job: placed.allocations[job] for job in self._pinned}
         for job, j in served.items():
             given = placed.allocations.get(job)
-            if given is None:
-                continue
-            if job in placed.moved:
-                given = msgspec.structs.replace(given, option=self._afresh(j, given.option))
-            if room.keep(self.ladders[j].state, given):
+            if given is not None and room.keep(self.ladders[j].state, given):
                 allocations[job] = given
         for job in placed.unplaced:
             j = served[job]
-            steps = (self._afresh(j, self._option(j, k)) for k in range(self.step[j], -1, -1))
-            ways = (room.way(self.ladders[j].state, option) for option in steps)
-            if (spread := next(filter(None, ways), None)) is not None:
-                room.take(self.ladders[j].state, spread)
-                allocations[job] = spread
+            ways = (self._option(j, k) for k in range(self.step[j], -1, -1))
+            spread = (room.way(self.ladders[j].state, option) for option in ways)
+            if (given := next(filter(None, spread), None)) is not None:
+                room.take(self.ladders[j].state, given)
+                allocations[job] = given
         order = [ladder.state for ladder in self.ladders]
         start = partial(start_in_order, room, blocking=False)
         allocations = completed(room, order, allocations, start)
         return rest(self.round, Plan(policy=policy, allocations=allocations), initial)
 
-    def _placed(self, chosen: dict[str, Option]) -> Placed:
-        """Place options, on as few nodes as their GPUs fill if that is needed to keep a limit."""
-        loose = place(self.round, chosen, may_sleep=self.sleeping)
-        if not self.sleeping:
-            return loose
-        plan = Plan(policy="", allocations=loose.allocations, asleep=loose.asleep)
-        if spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
-            return loose
+    def _awake(self) -> dict[int, int]:
+        """Return how many nodes of each pool its GPUs need awake, if others may sleep.
+
+        Where racks' power is capped it is left to the placement, which knows the racks.
+        """
+        if not may_sleep(self.round) or rack_caps(self.round.cluster):
+            return {}
         pools = self.round.cluster.topology.pools
         gpus = [pool.gpus - left for pool, left in zip(pools, self.left.gpus, strict=True)]
-        classes = node_classes(self.round)
-        awake = by_pool(classes, awake_for(classes, gpus), len(pools))
-        return place(self.round, chosen, may_sleep=True, awake=dict(enumerate(awake)))
-
-    def _afresh(self, j: int, option: Option) -> Option:
-        state = self.ladders[j].state
-        of = application_of(self.round, state, option.pool)
-        if of is None or state.allocation is None or option is not state.allocation.option:
-            return option
-        return of.option(option.gpus, option.batch, state.noise, clock=option.clock) or option
+        return dict(enumerate(nodes_for(node_classes(self.round), gpus)))
 
     def _option(self, j: int, step: int) -> Option:
         """Return what a step stands for: what the job runs with, if GPUs and batch are the same."""
@@ -147,15 +125,3 @@ class GpuLadderClimb:
         option = of.option(gpus, batch, state.noise) if of is not None else None
         assert option is not None, "ladders hold only counts with a speed"
         return self._clocks(state, option)
-
-    def _charge_of(self, j: int, step: int) -> Charge:
-        """Return what a step of a job is charged; watts are the same for all jobs of a profile."""
-        ladder, state = self.ladders[j], self.ladders[j].state
-        if self.round.energy_j is not None:
-            return charge(self.round, state, self._option(j, step))
-        if state.allocation is not None and state.allocation.option.gpus == ladder.gpus[step]:
-            return charge(self.round, state, self._option(j, step))
-        key = (state.job.profile, ladder.pool, ladder.gpus[step], ladder.batch[step])
-        if key not in self._known:
-            self._known[key] = self._option(j, step)
-        return charge(self.round, state, self._known[key])

@@ -1,11 +1,10 @@
 """Marginal greedy: give the next GPUs or clock level to the job that gains most by it.
 
-Each job starts small and climbs: twice the GPUs, or the next clock level. A priority queue holds
-the best step of every job. A step that does not fit is struck out, and the job tries its other one,
-until a step of a job that ends the sooner for it leaves joules of the energy window.
+Each job starts small and climbs: twice the GPUs, or the next clock level. A step that does not fit
+is struck out, and the job tries its other one, until a step of a job that ends the sooner for it
+leaves joules of the energy window.
 """
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.solvers.greedy.counted import Counted, RowUses
+from ronda.solvers.greedy.counted import Counted, RowUses, Step, climb
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,42 +141,38 @@ def _of(uses: RowUses, row: int) -> tuple[int, int, list[float]]:
     return int(uses.pool[row]), int(uses.gpus[row]), uses.watts[row].tolist()
 
 
-def climb(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:
+def climbed(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:
     """Return (J,) the rows to which jobs climb from `start` (-1: not admitted, stays out).
 
     `left` is what those at the start leave, whose rows take what `uses` says. `up` and `worth`
     (2, K) are the rows that steps lead to, and their priority (-infinite: never).
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
-    queue: list[tuple[float, int, int, int]] = []
-    struck: list[tuple[int, int, float]] = []
+    struck: list[tuple[int, tuple[int, int], float]] = []
 
-    def offer(j: int) -> None:
-        """Queue the best step of a job, if it has one."""
+    def best(j: int) -> Step | None:
         row = int(now[j])
         kind = int(worth[1, row] > worth[0, row])
-        if worth[kind, row] > -np.inf:
-            heapq.heappush(queue, (-float(worth[kind, row]), j, kind, row))
+        priority = float(worth[kind, row])
+        return (-priority, kind) if priority > -np.inf else None
 
-    for j in watched(np.flatnonzero(now >= 0).tolist()):
-        offer(j)
-    while queue:
-        checkpoint()
-        priority, j, kind, row = heapq.heappop(queue)
-        if row != now[j]:
-            continue
+    def take(j: int, kind: int) -> list[int]:
+        row = int(now[j])
         to = int(up[kind, row])
         more_w = (uses.watts[to] - uses.watts[row]).tolist()
-        if left.take(int(uses.pool[to]), int(uses.gpus[to] - uses.gpus[row]), more_w):
-            now[j] = to
-            if min(more_w) < 0:  # it ends sooner, which leaves joules
-                for job, at, before in struck:
-                    if now[job] == at // 2:
-                        worth[at % 2, at // 2] = before
-                        offer(job)
-                struck.clear()
-        else:
+        if not left.take(int(uses.pool[to]), int(uses.gpus[to] - uses.gpus[row]), more_w):
+            struck.append((j, (kind, row), float(worth[kind, row])))
             worth[kind, row] = -np.inf
-            struck.append((j, 2 * row + kind, -priority))
-        offer(j)
+            return [j]
+        now[j] = to
+        if min(more_w) >= 0:
+            return [j]
+        # It ends sooner, which leaves joules.
+        again = [(job, step, before) for job, step, before in struck if now[job] == step[1]]
+        struck.clear()
+        for _, step, before in again:
+            worth[step] = before
+        return [j, *(job for job, _, _ in again)]
+
+    climb(np.flatnonzero(now >= 0).tolist(), best, take)
     return now

@@ -24,7 +24,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.marginal import StepLadder, admit, climb, ladder, priced, relative
+from ronda.solvers.greedy.marginal import StepLadder, admit, climbed, ladder, priced, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _climbed(case: MarginalCase, worth: Floats) -> Rows:
     steps = case.ladder
     small = (steps.start, steps.frugal)
     starts = (_start(case, (running_rows(case.outlook.table), *small)), _start(case, small))
-    climbs = [climb(left, case.uses, start, steps.up, worth) for start, left in starts]
+    climbs = [climbed(left, case.uses, start, steps.up, worth) for start, left in starts]
     return max(climbs, key=lambda rows: float(case.values[rows[rows >= 0]].sum()))
 
 

@@ -10,7 +10,7 @@ from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
-from ronda.solvers.greedy.marginal import admit, climb, ladder, priced, relative
+from ronda.solvers.greedy.marginal import admit, climbed, ladder, priced, relative
 
 
 def snapshot_of(round_):
@@ -70,7 +70,7 @@ def test_two_jobs_by_hand():
     for watts, expected in ((13.0, [0, 3]), (15.0, [1, 3]), (7.0, [0, 2])):
         left, enough = taken(some(4, watts), used, [0, 2])
         assert enough
-        assert climb(left, used, np.array([0, 2]), up, worth).tolist() == expected
+        assert climbed(left, used, np.array([0, 2]), up, worth).tolist() == expected
 
 
 def test_a_step_that_does_not_fit_makes_room_for_the_other():
@@ -78,7 +78,19 @@ def test_a_step_that_does_not_fit_makes_room_for_the_other():
     up = np.array([[1, -1, -1], [2, -1, -1]])
     worth = np.array([[9.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     used = using((1, 0), (2, 0), (1, 0))
-    assert climb(taken(some(1), used, [0])[0], used, np.array([0]), up, worth).tolist() == [2]
+    assert climbed(taken(some(1), used, [0])[0], used, np.array([0]), up, worth).tolist() == [2]
+
+
+def test_a_step_that_leaves_watts_lets_others_try_again():
+    """A's second GPU needs 6 W of the 2 W left, so B steps first, which leaves 5 W more.
+
+    A, rows 0 to 2: 4 W, 10 W with two GPUs, 20 W at a higher clock; B, rows 3 and 4: 6 W and 1 W.
+    """
+    up = np.array([[1, -1, -1, 4, -1], [2, -1, -1, -1, -1]])
+    worth = np.array([[9.0, 0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.0, 0.0, 0.0]])
+    used = using((1, 4), (2, 10), (1, 20), (1, 6), (1, 1))
+    left, _ = taken(some(4, 12.0), used, [0, 3])
+    assert climbed(left, used, np.array([0, 3]), up, worth).tolist() == [1, 4]
 
 
 def test_nodes_that_wake_take_watts():
@@ -100,7 +112,7 @@ def test_long_queues_look_at_the_clock():
     with ending(0.0), pytest.raises(OutOfTimeError):
         admit(some(1), used, np.arange(3))
     with ending(0.0), pytest.raises(OutOfTimeError):
-        climb(some(1), used, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
+        climbed(some(1), used, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
 
 
 def test_steps_double_the_gpus_or_raise_the_clock():
@@ -140,7 +152,7 @@ def test_the_climb_keeps_the_limits_and_leaves_no_step_that_fits(seed, severity)
         relative(steps.up, left_s, energy_j),
         priced(steps.up, -left_s, table.gpus / 40 + table.power_w / 1e4),
     ):
-        chosen = climb(left.rest(), used, start, steps.up, worth)
+        chosen = climbed(left.rest(), used, start, steps.up, worth)
         assert taken(whole, used, chosen[chosen >= 0])[1]
         for job in np.flatnonzero(chosen >= 0):  # nobody could climb on
             for up, gain in zip(steps.up[:, chosen[job]], worth[:, chosen[job]], strict=True):

@@ -69,6 +69,20 @@ def test_power_ends_growth(elastic_round, live_job):
     assert check(round_, plan) == []
 
 
+def test_jobs_move_together_where_watts_are_short(elastic_round, live_job):
+    """Two of 2 GPUs on a node each; 2,900 W bear one node: 1,000 W, and 4 x 450 W of busy GPUs."""
+    jobs = [live_job(name, "linear", 40.0, held=(2, 2.0)) for name in "ab"]
+    jobs[1] = replace(jobs[1], allocation=replace(jobs[1].allocation, placement=((1, 2),)))
+    round_ = elastic_round(*jobs, nodes=2, gpus_per_node=4, power_cap_w=2900.0)
+    (group,) = round_.cluster.node_groups
+    dear = replace(group, host_idle_w=1000.0, sleep_w=0.0)
+    round_ = replace(round_, cluster=replace(round_.cluster, node_groups=(dear,)))
+    plan = solve(round_, "optimus")
+    assert gpus(plan) == {"a": 2, "b": 2}
+    assert len(plan.asleep) == 1
+    assert check(round_, plan) == []
+
+
 def test_what_does_not_fit_on_nodes_is_spread(elastic_round, live_job):
     """Three jobs of 3 GPUs on two nodes of 5: two take a node each, the third what they leave.
 
