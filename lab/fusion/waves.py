@@ -14,6 +14,7 @@ from ronda.formulations.fusion.chunks import first_fit
 from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Mode, Sharing
+from ronda.solvers.policies.sweeps.halving import rungs
 from ronda.solvers.policies.sweeps.hyperband import rungs_of
 
 
@@ -45,15 +46,12 @@ def hyperband(epochs: int = 81, eta: int = 3, skip_last: int = 2) -> tuple[Wave,
     InputError
         If R is no power of eta: rungs would have parts of epochs.
     """
-    top = 0
-    while eta > 1 and eta ** (top + 1) <= epochs:
-        top += 1
-    if eta < 2 or eta**top != epochs:
+    if eta < 2 or epochs not in rungs(1, eta, epochs + 1):
         raise InputError("hyperband", f"{epochs} epochs, eta {eta}", "epochs that eta^s makes")
     return tuple(
         Wave(trials, each, fresh=rung == 0)
-        for rungs in rungs_of(epochs, eta)
-        for rung, (trials, each) in enumerate(rungs[: max(0, len(rungs) - skip_last)])
+        for levels in rungs_of(epochs, eta)
+        for rung, (trials, each) in enumerate(levels[: max(0, len(levels) - skip_last)])
     )
 
 

@@ -19,6 +19,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.policies.sweeps.halving import best, rungs
 from ronda.solvers.policies.sweeps.order import in_order
 from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
 
@@ -81,27 +82,14 @@ class Asha(Clocked):
                 yield (1 - trial.runs, 2, trial.losses[-1] - 1e6 * reports), trial
 
 
-def rungs(first: int, eta: int, reports: int) -> tuple[int, ...]:
-    """Return the reports at which trials are compared: first x eta^i, below the last one."""
-    found = []
-    while first < reports:
-        found.append(first)
-        first *= eta
-    return tuple(found)
-
-
 def records(rung: int, trials: Mapping[str, Losses]) -> dict[str, float]:
     """Return the loss at a rung of every trial that has reached it, by name."""
     return {name: losses[rung] for name, losses in trials.items() if len(losses) > rung}
 
 
 def top(found: Mapping[str, float], eta: int) -> set[str]:
-    """Return the names of the best ``floor(n / eta)`` of n records; ties by name.
-
-    A trial that has diverged is never among them.
-    """
-    ordered = sorted(found, key=lambda name: (found[name], name))
-    return {name for name in ordered[: len(ordered) // eta] if found[name] < inf}
+    """Return the names of the best 1 / eta of some records; none of them has diverged."""
+    return {name for name in best(found, eta) if found[name] < inf}
 
 
 def promoted(trials: Mapping[str, Losses], levels: Iterable[int], eta: int) -> dict[str, int]:
@@ -110,6 +98,6 @@ def promoted(trials: Mapping[str, Losses], levels: Iterable[int], eta: int) -> d
     ASHA (Li et al., MLSys 2020): of the n trials that have reached a rung the best floor(n / eta)
     go on, whenever that is.
     """
-    best = {level: top(records(level, trials), eta) for level in levels}
+    go_on = {level: top(records(level, trials), eta) for level in levels}
     stand = {name: len(losses) - 1 for name, losses in trials.items()}
-    return {n: rung for n, rung in stand.items() if rung in best and n in best[rung]}
+    return {n: rung for n, rung in stand.items() if n in go_on.get(rung, ())}

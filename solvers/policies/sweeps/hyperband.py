@@ -15,6 +15,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.policies.sweeps.halving import best, rungs
 from ronda.solvers.policies.sweeps.order import in_order
 from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
 
@@ -116,9 +117,7 @@ def rungs_of(resource: int, eta: int) -> list[list[tuple[int, int]]]:
     of R / eta^s; rung i has the best n / eta^i of them, and eta^i times as much for each. R is a
     power of eta.
     """
-    top = 0
-    while eta ** (top + 1) <= resource:
-        top += 1
+    top = len(rungs(1, eta, resource + 1)) - 1
     return [
         [
             (-(-(top + 1) * eta**s // (s + 1)) // eta**i, resource // eta ** (s - i))
@@ -134,13 +133,10 @@ def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
     They are those of the largest power of eta that is not above `reports`, their rungs stretched to
     them; a bracket ends with whole trials.
     """
-    whole = 1
-    while whole * eta <= reports:
-        whole *= eta
-    found = []
-    for rungs in rungs_of(whole, eta):
-        stretched = (round(resource * reports / whole) for _, resource in rungs)
-        found.append(Bracket(rungs[0][0], tuple(rung for rung in stretched if rung < reports)))
+    whole, found = rungs(1, eta, reports + 1)[-1], []
+    for levels in rungs_of(whole, eta):
+        stretched = (round(resource * reports / whole) for _, resource in levels)
+        found.append(Bracket(levels[0][0], tuple(rung for rung in stretched if rung < reports)))
     return tuple(found)
 
 
@@ -175,8 +171,7 @@ def survivors(
         if missing:
             waits |= {n for n in field if n in live and len(field[n]) - 1 == rung}
             break
-        ordered = sorted(here, key=lambda name: (here[name], name))
-        kept = ordered[: max(1, len(ordered) // eta)]
-        lost |= {n for n in ordered if n not in set(kept) and n in live}
+        kept = best(here, eta, least=1)
+        lost |= (here.keys() - set(kept)) & set(live)
         field = {n: field[n] for n in kept}
     return waits, lost

@@ -17,7 +17,8 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.policies.sweeps.asha import records, rungs
+from ronda.solvers.policies.sweeps.asha import records
+from ronda.solvers.policies.sweeps.halving import rungs
 from ronda.solvers.policies.sweeps.order import in_order, most_gpus, shares, speed, worth_resizing
 from ronda.solvers.policies.sweeps.trials import LiveSweep, Trial, searches
 

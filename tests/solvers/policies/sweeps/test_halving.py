@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.solvers.policies.sweeps.asha import promoted, rungs
+from ronda.solvers.policies.sweeps.asha import promoted
+from ronda.solvers.policies.sweeps.halving import best, rungs
 from ronda.solvers.policies.sweeps.hyperband import bracket_of, brackets, survivors
 from ronda.solvers.policies.sweeps.hypersched import admits, cutoff
 from ronda.solvers.policies.sweeps.order import shares, worth_resizing
@@ -17,6 +18,14 @@ def test_rungs_are_below_the_last_report():
     assert rungs(1, 4, 50) == (1, 4, 16)
     assert rungs(2, 3, 18) == (2, 6)
     assert rungs(1, 4, 1) == ()
+
+
+def test_of_few_at_least_so_many_go_on():
+    """Of five losses two are the best half, equal ones by name; of one none, or at least it."""
+    losses = {"a": 3.0, "b": 1.0, "c": 2.0, "e": inf, "d": 1.0}
+    assert best(losses, 2) == ["b", "d"]
+    assert best({"a": inf}, 2) == []
+    assert best({"a": inf}, 2, least=1) == ["a"]
 
 
 def test_one_in_eta_of_those_that_came_goes_on():
@@ -56,6 +65,7 @@ def test_a_bracket_waits_until_all_have_come():
     assert survivors(trials, trials, (1,), 3) == ({"a", "b"}, set())
     assert survivors(trials | {"c": (2, 0.7)}, trials, (1,), 3) == (set(), {"a", "c"})
     assert survivors(trials, {"a", "b"}, (1,), 3) == (set(), {"a"})
+    assert survivors({"a": (2, 1.0)}, {"a"}, (1,), 3) == (set(), set())  # one goes on at least
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=8), st.integers(0, 40))
